@@ -1,0 +1,100 @@
+# Everything a contributor runs. Each target makes what it needs, in environments of its own in this
+# folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench laws fuzz clean
+# Two targets at once would install into the same environment.
+.NOTPARALLEL:
+
+# Name an interpreter (`make PYTHON=...`), or the first of these that is new enough is taken.
+CANDIDATES := $(if $(PYTHON),$(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
+USABLE := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
+
+PIP := -m pip install --quiet --disable-pip-version-check
+
+# At most eight workers: more only fight over memory.
+PYTEST_ARGUMENTS ?= -n auto --maxprocesses=8
+LAWS_ARGUMENTS ?= $(PYTEST_ARGUMENTS)
+FUZZ_SECONDS ?= 60
+
+# What `make bench` compares with. bpe-openai is there for the vocabulary that openai-harmony
+# would otherwise download. Every one is optional.
+PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm
+
+help: ## Say what each target does
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/.demo ## Show thoughts and answers being split, live, on recorded output
+	.venv/bin/python -m asides demo
+
+test: check ## Check, then run every test
+	.venv/bin/python -m pytest $(PYTEST_ARGUMENTS)
+
+check: .venv/.test ## Compare the formatting, lint, check the types
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+
+format: .venv/.test ## Format, and mend what the linter can mend
+	.venv/bin/ruff check --fix-only .
+	.venv/bin/ruff format .
+
+bench: .venv-bench/.peers ## Measure the speed beside the peers that can be installed
+	.venv-bench/bin/python -m benchmarks
+
+# A law runs long here on purpose, so the timeout of the ordinary tests would be wrong.
+laws: .venv/.test ## Run the laws long (minutes to hours)
+	ASIDES_LAWS=long .venv/bin/python -m pytest tests/laws --timeout=14400 $(LAWS_ARGUMENTS)
+
+# It fails when atheris is missing: "nothing was fuzzed" is not a pass.
+fuzz: .venv-fuzz/.package ## Look for crashes and lost characters with atheris, FUZZ_SECONDS=60
+	@.venv-fuzz/bin/python $(PIP) atheris || { \
+		echo "fuzz: atheris could not be installed here, so nothing was fuzzed. The laws do not need it: make laws" >&2; \
+		exit 1; \
+	}
+	@mkdir -p fuzz/artifacts
+	.venv-fuzz/bin/python fuzz/fuzz_parser.py -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=fuzz/artifacts/
+
+clean: ## Remove the environments, the caches and what was built
+	rm -rf .venv .venv-bench .venv-fuzz build dist fuzz/artifacts
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environments. A stamp file is newer than pyproject.toml exactly when its install is current.
+
+%/.created:
+	@for candidate in $(CANDIDATES); do \
+		if "$$candidate" -c '$(USABLE)' 2>/dev/null; then \
+			"$$candidate" -m venv --clear "$*" && touch "$@"; \
+			exit; \
+		fi; \
+	done; \
+	echo "asides needs Python 3.11 or newer with its venv module. Tried: $(CANDIDATES)" >&2; \
+	echo "If you have one elsewhere, name it: make PYTHON=/path/to/python3" >&2; \
+	exit 1
+
+.venv/.demo: .venv/.created pyproject.toml
+	.venv/bin/python $(PIP) --editable .
+	@touch $@
+
+# The dev extra brings the package too, so both stamps are current afterwards.
+.venv/.test: .venv/.created pyproject.toml
+	.venv/bin/python $(PIP) --editable '.[dev]'
+	@touch .venv/.demo $@
+
+.venv-bench/.package .venv-fuzz/.package: %/.package: %/.created pyproject.toml
+	$*/bin/python $(PIP) --editable .
+	@touch $@
+
+# One at a time, so that one that cannot be installed takes no other with it. The stamp is written
+# only when all are there, so that a missing one is tried again next time.
+.venv-bench/.peers: .venv-bench/.package
+	@missing=; \
+	for peer in $(PEERS); do \
+		echo "bench: installing $$peer"; \
+		.venv-bench/bin/python $(PIP) "$$peer" || { \
+			missing="$$missing $$peer"; \
+			echo "bench: $$peer could not be installed; its rows will be missing" >&2; \
+		}; \
+	done; \
+	test -n "$$missing" || touch $@

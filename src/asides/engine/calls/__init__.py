@@ -1,0 +1,1 @@
+"""The call grammars that a format may name."""

@@ -1,0 +1,185 @@
+"""A JSON value read a stretch at a time: where it ends, and whether it is JSON. Knows nothing of calls.
+
+Reading is strict until something is not JSON; from then on only strings and depth are followed, so that the end is found
+all the same. Whole runs of flat members are taken by one regular expression; only brackets cost a step each.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BODY = r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
+_STRING = rf'"{_BODY}"'
+_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
+_SPACE = r"[ \t\n\r]*+"
+_SCALAR = rf"(?:{_STRING}|(?:{_NUMBER}|true|false|null)(?=[ \t\n\r,\]}}]))"
+
+STRING_BODY = re.compile(_BODY)
+"""What may stand in a string; stops before a quote, an escape that is cut off, or something that is not JSON."""
+LOOSE_BODY = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+"""The same for text that only looks like JSON."""
+SPACE = re.compile(_SPACE)
+_MEMBERS = re.compile(rf"(?:{_SPACE}{_STRING}{_SPACE}:{_SPACE}{_SCALAR}{_SPACE},)*+{_SPACE}")
+_ELEMENTS = re.compile(rf"(?:{_SPACE}{_SCALAR}{_SPACE},)*+{_SPACE}")
+_LOOSE = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+_ATOM = re.compile(rf"{_NUMBER}|true|false|null")
+_ATOM_CHARACTERS = re.compile(r"[-+.0-9A-Za-z_]*+")
+_ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+
+# What is expected next.
+_VALUE, _FIRST_KEY, _KEY, _COLON, _FIRST_VALUE, _NEXT, _IN_KEY, _IN_STRING, _IN_ATOM = range(9)
+
+
+class JsonScanner:
+    """Finds the end of one JSON value."""
+
+    __slots__ = ("_atom", "_expect", "_loose", "_loose_string", "_stack", "done", "error")
+
+    def __init__(self) -> None:
+        self.done = False
+        """Whether the value has ended."""
+        self.error: str | None = None
+        """What is wrong with it, in words, when it is not JSON."""
+        self._expect = _VALUE
+        self._stack: list[str] = []
+        self._atom: list[str] = []
+        self._loose = False
+        self._loose_string = False
+
+    def scan(self, text: str, at: int, end: int, final: bool = False) -> int:
+        """Read `text[at:end]`; return where reading stopped: behind the value, or where more is needed."""
+        while at < end and not self.done:
+            before = (at, self._expect, self._loose)
+            at = self._scan_loose(text, at, end) if self._loose else self._scan_strict(text, at, end)
+            if before == (at, self._expect, self._loose):
+                break
+        if final and not self.done and self._expect == _IN_ATOM and not self._stack:
+            self._end_atom()
+        return at
+
+    def _scan_strict(self, text: str, at: int, end: int) -> int:
+        expect = self._expect
+        if expect == _IN_STRING or expect == _IN_KEY:
+            match = STRING_BODY.match(text, at, end)
+            at = match.end() if match else at
+            if at == end:
+                return at
+            if text[at] == '"':
+                self._expect = _COLON if expect == _IN_KEY else self._after_value()
+                return at + 1
+            if _ESCAPE_START.match(text, at, end):
+                return at
+            return self._give_up(at, "a string holds what JSON does not allow", in_string=True)
+        if expect == _IN_ATOM:
+            match = _ATOM_CHARACTERS.match(text, at, end)
+            stop = match.end() if match else at
+            self._atom.append(text[at:stop])
+            if stop < end:
+                self._end_atom()
+            return stop
+        if self._stack and expect in (_FIRST_KEY, _KEY):
+            match = _MEMBERS.match(text, at, end)
+            if match and match.end() > at:
+                if text[match.start() : match.end()].rstrip():
+                    self._expect = expect = _KEY
+                at = match.end()
+        elif self._stack and self._stack[-1] == "[" and expect in (_FIRST_VALUE, _VALUE):
+            match = _ELEMENTS.match(text, at, end)
+            if match and match.end() > at:
+                if text[match.start() : match.end()].rstrip():
+                    self._expect = expect = _VALUE
+                at = match.end()
+        else:
+            match = SPACE.match(text, at, end)
+            at = match.end() if match else at
+        return self._token(text, at, expect) if at < end else at
+
+    def _token(self, text: str, at: int, expect: int) -> int:
+        """One character of structure."""
+        character = text[at]
+        stack = self._stack
+        if expect in (_FIRST_KEY, _KEY):
+            if character == '"':
+                self._expect = _IN_KEY
+                return at + 1
+            if character == "}" and expect == _FIRST_KEY:
+                return self._pop(at)
+            return self._give_up(at, "a key must be a string in double quotes")
+        if expect == _COLON:
+            if character == ":":
+                self._expect = _VALUE
+                return at + 1
+            return self._give_up(at, "a colon is missing")
+        if expect == _NEXT:
+            if character == ",":
+                self._expect = _KEY if stack[-1] == "{" else _VALUE
+                return at + 1
+            if character == ("}" if stack[-1] == "{" else "]"):
+                return self._pop(at)
+            return self._give_up(at, "a comma or a closing bracket is missing")
+        if character == '"':
+            self._expect = _IN_STRING
+        elif character == "{" or character == "[":
+            stack.append(character)
+            self._expect = _FIRST_KEY if character == "{" else _FIRST_VALUE
+        elif character == "]" and expect == _FIRST_VALUE:
+            return self._pop(at)
+        elif character.isascii() and (character.isalnum() or character == "-"):
+            self._expect, self._atom = _IN_ATOM, []
+            return at
+        else:
+            return self._give_up(at, "a value is missing")
+        return at + 1
+
+    def _pop(self, at: int) -> int:
+        self._stack.pop()
+        self._expect = self._after_value()
+        return at + 1
+
+    def _after_value(self) -> int:
+        if not self._stack:
+            self.done = True
+        return _NEXT
+
+    def _end_atom(self) -> None:
+        atom = "".join(self._atom)
+        if not _ATOM.fullmatch(atom):
+            self._fail(f"{atom[:40]!r} is no JSON value")
+            if not self._stack:
+                self.done = True
+        self._expect = self._after_value()
+
+    def _fail(self, message: str) -> None:
+        self.error = self.error or message
+        self._loose = True
+
+    def _give_up(self, at: int, message: str, in_string: bool = False) -> int:
+        self._fail(message)
+        self._loose_string = in_string
+        if not self._stack:
+            self.done = True
+        return at
+
+    def _scan_loose(self, text: str, at: int, end: int) -> int:
+        """Only strings and depth count."""
+        if self._loose_string:
+            match = LOOSE_BODY.match(text, at, end)
+            at = match.end() if match else at
+            if at < end and text[at] == '"':
+                self._loose_string = False
+                return at + 1
+            return at
+        match = _LOOSE.match(text, at, end)
+        at = match.end() if match else at
+        if at < end:
+            character = text[at]
+            at += 1
+            if character == '"':
+                self._loose_string = True
+            elif character in "{[":
+                self._stack.append(character)
+            else:
+                self._stack.pop()
+                if not self._stack:
+                    self.done = True
+        return at

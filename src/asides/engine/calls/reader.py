@@ -1,0 +1,68 @@
+"""The contract between the parser and the call grammars.
+
+A reader is given the text after a call's opener, a stretch at a time. It consumes what it can, tells the sink what it
+found, and says through `status` whether it is still reading, has read to the end of its region, or has met something
+that its grammar does not allow. It knows nothing of thinking, of events or of what is held back; and it must leave
+the same traces however its input is cut.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol
+
+
+class Status(Enum):
+    """What a reader says of its region."""
+
+    READING = "reading"
+    """It could still become or continue a call."""
+    DONE = "done"
+    """The region is over; what follows is not part of it."""
+    REJECTED = "rejected"
+    """The text at the returned position is not in the grammar."""
+
+
+class Sink(Protocol):
+    """Where a reader reports. Offsets are characters of the raw text."""
+
+    def begin(self, offset: int) -> None:
+        """A call may begin here: the start of its raw text if it turns out to be one of several."""
+
+    def head(self, name: str, id: str | None = None) -> None:
+        """The name is known and the arguments begin: from now on it is a call."""
+
+    def arguments(self, text: str) -> None:
+        """More of the arguments' JSON text."""
+
+    def late_id(self, offset: int) -> None:
+        """An id came after the arguments had begun."""
+
+    def end(self, offset: int, *, alone: bool = False, error: str | None = None, message: str = "") -> None:
+        """The call ends here. `alone`: the region held this one call, so its raw text includes the region's markers."""
+
+    def string_arguments(self, offset: int) -> None:
+        """The arguments were written as a string that holds JSON."""
+
+    def missing_close(self, offset: int) -> None:
+        """The call is complete, but its closing marker did not come."""
+
+
+class Reader(Protocol):
+    """Reads the calls of one region."""
+
+    status: Status
+    reason: str
+    """When rejected: why, in words."""
+    code: str
+    """When rejected: the error's code."""
+
+    def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Consume `text[at:end]` as far as it can be understood and return where it stopped.
+
+        `base` is the raw offset of `text[0]`. With `final` nothing will follow. When the status is no longer
+        READING, the returned position is the first character that is not part of the region.
+        """
+
+    def recover(self, marker: str) -> None:
+        """After a rejection the parser found this closing marker: go on behind it (status READING or DONE)."""

@@ -1,0 +1,46 @@
+"""What every call syntax has in common: its markers, and a reader for what stands between them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .reader import Reader, Sink
+
+IdShape = Literal["openai", "mistral", "kimi"]
+
+
+class CallSyntax(msgspec.Struct, frozen=True, kw_only=True):
+    """One way of writing calls. Subclasses add what their grammar needs and make its reader."""
+
+    open: tuple[str, ...] = ()
+    """Markers that open one call (or one list of calls)."""
+    close: tuple[str, ...] = ()
+    """Markers that close it; none where the grammar itself tells the end."""
+    section: tuple[str, ...] = ()
+    """Markers that open a section of calls."""
+    section_close: tuple[str, ...] = ()
+    """Markers that close the section."""
+    bare: bool = False
+    """Whether a call may stand without an opening marker where text begins."""
+    id_shape: IdShape = "openai"
+    """The shape of ids that the model did not write."""
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """Every marker at which reading this syntax begins."""
+        return self.section + self.open
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """Every marker that ends a call or a section of this syntax."""
+        return self.close + self.section_close
+
+    def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
+        """Whether the text after the opener can be this syntax; None when more must be seen."""
+        raise NotImplementedError
+
+    def reader(self, sink: Sink, opener: str) -> Reader:
+        """A reader for what follows `opener`."""
+        raise NotImplementedError

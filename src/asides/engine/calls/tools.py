@@ -1,0 +1,27 @@
+"""The tools a caller gave: which names there are and what type each argument has. Reads OpenAI's list of definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class Tools:
+    """Tool definitions by name."""
+
+    __slots__ = ("_parameters", "names")
+
+    def __init__(self, definitions: Sequence[Mapping[str, Any]]) -> None:
+        self._parameters: dict[str, Mapping[str, Any]] = {}
+        for definition in definitions:
+            function = definition.get("function", definition)
+            name = function.get("name") if isinstance(function, Mapping) else None
+            if isinstance(name, str):
+                schema = function.get("parameters") or function.get("input_schema") or {}
+                self._parameters[name] = schema if isinstance(schema, Mapping) else {}
+        self.names = frozenset(self._parameters)
+        """Every name that may be called."""
+
+    def parameters(self, name: str) -> Mapping[str, Any] | None:
+        """The JSON schema of a tool's arguments."""
+        return self._parameters.get(name)

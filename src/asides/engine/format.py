@@ -1,0 +1,113 @@
+"""What a format is: frozen data. States, the markers legal in each and where each leads, and the call syntaxes.
+
+Knows nothing of reading. A family that differs from another only by its markers differs only by data here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from .calls.syntax import CallSyntax
+
+State = Literal["text", "thinking", "header", "outside", "end"]
+
+TEXT: State = "text"
+"""What is said to the reader."""
+THINKING: State = "thinking"
+"""What is thought."""
+HEADER: State = "header"
+"""Inside the header of a message, which decides what the message is (harmony and its like)."""
+OUTSIDE: State = "outside"
+"""Between messages, where such a format expects no words."""
+END: State = "end"
+"""Where a stop marker leads."""
+
+States = Mapping[State, Mapping[str, State]]
+
+CallsInThinking = Literal["resolve", "never", "always"]
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """How a message header says what the message is. `role to=recipient<channel marker>channel type<body marker>`."""
+
+    channels: Mapping[str, State] = {}
+    """What each channel holds. A channel that is not listed is text, with a notice."""
+    recipients: Mapping[str, State] = {}
+    """Recipients that are no tools. Any other recipient makes the message a call."""
+    channel_marker: str = ""
+    """The marker before a channel's name, where the format has channels."""
+    type_marker: str = ""
+    """The marker before a content type."""
+    body: str = ""
+    """The marker that ends the header."""
+    default: State = TEXT
+    """What a message without channel and recipient holds."""
+    roles: tuple[str, ...] = ("assistant",)
+    """Role words that may begin the output, when the prompt ended inside the header."""
+    strip: str = ""
+    """A prefix of recipients that is not part of the function's name."""
+    call: CallSyntax | None = None
+    """How the body of a call is written."""
+
+
+class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """How one model family writes its parts."""
+
+    name: str
+    """The canonical name."""
+    source: str = ""
+    """Where the facts come from."""
+    aliases: tuple[str, ...] = ()
+    """Other names with the same start state and the same call syntax."""
+    start: State = TEXT
+    """Where output begins when neither prompt nor caller says otherwise."""
+    states: States
+    """For every state, the markers that act in it and where each leads."""
+    calls: tuple[CallSyntax, ...] = ()
+    """How calls are written; where several share an opener, the body's first characters decide."""
+    calls_in_thinking: CallsInThinking = "resolve"
+    """What a call inside open thinking is."""
+    ignore_case: bool = False
+    """Whether markers match whatever their ASCII case."""
+    attributes: bool = False
+    """Whether an opener such as `<think>` may carry attributes: `<think id="1">`."""
+    leading: frozenset[str] = frozenset()
+    """Openers that act only before any text (Granite's sentences)."""
+    header: Header | None = None
+    """How headers are read, for formats that have them."""
+    assistant: tuple[str, ...] = ()
+    """What opens the assistant's turn in a prompt; the start state is read off what follows the last one."""
+    settle: Callable[[str | CallSyntax], Format] | None = None
+    """For `auto` alone: the format to go on with after this marker, or this call syntax, was met."""
+
+    @classmethod
+    def tags(
+        cls,
+        open: str | tuple[str, ...],
+        close: str | tuple[str, ...],
+        *,
+        stops: tuple[str, ...] = (),
+        wrappers: tuple[str, ...] = (),
+        name: str = "",
+        **fields: Any,
+    ) -> Format:
+        """A format that puts thinking between two markers.
+
+        `stops` end the turn. `wrappers` stand around the answer and mean nothing (`<answer>`, `</answer>`).
+        """
+        opens = (open,) if isinstance(open, str) else open
+        closes = (close,) if isinstance(close, str) else close
+        ends: dict[str, State] = dict.fromkeys(stops, END)
+        around: dict[str, State] = dict.fromkeys(wrappers, TEXT)
+        states: States = {
+            TEXT: {**dict.fromkeys(opens, THINKING), **around, **ends},
+            THINKING: {**dict.fromkeys(closes, TEXT), **ends},
+        }
+        return cls(name=name or (opens + closes)[0], states=states, **fields)
+
+    def but(self, **changes: Any) -> Format:
+        """The same format with some fields changed. Aliases are never inherited."""
+        return msgspec.structs.replace(self, **{"aliases": (), **changes})

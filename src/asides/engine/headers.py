@@ -1,0 +1,182 @@
+"""Reading the header of a message: which channel, to whom. Decides what the message is, and never loses a word.
+
+A header is short. When it is not as the format writes it, reading resynchronises: what can be understood of it counts,
+the rest is the message's own text, and a notice says so.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from ..events import NoticeCode
+from .calls.syntax import CallSyntax
+from .format import HEADER, OUTSIDE, TEXT, Format, Header, State
+from .markers import Action, Marker, Table
+
+LONGEST = 256
+"""A header is no longer than this, in characters."""
+
+_RECIPIENT = re.compile(r"\s*\bto=([^\s<]*)")
+_WORD = re.compile(r"\s*([\w.\-]+)")
+_TYPE = re.compile(r"\s*(?:json|code|text|xml)\b")
+
+
+class HeaderResult(msgspec.Struct, frozen=True):
+    """What a header says."""
+
+    stop: int
+    """The index behind the header, or behind the marker when it was no header."""
+    state: State | None = None
+    """What the message holds; None when it is a call, or no message at all."""
+    syntax: CallSyntax | None = None
+    """How the call is written, when it is one."""
+    name: str = ""
+    """The name of the function to call."""
+    marker: str = ""
+    notices: tuple[tuple[NoticeCode, str], ...] = ()
+
+
+def starts_header(format: Format, text: str, marker: Marker | None) -> bool | None:
+    """Whether the output begins inside a header: True, False, or None when more must be seen.
+
+    `text` is what stands before `marker`, the first marker there is.
+    """
+    header = format.header
+    roles = header.roles if header else ()
+    rest = text.lstrip()
+    if len(rest) > LONGEST:
+        return False
+    if marker is not None and marker.action not in (Action.HEADER, Action.BODY, Action.CALL):
+        return False
+    for role in roles:
+        if rest.startswith(role):
+            rest = rest[len(role) :].lstrip()
+            break
+        if rest and role.startswith(rest) and marker is None:
+            return None
+    if not rest:
+        return True if marker is not None else None
+    match = _RECIPIENT.match(rest)
+    if match is not None and header is not None and header.body:
+        return (True if marker is not None else None) if not rest[match.end() :].strip() else False
+    return None if marker is None and header is not None and header.body and "to=".startswith(rest) else False
+
+
+def read_header(format: Format, table: Table, text: str, start: int, end: int, final: bool) -> HeaderResult | None:
+    """Read the header at `start`. None when more must be seen."""
+    at = start
+    restarted = start
+    while True:
+        found = None
+        for pattern, members in table.searches:
+            match = pattern.search(text, at, min(end, restarted + LONGEST + 64))
+            if match and (found is None or match.start() < found[0]):
+                found = (match.start(), match.end(), members[(match.lastindex or 1) - 1])
+        reach = restarted + LONGEST
+        if found is None or found[0] > reach:
+            if not final and end <= reach + 64:
+                return None
+            return _broken(format, text, restarted, min(end, reach))
+        place, stop, marker = found
+        if stop == end and not final and marker.text in table.extendable:
+            return None
+        if marker.action is Action.HEADER and marker.target == HEADER:
+            if marker.text in format.states.get(TEXT, {}) and not _is_channel(format, marker) and place > start:
+                broken = _broken(format, text, restarted, place)
+                if broken.state is not None or broken.syntax is not None:
+                    return broken
+                restarted = place
+            at = stop
+            continue
+        if marker.action is Action.BODY or marker.action is Action.CALL:
+            return _whole(format, text, restarted, place, stop, marker)
+        return _broken(format, text, restarted, place)
+
+
+def _is_channel(format: Format, marker: Marker) -> bool:
+    header = format.header
+    return header is not None and marker.text in (header.channel_marker, header.type_marker)
+
+
+def _whole(format: Format, text: str, start: int, place: int, stop: int, marker: Marker) -> HeaderResult:
+    """A header that its body marker ends."""
+    header = format.header
+    if marker.action is Action.CALL:
+        return HeaderResult(place, state=TEXT, marker=marker.text)
+    if header is None or marker.text != header.body:
+        return HeaderResult(stop, state=marker.target, marker=marker.text)
+    said = _understand(format, header, text[start:place])
+    notices: list[tuple[NoticeCode, str]] = []
+    if said.rest.strip():
+        notices.append(("malformed_header", f"the header holds other words: {said.rest.strip()[:60]!r}"))
+    if said.channel and not said.known:
+        notices.append(("unknown_channel", f"there is no channel {said.channel!r}; taken as text"))
+    return HeaderResult(stop, said.state, said.syntax, said.name, marker.text, tuple(notices))
+
+
+def _broken(format: Format, text: str, start: int, place: int) -> HeaderResult:
+    """A header that something else ends: keep what is understood, the rest is the message's text."""
+    header = format.header
+    marker = next((m for m in format.states[TEXT] if text.startswith(m, start)), "")
+    words = text[start + len(marker) : place]
+    if header is not None:
+        said = _understand(format, header, text[start:place])
+        if said.known:
+            stop = place - len(said.rest.lstrip())
+            notice: tuple[NoticeCode, str] = ("malformed_header", "the header does not end as it should")
+            return HeaderResult(stop, said.state, said.syntax, said.name, marker, (notice,))
+    if not words.strip() or (header is not None and words.strip() in header.roles):
+        return HeaderResult(place, state=OUTSIDE, marker=marker)
+    return HeaderResult(start + len(marker) if marker else place)
+
+
+class _Said(msgspec.Struct, frozen=True):
+    """What was understood of a header's words."""
+
+    known: bool
+    """Whether it names a channel or a recipient that means something."""
+    state: State | None
+    syntax: CallSyntax | None
+    name: str
+    channel: str
+    rest: str
+    """What was not understood: the end of the header's text."""
+
+
+def _understand(format: Format, header: Header, text: str) -> _Said:
+    before, mark, after = text.rpartition(header.channel_marker) if header.channel_marker else ("", "", text)
+    if not mark:
+        before, after = "", text
+        for opener in format.states[TEXT]:
+            after = after.removeprefix(opener)
+        after = after.lstrip()
+        for role in header.roles:
+            after = after.removeprefix(role)
+    channel = recipient = ""
+    if mark and (match := _WORD.match(after)):
+        channel, after = match.group(1), after[match.end() :]
+    if match := _RECIPIENT.match(after):
+        recipient, after = match.group(1), after[match.end() :]
+    elif match := _RECIPIENT.search(before):
+        recipient = match.group(1)
+    elif match := _RECIPIENT.search(after):
+        recipient = match.group(1)
+    after = _without_type(header, after)
+    if recipient and recipient not in header.recipients and header.call is not None:
+        return _Said(True, None, header.call, recipient.removeprefix(header.strip), channel, after)
+    if recipient in header.recipients:
+        return _Said(True, header.recipients[recipient], None, "", channel, after)
+    known = channel in header.channels
+    return _Said(known, header.channels.get(channel, header.default), None, "", channel, after)
+
+
+def _without_type(header: Header, text: str) -> str:
+    """Leave out the content type: `<marker>json` or the bare word."""
+    stripped = text.lstrip()
+    if header.type_marker and stripped.startswith(header.type_marker):
+        match = _WORD.match(text, len(text) - len(stripped) + len(header.type_marker))
+        return text[match.end() :] if match else stripped.removeprefix(header.type_marker)
+    match = _TYPE.match(text)
+    return text[match.end() :] if match else text

@@ -1,0 +1,116 @@
+"""Telling a marker that is only talked about from one that acts.
+
+A marker is literal when a quote stands directly before it and the same quote directly after it, or after the marker
+that closes it on the same line. The first quote must be an opening one.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from .markers import Found
+
+PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}  # noqa: RUF001 - these are the quotes
+BEFORE = frozenset("([{<（［｛「『【《〈")  # noqa: RUF001 - the brackets of other scripts count as brackets
+REACH = 65_536
+"""How far, in characters, the end of a line is waited for."""
+
+
+class Verdict(Enum):
+    """What a marker is."""
+
+    ACTS = "it acts"
+    LITERAL = "it is quoted"
+    WAIT = "more must be seen"
+    SPENT = "more would have to be seen than may be held back"
+
+
+def quote_before(text: str, start: int, floor: int) -> str:
+    """The closing quote that would make a marker at `start` a mention, or an empty string.
+
+    `floor` is the index where the part's own text begins; what stands before it is no neighbour.
+    """
+    if start <= floor or start < 1:
+        return ""
+    opening = text[start - 1]
+    if opening not in PAIRS:
+        return ""
+    at = start - 1
+    closing = PAIRS[opening]
+    if opening == "`" and at > floor and at > 0 and text[at - 1] == "`":
+        at -= 1
+        closing = "``"
+    if at > floor and at > 0:
+        before = text[at - 1]
+        if not before.isspace() and before not in BEFORE:
+            return ""
+    return closing
+
+
+class Lookahead:
+    """Where a string stands next. Remembers what it searched, so that asking again and again stays linear."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, int, int]] = {}
+
+    def find(self, needle: str, text: str, base: int, at: int, end: int) -> int:
+        """The index of `needle` in `text[at:end]`, or -1. `text[0]` stands at the offset `base`."""
+        start = at
+        known = self._known.get(needle)
+        if known is not None and known[0] <= base + at:
+            _, place, until = known
+            if place >= base + at:
+                return place - base if place - base + len(needle) <= end else -1
+            if place < 0:
+                start = max(at, until - base - len(needle) + 1)
+        place = text.find(needle, start, end) if start < end else -1
+        self._known[needle] = (base + at, base + place if place >= 0 else -1, base + end)
+        return place
+
+
+def judge(
+    text: str,
+    base: int,
+    found: Found,
+    end: int,
+    final: bool,
+    *,
+    floor: int,
+    limit: int,
+    lookahead: Lookahead,
+) -> tuple[Verdict, int]:
+    """Whether the marker that was found is a mention, and the index where the mention ends."""
+    quote = quote_before(text, found.start, floor)
+    if not quote:
+        return Verdict.ACTS, found.stop
+    at = found.stop
+    verdict = _follows(text, at, end, final, quote)
+    closers = found.marker.closers
+    if verdict is not Verdict.ACTS or not closers:
+        return verdict, at + len(quote)
+
+    reach = min(limit, REACH)
+    newline = lookahead.find("\n", text, base, at, end)
+    line_end = newline if newline >= 0 else end
+    places = [(place, closer) for closer in closers if 0 <= (place := lookahead.find(closer, text, base, at, end))]
+    if places:
+        place, closer = min(places)
+        if place + len(closer) <= min(line_end, at + reach):
+            stop = place + len(closer)
+            return _follows(text, stop, end, final, quote), stop + len(quote)
+    if 0 <= newline - at <= reach:
+        return Verdict.ACTS, at
+    if end - at > reach:
+        return Verdict.SPENT, at
+    return (Verdict.ACTS if final else Verdict.WAIT), at
+
+
+def _follows(text: str, at: int, end: int, final: bool, quote: str) -> Verdict:
+    """Whether the quote stands at `at`."""
+    if end - at >= len(quote):
+        return Verdict.LITERAL if text.startswith(quote, at) else Verdict.ACTS
+    if not final and quote.startswith(text[at:end]):
+        return Verdict.WAIT
+    return Verdict.ACTS

@@ -1,0 +1,211 @@
+"""One stretch of calls while it is read: from its opener to where its grammar ends. Turns reader reports into events.
+
+A region is held back until it has shown itself to be a call (`head`). Inside thinking it is held back to its end and
+beyond, because only what follows tells a call from a draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..events import PartEnd, PartStart, ToolCallDelta
+from .calls.ids import make_id
+from .calls.reader import Reader
+from .calls.syntax import CallSyntax
+
+if TYPE_CHECKING:
+    from .parser import Parser
+
+MESSAGES = {
+    "incomplete": "the output ended before the call did",
+    "invalid_json": "the arguments are not valid JSON",
+    "not_object": "the arguments are not a JSON object",
+    "no_name": "the call names no function",
+    "unreadable": "the call is not written as its syntax asks",
+    "unclosed": "the call's text never ends; it was cut at its closing marker",
+}
+"""Every error code of a call, in words."""
+
+
+class Region:
+    """The calls behind one opener."""
+
+    __slots__ = (
+        "_call_start",
+        "_committed",
+        "_id",
+        "_index",
+        "_name",
+        "_open",
+        "_owner",
+        "body",
+        "broken",
+        "calls",
+        "closer",
+        "dead_from",
+        "draft",
+        "faulty",
+        "holds_closer",
+        "opener",
+        "reader",
+        "space_from",
+        "start",
+        "syntaxes",
+        "watched",
+    )
+
+    def __init__(
+        self,
+        owner: Parser,
+        syntaxes: Sequence[CallSyntax],
+        opener: str,
+        start: int,
+        body: int,
+        space_from: int,
+        draft: bool,
+    ) -> None:
+        self._owner = owner
+        self.syntaxes = syntaxes
+        """The syntaxes it may be written in; the first characters decide."""
+        self.opener = opener
+        self.start = start
+        """Offset of the opener."""
+        self.body = body
+        """Offset of what follows it."""
+        self.space_from = space_from
+        """Offset of the whitespace before the opener, which is text again if this was no call."""
+        self.draft = draft
+        """Whether it stands in thinking, so that everything is held back."""
+        self.reader: Reader | None = None
+        self.calls = 0
+        """How many calls have ended."""
+        self.faulty = 0
+        """How many of them had an error."""
+        self.broken: tuple[str, str] | None = None
+        """Code and words of what the grammar rejected."""
+        self.dead_from = start
+        """Where the text that the grammar rejected begins."""
+        self.closer: tuple[int, int] | None = None
+        """The first closing marker that stood inside the call that is being read."""
+        self.holds_closer = False
+        """Whether events since that marker are held back."""
+        self.watched = body
+        """How far closing markers have been looked for."""
+        self._call_start = start
+        self._committed = False
+        self._open = False
+        self._name = ""
+        self._id = ""
+        self._index = -1
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """The markers that close a call here."""
+        return tuple(text for syntax in self.syntaxes for text in syntax.closers)
+
+    @property
+    def begun(self) -> bool:
+        """Whether a call has begun that has not ended."""
+        return self._open or self.calls == 0
+
+    @property
+    def committed(self) -> bool:
+        """Whether the call that is being read has been announced."""
+        return self._committed
+
+    @property
+    def waiting(self) -> bool:
+        """Whether what was read so far is still held back."""
+        return self.draft or self.holds_closer or (not self._committed and self.calls == 0)
+
+    @property
+    def hold_start(self) -> int:
+        """Where what is held back begins."""
+        return self.closer[0] if self.holds_closer and self.closer else self.start
+
+    # What the reader reports.
+
+    def begin(self, offset: int) -> None:
+        """A call may begin here."""
+        self._call_start = self.dead_from = offset
+        self._open = True
+        self._name = self._id = ""
+
+    def head(self, name: str, id: str | None = None) -> None:
+        """The call shows itself: announce it."""
+        owner = self._owner
+        self._name, self._committed = name, True
+        if not self.holds_closer:
+            # A closing marker that stood before the arguments can no longer be the end of this call.
+            self.closer = None
+        self._index = owner.open_call(self)
+        syntax = self.reader_syntax
+        self._id = id or make_id(syntax.id_shape, owner.seed, self._index, name, owner.calls_made)
+        owner.calls_made += 1
+        owner.emit(PartStart(self._index, "tool_call", "", name, self._id))
+        if owner.tools is not None and name not in owner.tools.names:
+            owner.notice("unknown_tool", self._call_start, f"no tool named {name!r} was given")
+
+    def arguments(self, text: str) -> None:
+        """More of the arguments."""
+        if text:
+            self._owner.emit(ToolCallDelta(self._index, text))
+
+    def late_id(self, offset: int) -> None:
+        """An id came too late to be used."""
+        self._owner.notice("late_id", offset)
+
+    def string_arguments(self, offset: int) -> None:
+        """The arguments were written as a string."""
+        self._owner.notice("string_arguments", offset)
+
+    def missing_close(self, offset: int) -> None:
+        """The closing marker did not come."""
+        self._owner.notice("missing_close", offset)
+
+    def end(self, offset: int, *, alone: bool = False, error: str | None = None, message: str = "") -> None:
+        """The call ends."""
+        start = self.start if alone else self._call_start
+        self._close((start, offset), error, message)
+
+    # What the parser decides.
+
+    @property
+    def reader_syntax(self) -> CallSyntax:
+        """The syntax that was chosen."""
+        return self.syntaxes[0]
+
+    def _close(self, span: tuple[int, int], error: str | None, message: str) -> None:
+        owner = self._owner
+        complete = error != "incomplete"
+        if error is not None:
+            self.faulty += 1
+            message = message or MESSAGES.get(error, "")
+            code = "unreadable_call" if complete else "incomplete_call"
+            owner.notice(code, span[0], message)
+        owner.emit(PartEnd(self._index, complete, error, span, message))
+        self.calls += 1
+        self._committed = self._open = False
+        self._name = self._id = ""
+        self.closer = None
+        self._call_start = self.dead_from = span[1]
+        if self.holds_closer:
+            self.holds_closer = False
+            owner.release_hold()
+        owner.call_ended(span[1])
+
+    def fail(self, offset: int, error: str, message: str = "") -> None:
+        """The call that is being read ends here with an error, announced or not."""
+        if not self._committed:
+            self._name_only()
+        self._close((self._first(), offset), error, message)
+
+    def _name_only(self) -> None:
+        start = self._call_start
+        self.head(self._name, self._id or None)
+        self._call_start = start
+
+    def _first(self) -> int:
+        """Where the raw text of a call that ended badly begins: at the opener, unless others came before it."""
+        return self.start if self.calls == 0 and self.reader_syntax.close else min(self.dead_from, self._call_start)

@@ -1,0 +1,47 @@
+"""The raw text as it came, in pieces: what is kept so that held text can be given back. Knows no markers."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+
+
+class Tape:
+    """Pieces of text, and any stretch of them by its offsets."""
+
+    __slots__ = ("_starts", "pieces", "size")
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        """The pieces. The parser's fast path appends to this list directly; `sync` catches up."""
+        self._starts: list[int] = []
+        self.size = 0
+        """How many characters have been counted."""
+
+    def sync(self) -> int:
+        """Count the pieces that were appended since; return the number of characters in all."""
+        known = len(self._starts)
+        if known < len(self.pieces):
+            starts = list(accumulate(map(len, self.pieces[known:]), initial=self.size))
+            self.size = starts.pop()
+            self._starts += starts
+        return self.size
+
+    def text(self, start: int, stop: int) -> str:
+        """The characters from `start` up to `stop`, both offsets of the whole."""
+        if start >= stop:
+            return ""
+        first = bisect_right(self._starts, start) - 1
+        last = bisect_right(self._starts, stop - 1) - 1
+        if first == last:
+            origin = self._starts[first]
+            return self.pieces[first][start - origin : stop - origin]
+        head = self.pieces[first][start - self._starts[first] :]
+        tail = self.pieces[last][: stop - self._starts[last]]
+        return head + "".join(self.pieces[first + 1 : last]) + tail
+
+    def forget(self, before: int) -> None:
+        """Drop the pieces that end before this offset."""
+        count = bisect_right(self._starts, before) - 1
+        if count > 0:
+            del self.pieces[:count], self._starts[:count]

@@ -1,0 +1,46 @@
+"""Every exception that asides raises. Nothing else may escape from the library.
+
+    Error
+     +-- UnknownFormatError   no format has this name (also a ValueError)
+     +-- StrictError          the model wrote something odd and the caller asked for strictness
+     +-- UsageError           the library was called in an order or with a value that cannot work
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .events import Event, Notice
+
+
+class Error(Exception):
+    """The base of all errors of this library."""
+
+
+class UnknownFormatError(Error, ValueError):
+    """No registered format answers to this name."""
+
+    def __init__(self, name: str, near: Sequence[str] = ()) -> None:
+        self.name = name
+        """The name that was asked for."""
+        self.near = tuple(near)
+        """Names that look like it, best first."""
+        hint = f"did you mean {', '.join(self.near)}?" if self.near else "asides.formats() lists the names."
+        super().__init__(f"unknown format {name!r}; {hint}")
+
+
+class StrictError(Error):
+    """A notice that the caller's `strict` turns into an error."""
+
+    def __init__(self, notice: Notice, events: Sequence[Event] = ()) -> None:
+        self.notice = notice
+        """What was odd, and where."""
+        self.events = tuple(events)
+        """The events of this call up to the notice, which were not returned."""
+        super().__init__(f"{notice.code} at character {notice.offset}: {notice.message}")
+
+
+class UsageError(Error):
+    """The library was used in a way that cannot work: `feed` after `finish`, a policy that does not exist."""

@@ -1,0 +1,114 @@
+"""What the parser says as it reads. Values only; the order of events is the order of writing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .parts import Kind, Span
+
+
+class PartStart(msgspec.Struct, frozen=True, tag="part_start", tag_field="type"):
+    """A part begins."""
+
+    index: int
+    """Its place in `message.parts`."""
+    kind: Kind
+    gap: str = ""
+    """What to write before this part when it is joined to the part of its kind before it."""
+    name: str = ""
+    """The function's name, for a call."""
+    id: str = ""
+    """The call's id, for a call."""
+
+
+class ThinkingDelta(msgspec.Struct, frozen=True, gc=False, tag="thinking_delta", tag_field="type"):
+    """A thinking part grows."""
+
+    index: int
+    text: str
+
+
+class TextDelta(msgspec.Struct, frozen=True, gc=False, tag="text_delta", tag_field="type"):
+    """A text part grows."""
+
+    index: int
+    text: str
+
+
+class ToolCallDelta(msgspec.Struct, frozen=True, gc=False, tag="tool_call_delta", tag_field="type"):
+    """A call's argument text grows."""
+
+    index: int
+    text: str
+
+
+class PartEnd(msgspec.Struct, frozen=True, tag="part_end", tag_field="type"):
+    """A part ends."""
+
+    index: int
+    complete: bool = True
+    """False when a stop marker or the end of input cut it off."""
+    error: str | None = None
+    """Why a call may not be run."""
+    span: Span = (0, 0)
+    """Its place in the raw text."""
+    error_message: str = ""
+    """The error in words."""
+
+
+NoticeCode = Literal[
+    "after_stop",
+    "draft_call",
+    "implicit_close",
+    "incomplete_call",
+    "late_id",
+    "limit",
+    "malformed_header",
+    "missing_close",
+    "nested_open",
+    "not_a_call",
+    "outside_message",
+    "repaired",
+    "stray_close",
+    "string_arguments",
+    "unclosed_thinking",
+    "unknown_channel",
+    "unknown_tool",
+    "unreadable_call",
+]
+
+
+class Notice(msgspec.Struct, frozen=True, tag="notice", tag_field="type"):
+    """Something odd that was tolerated. Never silent, never fatal unless `strict` says so."""
+
+    code: NoticeCode
+    message: str
+    offset: int
+    """Where in the raw text, in characters."""
+
+
+Event = PartStart | ThinkingDelta | TextDelta | ToolCallDelta | PartEnd | Notice
+
+NOTICES: dict[NoticeCode, str] = {
+    "after_stop": "something follows a stop marker; it is read on as text",
+    "draft_call": "a call inside thinking was only a draft and stays thinking",
+    "implicit_close": "thinking was ended by a call or another message instead of its closing marker",
+    "incomplete_call": "the input ended inside a call",
+    "late_id": "the call's id came after its arguments had begun; the made id stays",
+    "limit": "more was held back than `limit` allows, so it was decided without waiting longer",
+    "malformed_header": "a message header is not as the format writes it",
+    "missing_close": "a call is complete but its closing marker is missing",
+    "nested_open": "an opening marker inside thinking is taken literally",
+    "not_a_call": "a call's opening marker was followed by no call; it is given back as it was written",
+    "outside_message": "words outside of any message are taken as text",
+    "repaired": "a call was repaired, as asked for",
+    "stray_close": "a closing marker with nothing open; it is left out",
+    "string_arguments": "the arguments were written as a string that holds JSON; they are unescaped",
+    "unclosed_thinking": "the output ended inside thinking",
+    "unknown_channel": "a message names a channel that the format does not know; it is taken as text",
+    "unknown_tool": "a call names a tool that is not among those given",
+    "unreadable_call": "a call could not be read; it is kept as a part with its error",
+}
+"""Every code and what it means; the documentation's list is made from this."""

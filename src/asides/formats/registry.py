@@ -1,0 +1,75 @@
+"""The registry: every name that resolves, and to which format. Third parties add theirs by the entry point `asides.formats`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ..engine.format import Format
+from ..errors import UnknownFormatError, UsageError
+
+ENTRY_POINTS = "asides.formats"
+"""The entry-point group. Each entry point names a `Format` or an iterable of them."""
+
+_formats: dict[str, Format] = {}
+_names: dict[str, str] = {}
+_loaded = False
+
+
+def fold(name: str) -> str:
+    """How names compare: without case, `-`, `_`, `.` and spaces."""
+    return re.sub(r"[-_.\s]", "", name).casefold()
+
+
+def register(format: Format, replace: bool = False) -> Format:
+    """Add a format under its name and aliases. With `replace` it takes over names that are in use."""
+    wanted = [format.name, *format.aliases]
+    if not replace:
+        for name in wanted:
+            taken = _names.get(fold(name))
+            if taken is not None:
+                raise UsageError(f"the name {name!r} belongs to the format {taken!r}; register(..., replace=True) takes it over")
+    _formats[format.name] = format
+    for name in wanted:
+        _names[fold(name)] = format.name
+    return format
+
+
+def register_all(formats: Iterable[Format]) -> None:
+    """Add several."""
+    for format in formats:
+        register(format)
+
+
+def get_format(name: str | Format) -> Format:
+    """The format of this name or alias; a `Format` is returned as it is."""
+    if isinstance(name, Format):
+        return name
+    folded = fold(name)
+    if folded not in _names:
+        _load_entry_points()
+    if folded not in _names:
+        from difflib import get_close_matches  # here, because it is needed only to explain a mistake
+
+        near = get_close_matches(folded, list(_names), n=5, cutoff=0.5)
+        raise UnknownFormatError(name, list(dict.fromkeys(_names[match] for match in near)))
+    return _formats[_names[folded]]
+
+
+def formats() -> list[str]:
+    """The canonical names, sorted."""
+    _load_entry_points()
+    return sorted(_formats)
+
+
+def _load_entry_points() -> None:
+    global _loaded
+    if _loaded:
+        return
+    _loaded = True
+    from importlib.metadata import entry_points  # here, because importing it costs milliseconds
+
+    for entry_point in entry_points(group=ENTRY_POINTS):
+        found = entry_point.load()
+        for format in (found,) if isinstance(found, Format) else found:
+            register(format, replace=True)

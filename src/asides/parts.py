@@ -1,0 +1,70 @@
+"""The parts of a message as values: what was thought, said and called. Knows no format and no parser."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Span = tuple[int, int]
+"""Where something stands: first character and the one after the last."""
+
+Kind = Literal["thinking", "text", "tool_call"]
+
+
+class Thinking(msgspec.Struct, frozen=True, tag="thinking", tag_field="type"):
+    """A stretch of thought."""
+
+    text: str
+    """The thought itself, without markers."""
+    complete: bool = True
+    """False when a stop marker or the end of input cut it off."""
+    span: Span = (0, 0)
+    """Its place in the raw text."""
+    tokens: Span | None = None
+    """Its place in the token ids, where ids were read."""
+
+
+class Text(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
+    """A stretch of the answer."""
+
+    text: str
+    """The words for the reader, without markers."""
+    span: Span = (0, 0)
+    """Its place in the raw text."""
+    tokens: Span | None = None
+    """Its place in the token ids, where ids were read."""
+
+
+class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", tag_field="type"):
+    """A call that the model asks for."""
+
+    name: str
+    """The function's name; empty when it could not be read."""
+    arguments: str
+    """A JSON object as text; what was read of it when the call is broken."""
+    id: str = ""
+    """The model's own id where it wrote one in time, else one made from the seed."""
+    complete: bool = True
+    """False when the end of input or a stop marker cut it off."""
+    error: str | None = None
+    """None exactly when the call may be run, else a documented code."""
+    error_message: str = ""
+    """The error in words."""
+    raw: str = ""
+    """The smallest stretch that is this call alone, with its own markers."""
+    span: Span = (0, 0)
+    """Its place in the raw text."""
+    tokens: Span | None = None
+    """Its place in the token ids, where ids were read."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The call in OpenAI's shape."""
+        return {
+            "id": self.id,
+            "type": "function",
+            "function": {"name": self.name, "arguments": self.arguments},
+        }
+
+
+Part = Thinking | Text | ToolCall
