@@ -15,6 +15,8 @@ from .formats import get_format
 class Parser(engine.Parser):
     """Takes a model's output apart as it comes. `feed` chunks, then `finish`; both return a list of events."""
 
+    __slots__ = ()
+
     def __init__(self, format: str | Format = "auto", **policies: Any) -> None:
         super().__init__(get_format(format), **policies)
 

@@ -50,17 +50,20 @@ class Fences:
 
     def advance(self, text: str, base: int, stop: int, floor: int) -> None:
         """Follow `text` up to the index `stop`. `text[0]` is at offset `base`; the text began at index `floor`."""
-        at = self.at - base
+        at = start = max(self.at - base, 0)
         ticks = tildes = -2
         while at < stop:
             if self._mode is _Mode.SEEK:
                 if ticks != -1 and ticks < at:
-                    ticks = text.find("`", at, stop)
+                    ticks = text.find("```", at, stop)
                 if tildes != -1 and tildes < at:
-                    tildes = text.find("~", at, stop)
-                if ticks < 0 and tildes < 0:
-                    break
-                at = max(ticks, tildes) if min(ticks, tildes) < 0 else min(ticks, tildes)
+                    tildes = text.find("~~~", at, stop)
+                at = min((place for place in (ticks, tildes) if place >= at), default=-1)
+                if at < 0:
+                    # A run at the very end may go on in the next stretch.
+                    if text[stop - 1] not in "`~":
+                        break
+                    at = stop - 2 if stop - 2 >= start and text[stop - 2] == text[stop - 1] else stop - 1
                 self._character = text[at]
                 if self._begins_line(text, at, floor):
                     self._mode, self._count, self.opened_at = (

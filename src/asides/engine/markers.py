@@ -22,6 +22,10 @@ ATTRIBUTES = r"\s[^<>\r\n]{0,256}"
 """What may stand in an opener after its name, where the format allows attributes."""
 
 
+NEVER = r"(?!)"
+"""A pattern that matches nothing."""
+
+
 class Action(Enum):
     """What a marker does in the state it is met in."""
 
@@ -76,25 +80,29 @@ class Table:
         ordered = sorted(self.markers.values(), key=lambda marker: (marker.text[0].lower(), -len(marker.text)))
         flags = re.IGNORECASE | re.ASCII if ignore_case else re.NOFLAG
         self.searches: list[tuple[re.Pattern[str], tuple[Marker, ...]]] = []
+        wholes: list[str] = []
         partials: list[str] = []
-        # One pattern for each first character: the search for a literal character runs at memory speed, the search
-        # for one of several is ten times slower.
-        for _, group in groupby(ordered, key=lambda marker: marker.text[0].lower()):
+        # One pattern for each first character, with that character in front: a search for one literal character runs
+        # at memory speed, the search for one of several is ten times slower.
+        for first, group in groupby(ordered, key=lambda marker: marker.text[0].lower()):
             members = tuple(group)
-            sources = [_source(marker, attributes) for marker in members]
-            self.searches.append((re.compile("|".join(f"({source})" for source in sources), flags), members))
+            rests = "|".join(f"({_source(marker, attributes)})" for marker in members)
+            self.searches.append((re.compile(f"{re.escape(first)}(?:{rests})", flags), members))
+            wholes.append(f"{re.escape(first)}(?:{rests})")
             partials += [_partial(marker, attributes) for marker in members]
-        self.partial = re.compile(f"(?:{'|'.join(partials)})\\Z" if partials else r"(?!)", flags)
+        partial = f"(?:{'|'.join(partials)})\\Z" if partials else NEVER
+        self.partial = re.compile(partial, flags)
+        # In a text, fence characters matter where a line begins, or may begin: at the start of a chunk.
+        fences = [r"(?:\A|\n) {0,3}[`~]"] if state == TEXT else []
+        self.alarm = re.compile("|".join([*wholes, partial, *fences]), flags).search
+        """Finds what the machine must look at: a marker, a possible beginning of one, a fence."""
+        characters = {name[0] for name in self.markers} | ({"`", "~"} if fences else set())
+        characters |= {character.swapcase() for character in characters} if ignore_case else set()
+        self.glance = re.compile(f"[{re.escape(''.join(characters))}]" if characters else NEVER).search
+        """Finds a character that any of those begin with: cheaper, and nearly always enough."""
         names = [marker.text for marker in ordered]
         self.extendable = {name for name in names if any(len(n) > len(name) and n.startswith(name) for n in names)}
         self.longest = max((len(name) for name in names), default=0) + (300 if attributes else 0)
-        first = {name[0] for name in names}
-        if ignore_case:
-            first |= {character.swapcase() for character in first}
-        if state == TEXT:
-            first |= {"`", "~"}  # fences decide which markers in a text act
-        self.alarm = re.compile(f"[{re.escape(''.join(sorted(first)))}]" if first else r"(?!)").search
-        """Finds a character that the machine must look at."""
 
     def begins(self, text: str, start: int, end: int) -> int:
         """Where a possible beginning of a marker stands at the end of `text[start:end]`, or `end`."""
@@ -103,7 +111,8 @@ class Table:
 
 
 def _source(marker: Marker, attributes: bool) -> str:
-    text = marker.text
+    """A pattern for what follows the marker's first character."""
+    text = marker.text[1:]
     if attributes and _takes_attributes(marker):
         return f"{re.escape(text[:-1])}(?:{ATTRIBUTES})?>"
     return re.escape(text)
@@ -117,7 +126,7 @@ def _partial(marker: Marker, attributes: bool) -> str:
         nested = f"{re.escape(character)}(?:{nested})?" if nested else re.escape(character)
     if attributes and _takes_attributes(marker):
         return f"{nested}|{re.escape(text[:-1])}{ATTRIBUTES}"
-    return nested or r"(?!)"
+    return nested or NEVER
 
 
 def _takes_attributes(marker: Marker) -> bool:

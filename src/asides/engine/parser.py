@@ -56,6 +56,8 @@ LOOKBACK = 4
 """How many characters before the undecided text are kept: a fence's indent or a quote and what stands before it."""
 ASLEEP = 256
 """From this length on, held whitespace is no longer joined with every chunk."""
+SHORT = 512
+"""Chunks longer than this do not take the fast path: searching them marker by marker is faster."""
 NOWHERE = sys.maxsize
 
 NON_SPACE = re.compile(r"\S")
@@ -80,6 +82,68 @@ class _Memory(msgspec.Struct, gc=False):
 
 class Parser:
     """Takes a model's output apart as it comes. `feed` chunks, then `finish`; both return a list of events."""
+
+    __slots__ = (
+        "_alarm",
+        "_asleep",
+        "_at",
+        "_bare_from",
+        "_base",
+        "_buffer",
+        "_cache",
+        "_calls_in_thinking",
+        "_carry",
+        "_collect",
+        "_collector",
+        "_content_from",
+        "_count",
+        "_cut",
+        "_debug",
+        "_draft",
+        "_drafted",
+        "_fenced",
+        "_fences",
+        "_fences_until",
+        "_finished",
+        "_format",
+        "_fresh",
+        "_gap",
+        "_gap_head",
+        "_glance",
+        "_holds",
+        "_index",
+        "_keep",
+        "_kind",
+        "_limit",
+        "_lookahead",
+        "_mode",
+        "_noticed_stop",
+        "_out",
+        "_outside",
+        "_quick",
+        "_quotes",
+        "_reads_calls",
+        "_region",
+        "_reread_until",
+        "_said",
+        "_scan",
+        "_seen_text",
+        "_seen_thinking",
+        "_spilled",
+        "_start",
+        "_stopped",
+        "_strict",
+        "_table",
+        "_tables",
+        "_tape",
+        "_tidy",
+        "_undecided",
+        "_wake",
+        "calls_made",
+        "repair",
+        "seed",
+        "tools",
+    )
 
     def __init__(
         self,
@@ -129,7 +193,7 @@ class Parser:
 
         self._tables = compile_tables(format, self._calls_in_thinking, calls)
         self._restart(*self._first_state(start, prompt))
-        self._settle_fast_path()
+        self._settle_fast_path(0)
 
     def _first_state(self, start: Start | None, prompt: str | None) -> tuple[State, bool, bool]:
         """Where reading begins: the state, whether a marker stands just before it, and whether it is undecided."""
@@ -190,25 +254,36 @@ class Parser:
 
     def feed(self, chunk: str) -> list[Event]:
         """Read a chunk and return what it tells."""
+        # The fast path: a part is open, at most whitespace is held, and nothing in the chunk can matter.
         delta = self._quick
-        if delta is not None and self._alarm(chunk) is None:
-            # The fast path: a part is open, at most whitespace is held, and nothing in the chunk can matter.
+        if delta is not None and (self._glance(chunk) is None or self._harmless(chunk)):
             words = chunk.rstrip() if self._tidy else chunk
-            carry = self._carry
             if words:
                 self._keep(chunk)
-                if len(words) != len(chunk):
+                carry = self._carry
+                if words is not chunk:
                     self._carry = chunk[len(words) :]
                 elif carry:
                     self._carry = ""
                 return [delta(self._index, carry + words if carry else words)]
-            if len(carry) < ASLEEP and chunk:
+            if chunk and len(self._carry) < ASLEEP:
                 self._keep(chunk)
-                self._carry = carry + chunk
+                self._carry += chunk
                 return []
         if self._finished:
             raise UsageError("feed() was called after finish(); make a new Parser for the next message")
         return self._advance(chunk, False)
+
+    def _harmless(self, chunk: str) -> bool:
+        """Whether a chunk that holds the first character of a marker or a fence holds neither."""
+        match = self._alarm(chunk)
+        if match is None:
+            return True
+        if match.start() > 0 or match.group()[-1] not in "`~" or match.group()[0] == "\n":
+            return False
+        # A fence character at the start of the chunk matters only if a line begins there.
+        before = self._carry or self._tape.pieces[-1]
+        return bool(before) and not before[-1].isspace() and self._alarm(chunk, match.end()) is None
 
     def finish(self) -> list[Event]:
         """The input is over: return what was held back and how it ends. A second call returns nothing."""
@@ -285,7 +360,9 @@ class Parser:
         self._at = len(before)
         self._base = consumed - self._at
         if self._region is None:
-            self._said = consumed  # the fast path does not count
+            # The fast path does not count, and lets nothing through that could be a fence.
+            self._said = consumed
+            self._fences.at = max(self._fences.at, consumed)
         self._cache.clear()
         self._wake = None
         try:
@@ -302,17 +379,19 @@ class Parser:
         if not self._collect:
             tape.forget(self._told() - LOOKBACK)
         self._buffer = ""
-        self._settle_fast_path()
+        self._settle_fast_path(len(chunk))
         return out
 
-    def _settle_fast_path(self) -> None:
+    def _settle_fast_path(self, size: int) -> None:
         """Whether the next chunk may go straight through, and what would stop it."""
         self._quick: type[TextDelta] | type[ThinkingDelta] | None = None
         table = self._table
         if (
             self._kind is None
+            or size > SHORT
             or self._finished
             or self._holds
+            or self._spilled
             or self._region is not None
             or self._mode != self._read_prose
             or self._asleep is not None
@@ -321,7 +400,7 @@ class Parser:
             or (table.state == TEXT and not self._fences.settled)
         ):
             return
-        self._alarm = table.alarm
+        self._glance, self._alarm = table.glance, table.alarm
         self._quick = _DELTA[table.state]
 
     def _run(self, final: bool) -> None:
@@ -329,7 +408,8 @@ class Parser:
             end = len(self._buffer)
             horizon = self._horizon() - self._base
             if horizon < end:
-                if not self._mode(horizon, False):
+                # An opener may itself be longer than the limit.
+                if not self._mode(max(horizon, self._at), False) and self._horizon() - self._base <= horizon:
                     self._expire()
             elif not self._mode(end, final):
                 return
@@ -387,7 +467,7 @@ class Parser:
             if verdict is Verdict.ACTS and not self._is_literal(found):
                 return self._act(found)
             if verdict is Verdict.SPENT:
-                self._say(found.start)
+                self._say_literal(found.start)
                 self.notice("limit", self._base + found.start)
             scan = stop
         self._scan = self._base + hold
@@ -459,7 +539,7 @@ class Parser:
             return False
         if self._kind is None and self._blank_before(found.start):
             return False
-        self._say(found.start)
+        self._say_literal(found.start)
         self.notice("nested_open", self._base + found.start)
         return True
 
@@ -483,6 +563,8 @@ class Parser:
                 self._at += lead
                 return
         if not text:
+            if beside and self._spilled:
+                self._end_spill(stop)
             return
         words = len(text.rstrip())
         if words:
@@ -496,17 +578,28 @@ class Parser:
             if spills:
                 self._say(stop)
                 self._spilled = True
-            if beside:
-                if self._spilled:
-                    self.notice("limit", self._base + stop)
-                    self._spilled = False
-                else:
-                    self._frame(space)
-                    self._at = stop
+            if beside and spills:
+                self._end_spill(stop)
+            elif beside:
+                self._frame(space)
+                self._at = stop
             elif not spills:
                 self._wake = NON_SPACE
-        elif beside and self._spilled:
-            self._spilled = False
+
+    def _end_spill(self, stop: int) -> None:
+        """Whitespace that was held too long stands beside a marker and is told as words all the same."""
+        self.notice("limit", self._base + stop)
+        self._spilled = False
+
+    def _say_literal(self, stop: int) -> None:
+        """Give everything up to `stop` to the part, because what stands there is words too."""
+        if self._tidy and self._fresh_start():
+            match = NON_SPACE.search(self._buffer, self._at, stop)
+            start = match.start() if match else stop
+            self._frame(self._buffer[self._at : start])
+            self._at = start
+        self._say(stop)
+        self._spilled = False
 
     def _fresh_start(self) -> bool:
         return self._kind is None and self._fresh
@@ -587,7 +680,9 @@ class Parser:
         offset = self._base + found.start
         if marker.action is Action.STOP:
             self._stop(offset)
-        elif marker.action is not Action.NESTED:
+        elif marker.action is Action.NESTED:
+            self._close_part(True)  # with exact whitespace, what stood before the echo is a part
+        else:
             said = self._seen_text
             self._close_part(True)
             if marker.action is Action.STRAY and (said or not marker.closes_thinking):
@@ -684,7 +779,7 @@ class Parser:
             self.notice("malformed_header", offset, "a header marker with no header; it is taken literally")
             self._scan = self._base + result.stop
             self._mode = self._read_prose
-            self._say(result.stop)
+            self._say_literal(result.stop)
             return True
         self._flow(place, beside=True)
         self._at = max(self._at, place)

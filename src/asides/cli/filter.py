@@ -1,0 +1,158 @@
+"""The filter: standard input is taken apart as it comes. Also what it shares with `split`: one input to its end."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..api import Parser
+from ..engine.format import TEXT, THINKING, Format
+from ..errors import StrictError, UnknownFormatError
+from ..events import Event, Notice, PartStart
+from ..formats import get_format
+from . import COMMANDS, EXIT_CODES, FAILED, INTERRUPTED, ODD, OK
+from .options import Arguments, add_options, check_options, explain_unknown, policies
+from .show import Show, choose
+from .streams import STDIN, Interrupt, Streams
+
+DESCRIPTION = """\
+Separates what a model thinks from what it says. Reads standard input; the answer goes to standard output as it
+comes, thoughts and calls go to standard error (dim on a terminal). Standard output is exactly the answer.
+"""
+EXAMPLES = """\
+examples:
+  some-model | asides                         the answer, with the thoughts before your eyes
+  some-model | asides --hide > answer.txt     the answer alone
+  some-model | asides 2> thoughts.txt         the thoughts in a file of their own
+  some-model | asides --start thinking        the prompt ended in <think>, so the output begins in thought
+  some-model | asides -f gpt_oss --only calls | jq -r .name
+  some-model | asides --json                  every event, for another program
+  asides split -n --only thinking replies/*   the thoughts in files, with line numbers
+
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """`asides`: standard input to its end."""
+    options = _parse(arguments)
+    format = find_format(options.format)
+    streams = Streams()
+    if os.isatty(STDIN) and streams.err.terminal:
+        streams.say("reads what you type; Ctrl-D ends it, `asides --help` tells more")
+        streams.flush()
+    with Interrupt() as interrupt:
+        reading = Reading(format, policies(options), streams, choose(options, streams), verbose=options.verbose)
+        code = reading.read(interrupt.read(STDIN))
+        if interrupt.failure is not None:
+            streams.say(f"standard input: {interrupt.failure.strerror}")
+            streams.flush()
+            code = FAILED
+        return INTERRUPTED if interrupt.came else code
+
+
+def find_format(name: str) -> Format:
+    """The format of this name, or an error in the words of the command line."""
+    try:
+        return get_format(name)
+    except UnknownFormatError as error:
+        raise explain_unknown(error) from error
+
+
+class Reading:
+    """Takes one input after another apart and shows what is in it."""
+
+    def __init__(
+        self, format: Format, policies: dict[str, Any], streams: Streams, show: Show, *, verbose: bool
+    ) -> None:
+        self._format = format
+        self._policies = policies
+        self._streams = streams
+        self._show = show
+        self._verbose = verbose
+        self._hinted = False
+        states = format.states.get(THINKING, {})
+        self._closers = tuple(marker.casefold() for marker, leads_to in states.items() if leads_to == TEXT)
+        if verbose:
+            logger = logging.getLogger("asides")
+            logger.setLevel(logging.DEBUG)
+            logger.addHandler(_Log(streams))
+
+    def read(self, chunks: Iterable[bytes], label: str = "") -> int:
+        """Read one input to its end and return the exit code for it. `label` names it where there are several."""
+        self._thought = False
+        decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        parser = Parser(self._format, **self._policies)
+        self._show.begin(label)
+        code = OK
+        try:
+            for chunk in chunks:
+                self._tell(parser.feed(decoder.decode(chunk)))
+            self._tell(parser.feed(decoder.decode(b"", final=True)))
+            self._tell(parser.finish())
+        except StrictError as error:
+            self._tell(error.events)
+            self._show.end()
+            self._streams.say(f"{label}: {error}" if label else str(error))
+            code = ODD
+        else:
+            self._show.end()
+        self._streams.flush()
+        return code
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        self._show.show(events)
+        for event in events:
+            if isinstance(event, Notice):
+                self._tell_notice(event)
+            elif isinstance(event, PartStart) and event.kind == "thinking":
+                self._thought = True
+        self._streams.flush()
+
+    def _tell_notice(self, notice: Notice) -> None:
+        if self._verbose:
+            self._streams.say(f"{notice.code} at character {notice.offset}: {notice.message}")
+        if notice.code != "stray_close" or self._thought or self._hinted:
+            return
+        # The notice names the marker first; the closing marker of a call says nothing about thinking.
+        closer = next((marker for marker in self._closers if notice.message.casefold().startswith(marker)), None)
+        if closer is not None:
+            self._hinted = True
+            self._streams.say(
+                f"{closer} came with nothing open: the prompt must have begun the thinking, and what stands before "
+                "this marker was thought. Read such output with: --start thinking"
+            )
+
+
+class _Log(logging.Handler):
+    """The engine's debug log as lines between thoughts and answer."""
+
+    def __init__(self, streams: Streams) -> None:
+        super().__init__()
+        self._streams = streams
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._streams.say(record.getMessage())
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    commands = "".join(f"  asides {name:<10} {what}\n" for name, what in COMMANDS.items())
+    parser = Arguments(
+        prog="asides",
+        usage="asides [options] < output\n       asides COMMAND [options]",
+        description=DESCRIPTION,
+        epilog=f"commands (each has its own --help):\n{commands}\n{EXAMPLES}{EXIT_CODES}",
+    )
+    add_options(parser, start="the format's own; text for auto, so that the answer flows")
+    parser.add_argument("others", nargs="*", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.others:
+        first = options.others[0]
+        if first in COMMANDS:
+            parser.error(f"the command comes first: asides {first} [options]")
+        parser.error(f"{first!r} is no command, and files are read with: asides split FILE...")
+    check_options(parser, options)
+    return options

@@ -1,0 +1,129 @@
+"""The options that say how to read and what to show: flags in, the engine's policies out. Reads no model output."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from ..errors import UnknownFormatError, UsageError
+from .streams import STDOUT, Output, complain
+
+
+class Arguments(argparse.ArgumentParser):
+    """An argument parser that speaks as the rest of the program does, and to a closed pipe."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **settings)
+
+    def print_help(self, file: Any = None) -> None:
+        """Write the help through the stream that knows of closed pipes."""
+        tell(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line and end with exit code 2."""
+        complain(message)
+        complain(f"`{self.prog} --help` tells more")
+        self.exit(2)
+
+
+def tell(text: str) -> None:
+    """Write a text of our own to standard output."""
+    output = Output(STDOUT)
+    output.write(text)
+    output.flush()
+
+
+class Version(argparse.Action):
+    """`--version`, which looks the number up only when asked."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(nargs=0, help="say the version and end", **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, *others: Any) -> None:
+        """Say the version and end."""
+        from importlib.metadata import PackageNotFoundError, version  # here, because it costs milliseconds
+
+        try:
+            tell(f"asides {version('asides')}\n")
+        except PackageNotFoundError:
+            tell("asides, not installed, so of no known version\n")
+        parser.exit()
+
+
+def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
+    """The options of the filter and of `split`. `start` says in words where reading begins by default."""
+    reading = parser.add_argument_group("how to read")
+    reading.add_argument(
+        "-f", "--format", default="auto", metavar="NAME", help="the model's format (default auto); see `asides formats`"
+    )
+    reading.add_argument(
+        "--start", choices=("text", "thinking", "undecided"), help=f"where the output begins (default {start})"
+    )
+    reading.add_argument("--exact", action="store_true", help="keep the whitespace beside markers")
+    reading.add_argument(
+        "--calls-in-thinking",
+        choices=("resolve", "never", "always"),
+        help="what a call inside open thinking is (default the format's own, mostly resolve)",
+    )
+    reading.add_argument(
+        "--mentions",
+        choices=("literal", "marker"),
+        default="literal",
+        help="what a quoted or fenced marker is (default literal)",
+    )
+    reading.add_argument("--no-calls", action="store_true", help="read calls as ordinary text")
+    reading.add_argument("--tools", metavar="FILE", help="a JSON list of tool definitions; gives types to arguments")
+    reading.add_argument("--strict", action="store_true", help="end with exit code 1 at the first oddity")
+
+    showing = parser.add_argument_group("what to show")
+    what = showing.add_mutually_exclusive_group()
+    what.add_argument(
+        "--only",
+        choices=("thinking", "text", "calls"),
+        help="show nothing else, and show it on standard output; calls are JSON lines (name, arguments, id, error)",
+    )
+    what.add_argument("--json", action="store_true", help="write every event as a line of JSON")
+    showing.add_argument(
+        "-n", "--number", action="store_true", help="number the lines as `grep -n` does: `2:words`, `thinking 1:2:words`"
+    )
+    showing.add_argument("--hide", action="store_true", help="show no thoughts and no calls on standard error")
+    showing.add_argument(
+        "-v", "--verbose", action="store_true", help="tell on standard error what each marker did and what was odd"
+    )
+    parser.add_argument("--version", action=Version)
+
+
+def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Refuse what does not go together."""
+    if options.number and (options.json or options.only == "calls"):
+        parser.error("-n numbers lines of words; it does not go with JSON lines")
+
+
+def policies(options: argparse.Namespace) -> dict[str, Any]:
+    """The options as the policies of a `Parser` that keeps nothing it has told."""
+    return {
+        "start": options.start,
+        "whitespace": "exact" if options.exact else "tidy",
+        "calls_in_thinking": options.calls_in_thinking,
+        "mentions": options.mentions,
+        "calls": not options.no_calls,
+        "tools": _read_tools(options.tools) if options.tools else None,
+        "strict": options.strict,
+        "collect": False,
+    }
+
+
+def explain_unknown(error: UnknownFormatError) -> UsageError:
+    """The error in the words of the command line."""
+    hint = f"did you mean {', '.join(error.near)}?" if error.near else "`asides formats` lists them"
+    return UsageError(f"there is no format {error.name!r}; {hint}")
+
+
+def _read_tools(path: str) -> list[dict[str, Any]]:
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=list[dict[str, Any]])
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path}: not a JSON list of tool definitions: {error}") from error

@@ -1,0 +1,186 @@
+"""The standard streams as bytes: reading as it comes, writing at once, Ctrl-C as a question. Knows no events.
+
+Bytes that are not UTF-8 pass through unchanged: they are read and written with `surrogateescape`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Self
+
+READ_SIZE = 65536
+DRAIN_READS = 16
+"""How often is read after Ctrl-C at most: a writer that never stops must not keep us."""
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+class Output:
+    """One standard stream. What is written leaves with `flush`, whole."""
+
+    def __init__(self, descriptor: int, *, may_close: bool = False) -> None:
+        self.terminal = os.isatty(descriptor)
+        """Whether a person looks at it."""
+        self.at_line_start = True
+        """Whether the last character written ended a line."""
+        self._descriptor = descriptor
+        self._may_close = may_close
+        self._pending: list[bytes] = []
+
+    @property
+    def colour(self) -> bool:
+        """Whether escape codes may be written: to a terminal that knows them, unless `NO_COLOR` is set."""
+        return self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+    def write(self, text: str, style: tuple[str, str] = ("", "")) -> None:
+        """Add text as the model wrote it, between the escape codes of a style."""
+        if text:
+            before, after = style
+            self._pending.append((before + text + after).encode("utf-8", "surrogateescape"))
+            self.at_line_start = text.endswith("\n")
+
+    def write_bytes(self, data: bytes) -> None:
+        """Add bytes."""
+        self._pending.append(data)
+        self.at_line_start = data.endswith(b"\n")
+
+    def write_line(self, text: str) -> None:
+        """Add a line of our own, on a line of its own. Whatever is in it can be written."""
+        self.end_line()
+        self.write_bytes(text.encode("utf-8", "backslashreplace") + b"\n")
+
+    def end_line(self) -> None:
+        """Begin a new line unless one has just begun."""
+        if not self.at_line_start:
+            self.write_bytes(b"\n")
+
+    def flush(self) -> None:
+        """Write what was added."""
+        if not self._pending:
+            return
+        rest = memoryview(b"".join(self._pending))
+        self._pending.clear()
+        try:
+            while rest:
+                try:
+                    rest = rest[os.write(self._descriptor, rest) :]
+                except BlockingIOError:
+                    # Another program that shares the terminal has made it non-blocking.
+                    select.select([], [self._descriptor], [])
+        except OSError as error:
+            if not self._may_close:
+                error.filename = error.filename or "standard output"
+                raise
+
+
+class Streams:
+    """Standard output and standard error together. On one screen they appear in the order of writing."""
+
+    def __init__(self) -> None:
+        self.out = Output(STDOUT)
+        """Where the answer goes."""
+        # Whoever reads the thoughts may leave; the answer goes on.
+        self.err = Output(STDERR, may_close=True)
+        """Where thoughts and messages go."""
+        self._one_screen = self.out.terminal and self.err.terminal
+
+    def answer(self) -> Output:
+        """Standard output, to write to it next."""
+        self.err.flush()
+        return self.out
+
+    def aside(self) -> Output:
+        """Standard error, to write to it next. On one screen it does not go on in the middle of the answer's line."""
+        self.out.flush()
+        if self._one_screen and not self.out.at_line_start:
+            self.err.write("\n")
+            self.out.at_line_start = True
+        return self.err
+
+    def part_ways(self) -> None:
+        """On one screen, leave a blank line between a thought and the answer."""
+        if self._one_screen:
+            self.err.write("\n")
+
+    def say(self, message: str) -> None:
+        """A line of our own to the person."""
+        self.aside().write_line(f"asides: {message}")
+
+    def flush(self) -> None:
+        """Write what was added to either."""
+        self.out.flush()
+        self.err.flush()
+
+
+def complain(message: str) -> None:
+    """Say something on standard error where no streams are open."""
+    streams = Streams()
+    streams.say(message)
+    streams.flush()
+
+
+class Interrupt:
+    """Ctrl-C as a question that is asked between chunks, so that nothing is torn. A second one ends at once."""
+
+    def __init__(self) -> None:
+        self.came = False
+        """Whether Ctrl-C was pressed."""
+        self.failure: OSError | None = None
+        """What ended the last reading before its end, if anything did."""
+
+    def __enter__(self) -> Self:
+        self._wake, self._ring = os.pipe()
+        os.set_blocking(self._ring, False)
+        self._previous = signal.getsignal(signal.SIGINT)
+        # A shell starts background work with SIGINT ignored. That stays so.
+        if self._previous is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._handle)
+        signal.set_wakeup_fd(self._ring, warn_on_full_buffer=False)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, self._previous)
+        os.close(self._wake)
+        os.close(self._ring)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def read(self, descriptor: int) -> Iterator[bytes]:
+        """What arrives at a descriptor, as it arrives, until its end, Ctrl-C or a failure."""
+        try:
+            while not self.came:
+                ready, _, _ = select.select([descriptor, self._wake], [], [])
+                if descriptor in ready and not self.came:
+                    data = os.read(descriptor, READ_SIZE)
+                    if not data:
+                        return
+                    yield data
+            # What the writer had put into the pipe before Ctrl-C is its last words.
+            for _ in range(DRAIN_READS):
+                ready, _, _ = select.select([descriptor], [], [], 0)
+                data = os.read(descriptor, READ_SIZE) if ready else b""
+                if not data:
+                    return
+                yield data
+        except OSError as error:
+            self.failure = error
+
+
+def keep_places() -> None:
+    """Fill the places of standard streams that were closed, so that nothing else is opened there by chance.
+
+    Each is filled with something that fails when it is used.
+    """
+    for descriptor, wrong_way in ((STDIN, os.O_WRONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_RDONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, wrong_way)

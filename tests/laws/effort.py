@@ -1,0 +1,16 @@
+"""How many examples a law is tried on."""
+
+from __future__ import annotations
+
+import os
+
+LONG = os.environ.get("ASIDES_LAWS") == "long"
+"""Whether time does not matter."""
+
+TIMES = int(os.environ.get("T","100"))
+"""How many times more examples a long run tries."""
+
+
+def examples(count: int) -> int:
+    """So many examples for each format in an ordinary run; many more in a long one."""
+    return count * TIMES if LONG else count

@@ -1,0 +1,117 @@
+"""Laws 1 to 5 over generated texts, for every registered format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import asides
+from asides.events import NOTICES
+from tests.laws.effort import examples
+from tests.laws.texts import pieces, policies, texts
+from tests.support import (
+    characters,
+    check_chunking,
+    check_held,
+    check_kept,
+    check_one_path,
+    cut,
+    fail,
+    run,
+    two_way_splits,
+)
+
+every_format = pytest.mark.parametrize("name", asides.formats())
+SHORT = 80
+"""Up to this many characters a text is cut in two at every place."""
+
+
+@every_format
+def test_chunking_does_not_matter(name: str) -> None:
+    """Law 1, and law 3 on the way: all two-way splits, character by character, and any other cut."""
+
+    @settings(max_examples=examples(30))
+    @given(texts(name), policies(name), st.lists(st.integers(1, 300), max_size=8))
+    def law(text: str, chosen: dict[str, Any], places: list[int]) -> None:
+        ways = [characters(text), cut(text, places), cut(text, (place % (len(text) + 1) for place in places))]
+        if len(text) <= SHORT:
+            ways += two_way_splits(text)
+        else:
+            ways += [cut(text, [place * 7919 % len(text)]) for place in range(SHORT // 2)]
+        outcome = check_chunking(name, text, ways, chosen)
+        check_kept(name, text, outcome, chosen)
+
+    law()
+
+
+@every_format
+def test_nothing_is_lost(name: str) -> None:
+    """Law 3 over longer texts."""
+
+    @settings(max_examples=examples(30))
+    @given(texts(name, 40), policies(name))
+    def law(text: str, chosen: dict[str, Any]) -> None:
+        check_kept(name, text, run(name, (text,), **chosen), chosen)
+
+    law()
+
+
+@every_format
+def test_one_path(name: str) -> None:
+    """Law 2."""
+
+    @settings(max_examples=examples(10))
+    @given(texts(name), policies(name))
+    def law(text: str, chosen: dict[str, Any]) -> None:
+        check_one_path(name, text, chosen)
+
+    law()
+
+
+@every_format
+def test_strictness_is_the_only_error(name: str) -> None:
+    """Law 4: with `strict` our own error, the same for every cut; its events are those of a lenient reading."""
+
+    @settings(max_examples=examples(15))
+    @given(texts(name), policies(name), st.just(True) | st.sets(st.sampled_from(sorted(NOTICES))))
+    def law(text: str, chosen: dict[str, Any], strict: bool | set[str]) -> None:
+        outcome = check_chunking(name, text, [characters(text)], {**chosen, "strict": strict})
+        lenient = run(name, (text,), **chosen)
+        if outcome.error is None:
+            if outcome.message != lenient.message:
+                fail("law 4: strictness that raised nothing changed the result", name, text, chosen)
+            codes = {notice.code for notice in lenient.message.notices} if lenient.message else set()
+            if codes & (set(NOTICES) if strict is True else set(strict)):  # type: ignore[arg-type]
+                fail("law 4: strictness raised nothing", name, text, {**chosen, "strict": strict})
+        elif outcome.events != lenient.events[: len(outcome.events)] or outcome.events[-1] != outcome.error:
+            fail("law 4: the events of the error differ", name, text, {**chosen, "strict": strict})
+
+    law()
+
+
+@every_format
+def test_little_is_held(name: str) -> None:
+    """Law 5: after every chunk, `held` is bounded and exact, and the snapshot is what the events said."""
+
+    @settings(max_examples=examples(15))
+    @given(texts(name), policies(name), st.integers(1, 9))
+    def law(text: str, chosen: dict[str, Any], size: int) -> None:
+        check_held(name, text, cut(text, range(size, len(text), size)), chosen)
+
+    law()
+
+
+@every_format
+def test_any_text_at_all(name: str) -> None:
+    """Law 4: no text makes the parser fail, one without the format's markers least of all."""
+    anything = st.text(st.characters(), max_size=40) | st.text(sorted(set("".join(pieces(name)))), max_size=60)
+
+    @settings(max_examples=examples(15))
+    @given(anything, policies(name))
+    def law(text: str, chosen: dict[str, Any]) -> None:
+        check_kept(name, text, check_chunking(name, text, [characters(text)], chosen), chosen)
+
+    law()

@@ -1,0 +1,195 @@
+"""Texts that are hard on a format: its own markers, whole, broken, quoted, fenced and cut off, between words.
+
+Everything is derived from the format's data, so a new format is held to the laws without being named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+
+import asides
+from asides import Format
+from asides.engine.calls.syntax import CallSyntax
+from tests.support import markers, stop_markers
+
+WORDS = ("zebra7", "a", "It is 4.", "x" * 40, "é", "🙂", "日本", "\ud800", "\udc00", "\x00", "<", ">", "|", "</", "0")
+SPACES = (" ", "\n", "\n\n", "\t", "\r\n", "   ", "\n \n\n", " " * 20, "\u3000", "\x1f")
+QUOTES = ('"', "'", "`", "``", "“", "”", "‘", "’", "«", "»")  # noqa: RUF001 - the quotes that count
+PAIRS = (('"', '"'), ("'", "'"), ("`", "`"), ("``", "``"), ("“", "”"), ("«", "»"), ("'", '"'), ("x`", "`"))
+FENCES = ("```", "```\n", "\n```\n", "\n```python\n", "~~~\n", "\n~~~\n", "````\n", "  ```\n", "``` `\n", "\n``` \n")
+
+BODIES = (
+    '{"name": "f", "arguments": {"a": 1}}',
+    '{"name":"f","arguments":{}}',
+    '\n{"name": "f", "arguments": {"a": "zebra7", "b": [1, {"c": null}]}}\n',
+    '{"arguments": {"a": "\\u00e9\\n"}, "name": "f"}',
+    '{"name": "f", "parameters": {"a": true}, "id": "call_7"}',
+    '{"name": "f", "arguments": "{\\"a\\": 1}"}',
+    '[{"name": "f", "arguments": {}}, {"name": "g", "arguments": {"b": 2}}]',
+    '{"name": "f", "arguments": {}}\n{"name": "g", "arguments": {}}',
+    '{"f": {"a": 1}}',
+    '{"name": "f"}',
+    '{"name": 7, "arguments": {}}',
+    '{"name": "f", "arguments": [1]}',
+    '{"name": "f", "arguments": {"a": zebra7}}',
+    '{"name": "f", "arguments": {"a": "',
+    '{"name": "f", "arg',
+    "{}",
+    "[]",
+    "[",
+    "{",
+    "zebra7",
+    "",
+    "<function=f>\n<parameter=a>\n1\n</parameter>\n</function>",
+    "<function=f><parameter=a>zebra7</parameter><parameter=b>\n{}\n</parameter></function>",
+    "<function=f></function>",
+    "<function=f>\n<parameter=a>\n1",
+    "<function=f",
+    '<function name="f"><parameter name="a">1</parameter></function>',
+    '<invoke name="f">\n<parameter name="a">1</parameter>\n</invoke>',
+    '<invoke name="f"><parameter name="a" string="true">x</parameter></invoke>',
+    "f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n",
+    "f<arg_key>a</arg_key><arg_value>",
+    "f(a=1, b='x')",
+    "[f(a=1), g(b=[True, None], c={'d': \"e\"})]",
+    '[f(a="zebra7',
+    "f{a:1}",
+    'f\n```json\n{"a": 1}\n```',
+    'functions.f:0 {"a": 1}',
+)
+"""Bodies of calls in many syntaxes, well formed, odd and cut off."""
+
+TOOLS = (
+    {
+        "type": "function",
+        "function": {
+            "name": "f",
+            "parameters": {
+                "type": "object",
+                "properties": {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {"type": "object"}},
+            },
+        },
+    },
+)
+
+
+def samples(format: Format) -> Iterator[str]:
+    """Calls as this format may write them: every opener with bodies of many kinds, closed, unclosed and closed twice."""
+    for syntax in syntaxes(format):
+        closers = (*(syntax.close or ("",)), "")
+        for opener in syntax.open or ("",):
+            for number, body in enumerate(BODIES):
+                yield opener + body + closers[number % len(closers)]
+            yield opener + BODIES[0] + closers[0] + closers[0]
+            yield opener + opener + BODIES[0] + closers[0]
+            if closers[0]:
+                yield opener + BODIES[0].replace("1", f'"{closers[0]}"') + closers[0]
+        for opener in syntax.section:
+            call = (syntax.open or ("",))[0] + BODIES[0] + closers[0]
+            for closer in (*syntax.section_close, ""):
+                yield opener + call + closer
+                yield f"{opener}\n{call}\n{call}\n{closer}"
+                yield opener + closer
+
+
+def syntaxes(format: Format) -> list[CallSyntax]:
+    """Every call syntax of a format."""
+    header = format.header
+    return [*format.calls, *((header.call,) if header is not None and header.call is not None else ())]
+
+
+def grammar_words(format: Format) -> Iterator[str]:
+    """The literal strings that its call syntaxes and its header are made of."""
+    holders: list[Any] = [*syntaxes(format), *([format.header] if format.header else [])]
+    for holder in holders:
+        for field in msgspec.structs.fields(holder):
+            value = getattr(holder, field.name)
+            found = [value] if isinstance(value, str) else value if isinstance(value, tuple) else []
+            yield from (word for word in found if isinstance(word, str) and len(word) > 1)
+    if format.header is not None:
+        yield from (*format.header.channels, *format.header.roles, " to=functions.f", "to=", " to=user", " json", "code")
+        for channel in (*format.header.channels, "zebra7", ""):
+            for tail in ("", " to=functions.f", " to=user json"):
+                yield f"{format.header.channel_marker}{channel}{tail}{format.header.body}"
+
+
+def near_misses(marker: str) -> Iterator[str]:
+    """What looks like a marker and is none, or not yet."""
+    yield marker[:-1]
+    yield marker[: len(marker) // 2]
+    yield marker[1:]
+    yield marker[:1] * 2 + marker[1:]
+    yield marker[:-1] + " " + marker[-1:]
+    yield marker.upper()
+    yield marker[:-1] + ' id="1">'
+
+
+@cache
+def pieces(name: str) -> tuple[str, ...]:
+    """What texts for a format are made of. The simplest first: that is where failing examples shrink to."""
+    format = asides.get_format(name)
+    own = sorted(set(markers(format)), key=lambda marker: (len(marker), marker))[:60]
+    mentioned = [f"{first}{marker}{last}" for marker in own for first, last in PAIRS]
+    pairs = [f"`{opener}{{}}{closer}`" for opener in own[:8] for closer in own[:8] if opener != closer]
+    mentioned += [pair.format("a") for pair in pairs]
+    fenced = [f"\n```\n{marker}\n```\n" for marker in own]
+    misses = [miss for marker in own for miss in near_misses(marker) if miss]
+    stops = [stop + space for stop in stop_markers(format) for space in ("", "\n", " zebra7")]
+    calls = list(samples(format)) or list(BODIES)
+    grammar = list(grammar_words(format)) or ["zebra7"]
+    groups = [
+        (20, list(WORDS)),
+        (14, list(SPACES)),
+        (40, own),
+        (8, list(QUOTES)),
+        (6, list(FENCES)),
+        (8, misses),
+        (10, mentioned),
+        (3, fenced),
+        (4, stops),
+        (16, calls),
+        (6, grammar),
+        (3, list(BODIES)),
+    ]
+    return tuple(piece for weight, group in groups for piece in _spread(group, weight * 4))
+
+
+def _spread(group: list[str], count: int) -> list[str]:
+    """About `count` pieces, evenly from the group."""
+    if not group:
+        return []
+    return [group[number * len(group) // count] for number in range(count)]
+
+
+@cache
+def texts(name: str, size: int = 12) -> st.SearchStrategy[str]:
+    """Texts of up to so many pieces."""
+    return st.lists(st.sampled_from(pieces(name)), max_size=size).map("".join)
+
+
+def prompts(format: Format) -> list[str]:
+    """Prompts that leave a format in its different states."""
+    heads = format.assistant or ("",)
+    thinking = [marker for marker, state in format.states.get("text", {}).items() if state == "thinking"][:2]
+    return [heads[0], *(heads[0] + opener + space for opener in thinking for space in ("", "\n"))]
+
+
+@cache
+def policies(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Any choice a caller may make, defaults more often than not."""
+    format = asides.get_format(name)
+    choices: dict[str, st.SearchStrategy[Any]] = {
+        "start": st.sampled_from(("text", "thinking", "undecided")),
+        "mentions": st.just("marker"),
+        "whitespace": st.just("exact"),
+        "calls_in_thinking": st.sampled_from(("resolve", "never", "always")),
+        "limit": st.sampled_from((16, 1, 40)),
+        "tools": st.just(TOOLS),
+        "prompt": st.sampled_from(prompts(format)),
+    }
+    return st.fixed_dictionaries({}, optional=choices)

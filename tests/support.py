@@ -1,0 +1,455 @@
+"""What the tests share: running a parser over chunks, ways to cut a text, and holding a result against the laws.
+
+Knows the public names and what a format is; nothing of how the machine works.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import asides
+from asides import Format, Message, Notice, PartEnd, PartStart, TextDelta, Thinking, ThinkingDelta, ToolCall, ToolCallDelta
+from asides.engine.format import END, HEADER, TEXT
+from asides.events import NOTICES, Event
+
+Policies = Mapping[str, Any]
+Chunks = Sequence[str]
+
+SEPARATORS = frozenset("[](){},;`")
+"""What may stand between the calls of a list."""
+
+
+# Running.
+
+
+class Outcome(NamedTuple):
+    """What a parser made of a text."""
+
+    events: list[Event]
+    """Every event, neighbouring deltas joined."""
+    message: Message | None
+    """The message; None when strictness ended the reading."""
+    error: Notice | None
+    """The notice that strictness turned into an error."""
+
+
+def joined(events: Iterable[Event]) -> list[Event]:
+    """The events with neighbouring deltas of one part joined, so that those of two ways of cutting can be compared."""
+    found: list[Event] = []
+    texts: list[str] = []
+    for event in events:
+        if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
+            last = found[-1] if found else None
+            if type(last) is type(event) and last.index == event.index:  # type: ignore[union-attr]
+                texts.append(event.text)
+                continue
+            _write(found, texts)
+            texts = [event.text]
+        else:
+            _write(found, texts)
+            texts = []
+        found.append(event)
+    _write(found, texts)
+    return found
+
+
+def _write(events: list[Event], texts: list[str]) -> None:
+    if len(texts) > 1:
+        last = events[-1]
+        assert isinstance(last, TextDelta | ThinkingDelta | ToolCallDelta)
+        events[-1] = type(last)(last.index, "".join(texts))
+
+
+def run(format: str | Format, chunks: Iterable[str], **policies: Any) -> Outcome:
+    """Feed a parser chunk by chunk and finish it."""
+    parser = asides.Parser(format, **policies)
+    events: list[Event] = []
+    try:
+        for chunk in chunks:
+            events += parser.feed(chunk)
+        events += parser.finish()
+    except asides.StrictError as error:
+        return Outcome(joined([*events, *error.events]), None, error.notice)
+    return Outcome(joined(events), parser.message, None)
+
+
+def as_parse(format: str | Format, policies: Policies) -> dict[str, Any]:
+    """The policies with which a `Parser` reads as `parse` does."""
+    found = asides.get_format(format)
+    if policies.get("start") is None and policies.get("prompt") is None and found.start == TEXT:
+        return {**policies, "start": "undecided"}
+    return dict(policies)
+
+
+# Cutting.
+
+
+def two_way_splits(text: str) -> Iterator[Chunks]:
+    """Every way to cut a text in two."""
+    for place in range(1, len(text)):
+        yield (text[:place], text[place:])
+
+
+def characters(text: str) -> Chunks:
+    """A text character by character."""
+    return tuple(text)
+
+
+def cut(text: str, places: Iterable[int]) -> Chunks:
+    """A text cut at these places."""
+    bounds = [0, *sorted({place for place in places if 0 < place < len(text)}), len(text)]
+    return tuple(text[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False))
+
+
+# Saying what is wrong.
+
+
+def show_parts(message: Message | None) -> str:
+    """The parts and notices of a message, one on a line."""
+    if message is None:
+        return "  (ended by strictness)"
+    lines = [f"  {part}" for part in message.parts]
+    lines += [f"  notice {notice.code} at {notice.offset}: {notice.message}" for notice in message.notices]
+    lines.append(f"  text {message.text!r}, thinking {message.thinking!r}, termination {message.termination!r}")
+    return "\n".join(lines)
+
+
+def show_events(events: Iterable[Event]) -> str:
+    """Events, one on a line."""
+    return "\n".join(f"  {event}" for event in events)
+
+
+def fail(law: str, format: str | Format, text: str, policies: Policies, *more: str) -> NoReturn:
+    """Say which law broke on which input."""
+    name = format if isinstance(format, str) else format.name
+    head = f"{law}\nformat {name!r}, policies {dict(policies)!r}\ninput {text!r}"
+    raise AssertionError("\n".join([head, *more]))
+
+
+# The laws over one input.
+
+
+def check_chunking(
+    format: str | Format, text: str, ways: Iterable[Chunks], policies: Policies, expected: Outcome | None = None
+) -> Outcome:
+    """Law 1: every way of cutting gives the events and the message of the whole text."""
+    whole = expected or run(format, (text,), **policies)
+    for chunks in ways:
+        found = run(format, chunks, **policies)
+        if found != whole:
+            shown = repr(list(chunks)) if len(chunks) < len(text) or len(text) < 12 else "character by character"
+            fail(
+                "law 1: the cut changes the result",
+                format,
+                text,
+                policies,
+                f"cut {shown}",
+                f"whole:\n{show_events(whole.events)}\n{show_parts(whole.message)}",
+                f"cut:\n{show_events(found.events)}\n{show_parts(found.message)}",
+            )
+    return whole
+
+
+def check_one_path(format: str | Format, text: str, policies: Policies) -> None:
+    """Law 2: `parse` is a `Parser` that was fed and finished."""
+    whole = asides.parse(text, format, **policies)
+    fed = run(format, (text,), **as_parse(format, policies)).message
+    if whole != fed:
+        fail("law 2: parse differs from Parser", format, text, policies, f"parse:\n{show_parts(whole)}", show_parts(fed))
+
+
+def check_kept(format: str | Format, text: str, outcome: Outcome, policies: Policies) -> None:
+    """Law 3: nothing is lost, spans are right, and events and message tell the same."""
+    assert outcome.message is not None, "law 3 is asked of a reading that came to its end"
+    for problem in _problems(asides.get_format(format), text, outcome.events, outcome.message, policies):
+        fail(
+            f"law 3: {problem}",
+            format,
+            text,
+            policies,
+            f"events:\n{show_events(outcome.events)}",
+            f"message:\n{show_parts(outcome.message)}",
+        )
+
+
+def check_held(format: str | Format, text: str, chunks: Iterable[str], policies: Policies) -> None:
+    """Law 5: little is held back, `held` says how much, and what was told so far is what stands before it."""
+    found = asides.get_format(format)
+    final = run(format, (text,), **policies).message
+    assert final is not None, "law 5 is asked of a reading that came to its end"
+    bound = policies.get("limit", 1_048_576) + max((len(marker) for marker in markers(found)), default=0) + 300
+    parser = asides.Parser(format, **policies)
+    told: dict[int, str] = {}
+    fed = 0
+    for chunk in chunks:
+        fed += len(chunk)
+        for event in parser.feed(chunk):
+            if isinstance(event, TextDelta | ThinkingDelta):
+                told[event.index] = told.get(event.index, "") + event.text
+        held = parser.held
+        if not 0 <= held <= min(bound, fed):
+            fail("law 5: too much is held", format, text, policies, f"{held} of {fed} characters, bound {bound}")
+        _check_told(format, text, policies, final, told, fed - held, fed)
+        _check_snapshot(format, text[:fed], policies, parser.message, told)
+    parser.finish()
+    if parser.held != 0:
+        fail("law 5: characters are held after finish()", format, text, policies, f"held {parser.held}")
+
+
+def _check_told(
+    format: str | Format, text: str, policies: Policies, final: Message, told: Mapping[int, str], until: int, fed: int
+) -> None:
+    for index, part in enumerate(final.parts):
+        if isinstance(part, ToolCall):
+            continue
+        start, end = part.span
+        expected = text[start : min(end, until)] if start < until else ""
+        if told.get(index, "") != expected:
+            fail(
+                f"law 5: `held` does not say what is held after {fed} characters",
+                format,
+                text,
+                policies,
+                f"told up to {until}: part {index} should be {expected!r}, events say {told.get(index, '')!r}",
+                f"in the end:\n{show_parts(final)}",
+            )
+
+
+def _check_snapshot(
+    format: str | Format, fed: str, policies: Policies, snapshot: Message, told: Mapping[int, str]
+) -> None:
+    said = {index: part.text for index, part in enumerate(snapshot.parts) if not isinstance(part, ToolCall)}
+    if snapshot.raw != fed or said != told:
+        fail(
+            f"law 3: the snapshot after {len(fed)} characters differs from the events",
+            format,
+            fed,
+            policies,
+            f"events say {dict(told)!r}",
+            f"snapshot of {snapshot.raw!r}:\n{show_parts(snapshot)}",
+        )
+
+
+# The details of law 3.
+
+
+def _problems(
+    format: Format, text: str, events: Sequence[Event], message: Message, policies: Policies
+) -> Iterator[str]:
+    """Everything that is wrong with a result, in words."""
+    if message.raw != text:
+        yield "message.raw is not the input"
+    yield from _order_problems(events, len(text))
+    starts = [event for event in events if isinstance(event, PartStart)]
+    ends = [event for event in events if isinstance(event, PartEnd)]
+    if not len(starts) == len(ends) == len(message.parts):
+        yield f"{len(starts)} parts start, {len(ends)} end, the message has {len(message.parts)}"
+        return
+    if tuple(event for event in events if isinstance(event, Notice)) != message.notices:
+        yield "the message's notices are not those of the events"
+    told = dict.fromkeys(range(len(starts)), "")
+    for event in events:
+        if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
+            told[event.index] += event.text
+    for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        for problem in _part_problems(message, index, start, end, told[index]):
+            yield f"part {index}: {problem}"
+    yield from _gap_problems(starts, told, message, policies)
+    yield from _span_problems(format, message, policies)
+    cut_off = sum(isinstance(part, Thinking) and not part.complete for part in message.parts)
+    if cut_off > sum(notice.code == "unclosed_thinking" for notice in message.notices):
+        yield "thinking was cut off without a notice"
+
+
+def _order_problems(events: Sequence[Event], size: int) -> Iterator[str]:
+    """Parts are told one after the other, each with a start and an end."""
+    count = 0
+    opened: PartStart | None = None
+    kinds: dict[type[Event], str] = {TextDelta: "text", ThinkingDelta: "thinking", ToolCallDelta: "tool_call"}
+    for event in events:
+        if isinstance(event, Notice):
+            if not 0 <= event.offset <= size:
+                yield f"a notice stands outside of the text: {event}"
+            if event.code not in NOTICES or not event.message:
+                yield f"a notice that is not documented, or says nothing: {event}"
+        elif isinstance(event, PartStart):
+            if opened is not None or event.index != count:
+                yield f"{event} while {opened} is open, after {count} parts"
+            opened, count = event, count + 1
+        elif opened is None or event.index != opened.index:
+            yield f"{event} while {opened} is open"
+        elif isinstance(event, PartEnd):
+            opened = None
+        elif kinds[type(event)] != opened.kind or not event.text:
+            yield f"{event} in {opened}"
+    if opened is not None:
+        yield f"{opened} never ends"
+
+
+def _part_problems(message: Message, index: int, start: PartStart, end: PartEnd, told: str) -> Iterator[str]:
+    part = message.parts[index]
+    words = message.raw[part.span[0] : part.span[1]]
+    if part.span != end.span:
+        yield f"its span is {part.span}, its end says {end.span}"
+    if isinstance(part, ToolCall):
+        if start.kind != "tool_call":
+            yield f"it started as {start.kind}"
+        if part.raw != words:
+            yield f"its raw text is {part.raw!r}, its span holds {words!r}"
+        if part.arguments != told:
+            yield f"its arguments are {part.arguments!r}, the events say {told!r}"
+        if (part.name, part.id) != (start.name, start.id):
+            yield f"its name and id differ from those of {start}"
+        if (part.complete, part.error, part.error_message) != (end.complete, end.error, end.error_message):
+            yield f"how it ended differs from {end}"
+        yield from _call_problems(part)
+        return
+    if start.kind != ("thinking" if isinstance(part, Thinking) else "text"):
+        yield f"it started as {start.kind}"
+    if not part.text:
+        yield "it is empty"
+    if not part.text == told == words:
+        yield f"its text is {part.text!r}, the events say {told!r}, its span holds {words!r}"
+    if isinstance(part, Thinking) and part.complete != end.complete:
+        yield f"how it ended differs from {end}"
+
+
+def _call_problems(call: ToolCall) -> Iterator[str]:
+    """`error` is None exactly when the call may be run."""
+    if not call.id:
+        yield "it has no id"
+    if not call.raw:
+        yield "its raw text is empty"
+    if call.error is None:
+        if not (call.name and call.complete and is_object(call.arguments)):
+            yield "it may not be run, yet it has no error"
+    elif not call.error_message:
+        yield f"its error {call.error!r} is not said in words"
+    if not call.complete and call.error != "incomplete":
+        yield f"it was cut off, yet its error is {call.error!r}"
+
+
+def is_object(text: str) -> bool:
+    """Whether a text is a JSON object, strictly."""
+    try:
+        return isinstance(json.loads(text, parse_constant=_refuse), dict)
+    except (ValueError, RecursionError):
+        # What is nested too deep for the reader here is no problem of ours.
+        return text.startswith("{") and text.count("[") + text.count("{") > 500
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _gap_problems(
+    starts: Sequence[PartStart], told: Mapping[int, str], message: Message, policies: Policies
+) -> Iterator[str]:
+    """A stream that is written with gaps equals the whole."""
+    for kind, whole in (("text", message.text), ("thinking", message.thinking)):
+        ours = [start for start in starts if start.kind == kind]
+        if "".join(start.gap + told[start.index] for start in ours) != whole:
+            yield f"message.{kind} is not gap and text, joined"
+        if ours and ours[0].gap:
+            yield f"the first {kind} has a gap"
+        for start in ours:
+            if start.gap.strip():
+                yield f"a gap that is not whitespace: {start}"
+            if start.gap and policies.get("whitespace") == "exact":
+                yield f"a gap although whitespace is exact: {start}"
+
+
+def _span_problems(format: Format, message: Message, policies: Policies) -> Iterator[str]:
+    """Spans rise and never overlap; between them stands nothing but markers, headers, separators and whitespace."""
+    raw, before = message.raw, 0
+    exact = policies.get("whitespace") == "exact"
+    noted = {notice.code for notice in message.notices}
+    for index, part in enumerate(message.parts):
+        start, end = part.span
+        if not before <= start < end <= len(raw):
+            yield f"part {index}: its span {part.span} does not rise from {before} within {len(raw)}"
+            return
+        beside_call = isinstance(part, ToolCall) or (index > 0 and isinstance(message.parts[index - 1], ToolCall))
+        yield from _uncovered_problems(format, raw, before, start, exact and not beside_call)
+        if not exact and not isinstance(part, ToolCall) and "limit" not in noted:
+            yield from _tidy_problems(index, part.text, start, end, len(raw), isinstance(part, Thinking))
+        before = end
+    beside_call = bool(message.parts) and isinstance(message.parts[-1], ToolCall)
+    yield from _uncovered_problems(format, raw, before, len(raw), exact and not beside_call)
+
+
+def _tidy_problems(index: int, text: str, start: int, end: int, size: int, thinking: bool) -> Iterator[str]:
+    if text != text.lstrip() and (start > 0 or thinking):
+        yield f"part {index} begins with whitespace, beside a marker"
+    if text != text.rstrip() and end < size:
+        yield f"part {index} ends with whitespace, beside a marker"
+
+
+def _uncovered_problems(format: Format, raw: str, start: int, stop: int, exact: bool) -> Iterator[str]:
+    """What no part covers is only markers and what belongs to them."""
+    words = raw[start:stop]
+    if not words:
+        return
+    if format.header is not None and _may_hold_header(format, words, start):
+        return
+    rest = _marker_pattern(format).sub("", words)
+    if exact and not any(name in words for syntax in format.calls for name in syntax.openers + syntax.closers):
+        lost = rest
+    else:
+        lost = "".join(character for character in rest if not _may_separate(character))
+    if lost:
+        yield f"{lost!r} is in no part: {words!r} at {start}"
+
+
+def _may_separate(character: str) -> bool:
+    return character.isspace() or character in SEPARATORS
+
+
+def _may_hold_header(format: Format, words: str, start: int) -> bool:
+    """Whether these uncovered words hold a message header, whose text is marker."""
+    assert format.header is not None
+    names = {name for table in format.states.values() for name, state in table.items() if state == HEADER}
+    names |= {format.header.channel_marker, format.header.body, format.header.type_marker} - {""}
+    return start == 0 or any(name in words for name in names)
+
+
+# What a format's own words are.
+
+
+def markers(format: Format) -> list[str]:
+    """Every marker of a format, the longest first."""
+    found = {name for table in format.states.values() for name in table}
+    for syntax in format.calls:
+        found.update(syntax.openers, syntax.closers)
+    if format.header is not None:
+        found |= {format.header.channel_marker, format.header.type_marker, format.header.body}
+        if format.header.call is not None:
+            found.update(format.header.call.openers, format.header.call.closers)
+    return sorted(found - {""}, key=lambda name: (-len(name), name))
+
+
+def stop_markers(format: Format) -> list[str]:
+    """The markers that end a turn."""
+    return sorted(
+        {name for table in format.states.values() for name, state in table.items() if state == END and name}
+    )
+
+
+_patterns: dict[int, tuple[Format, re.Pattern[str]]] = {}
+
+
+def _marker_pattern(format: Format) -> re.Pattern[str]:
+    known = _patterns.get(id(format))
+    if known is None:
+        sources = []
+        for name in markers(format):
+            if format.attributes and name.startswith("<") and name.endswith(">"):
+                sources.append(re.escape(name[:-1]) + r"(?:\s[^<>\r\n]{0,256})?>")
+            else:
+                sources.append(re.escape(name))
+        flags = re.IGNORECASE | re.ASCII if format.ignore_case else re.NOFLAG
+        known = _patterns[id(format)] = format, re.compile("|".join(sources) or r"(?!)", flags)
+    return known[1]
