@@ -375,16 +375,18 @@ def _span_problems(format: Format, message: Message, policies: Policies) -> Iter
         beside_call = isinstance(part, ToolCall) or (index > 0 and isinstance(message.parts[index - 1], ToolCall))
         yield from _uncovered_problems(format, raw, before, start, exact and not beside_call)
         if not exact and not isinstance(part, ToolCall) and "limit" not in noted:
-            yield from _tidy_problems(index, part.text, start, end, len(raw), isinstance(part, Thinking))
+            # Thinking that begins implicitly counts as opened just before the input, unless a prefill began it.
+            opened = start > 0 or (isinstance(part, Thinking) and policies.get("prompt") is None)
+            yield from _tidy_problems(index, part.text, opened, end < len(raw))
         before = end
     beside_call = bool(message.parts) and isinstance(message.parts[-1], ToolCall)
     yield from _uncovered_problems(format, raw, before, len(raw), exact and not beside_call)
 
 
-def _tidy_problems(index: int, text: str, start: int, end: int, size: int, thinking: bool) -> Iterator[str]:
-    if text != text.lstrip() and (start > 0 or thinking):
+def _tidy_problems(index: int, text: str, opened: bool, closed: bool) -> Iterator[str]:
+    if opened and text != text.lstrip():
         yield f"part {index} begins with whitespace, beside a marker"
-    if text != text.rstrip() and end < size:
+    if closed and text != text.rstrip():
         yield f"part {index} ends with whitespace, beside a marker"
 
 

@@ -1,9 +1,9 @@
 """Every exception that asides raises. Nothing else may escape from the library.
 
-    Error
-     +-- UnknownFormatError   no format has this name (also a ValueError)
-     +-- StrictError          the model wrote something odd and the caller asked for strictness
-     +-- UsageError           the library was called in an order or with a value that cannot work
+Error
+ +-- UnknownFormatError   no format has this name (also a ValueError)
+ +-- StrictError          the model wrote something odd and the caller asked for strictness
+ +-- UsageError           the library was called in an order or with a value that cannot work
 """
 
 from __future__ import annotations

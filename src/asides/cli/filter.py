@@ -1,4 +1,4 @@
-"""The filter: standard input is taken apart as it comes. Also what it shares with `split`: one input to its end."""
+"""The filter: standard input, taken apart as it comes. Also what `split` shares: reading one input."""
 
 from __future__ import annotations
 
@@ -20,18 +20,23 @@ from .show import Show, choose
 from .streams import STDIN, Interrupt, Streams
 
 DESCRIPTION = """\
-Separates what a model thinks from what it says. Reads standard input; the answer goes to standard output as it
-comes, thoughts and calls go to standard error (dim on a terminal). Standard output is exactly the answer.
+Separates what a model thinks from what it says and what it calls.
+
+Reads standard input. The answer goes to standard output as it comes, and
+standard output is exactly the answer. Thoughts go to standard error, dim on a
+terminal (unless NO_COLOR is set); so do calls, one per line.
 """
 EXAMPLES = """\
 examples:
-  some-model | asides                         the answer, with the thoughts before your eyes
-  some-model | asides --hide > answer.txt     the answer alone
-  some-model | asides 2> thoughts.txt         the thoughts in a file of their own
-  some-model | asides --start thinking        the prompt ended in <think>, so the output begins in thought
-  some-model | asides -f gpt_oss --only calls | jq -r .name
-  some-model | asides --json                  every event, for another program
-  asides split -n --only thinking replies/*   the thoughts in files, with line numbers
+  model | asides                      the answer, the thoughts before your eyes
+  model | asides --hide > answer      the answer alone
+  model | asides 2> thoughts          the thoughts in a file of their own
+  model | asides --start thinking     the prompt ended in <think>, so the
+                                      output begins in the middle of a thought
+  model | asides -f harmony           gpt-oss; `asides formats` lists all
+  model | asides --only calls | jq -r .name
+  model | asides --json               every event, for another program
+  asides split -n --only thinking *.txt
 
 """
 
@@ -45,7 +50,8 @@ def run(arguments: list[str]) -> int:
         streams.say("reads what you type; Ctrl-D ends it, `asides --help` tells more")
         streams.flush()
     with Interrupt() as interrupt:
-        reading = Reading(format, policies(options), streams, choose(options, streams), verbose=options.verbose)
+        show = choose(options, streams)
+        reading = Reading(format, policies(options), streams, show, verbose=options.verbose)
         code = reading.read(interrupt.read(STDIN))
         if interrupt.failure is not None:
             streams.say(f"standard input: {interrupt.failure.strerror}")
@@ -82,7 +88,7 @@ class Reading:
             logger.addHandler(_Log(streams))
 
     def read(self, chunks: Iterable[bytes], label: str = "") -> int:
-        """Read one input to its end and return the exit code for it. `label` names it where there are several."""
+        """Read one input to its end and return its exit code. `label` names it where there are several."""
         self._thought = False
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         parser = Parser(self._format, **self._policies)
@@ -118,12 +124,13 @@ class Reading:
         if notice.code != "stray_close" or self._thought or self._hinted:
             return
         # The notice names the marker first; the closing marker of a call says nothing about thinking.
-        closer = next((marker for marker in self._closers if notice.message.casefold().startswith(marker)), None)
-        if closer is not None:
+        folded = notice.message.casefold()
+        lone = next((marker for marker in self._closers if folded.startswith(marker)), "")
+        if lone:
             self._hinted = True
             self._streams.say(
-                f"{closer} came with nothing open: the prompt must have begun the thinking, and what stands before "
-                "this marker was thought. Read such output with: --start thinking"
+                f"{notice.message[: len(lone)]} closes what nothing opened, so the prompt began the thinking "
+                "and all before this marker was thought; read such output with --start thinking"
             )
 
 

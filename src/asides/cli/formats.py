@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -16,8 +17,8 @@ from .options import Arguments, tell
 from .streams import STDOUT, Output
 
 DESCRIPTION = """\
-Lists the formats, with the names that each answers to. Names compare without case, `-`, `_`, `.` and spaces.
-With a name, shows that format's markers.
+Lists the formats, with the names that each answers to. Names compare without
+case, `-`, `_`, `.` and spaces. With a name, shows that format's markers.
 """
 COLUMNS = ("name", "start", "calls", "aliases", "source")
 SEPARATOR = "  "
@@ -44,7 +45,7 @@ def summary(format: Format) -> dict[str, Any]:
         "name": format.name,
         "aliases": list(format.aliases),
         "start": format.start,
-        "calls": list(dict.fromkeys(_syntax_name(syntax) for syntax in _syntaxes(format))),
+        "calls": _unique(_syntax_name(syntax) for syntax in _syntaxes(format)),
         "source": format.source,
     }
 
@@ -55,19 +56,22 @@ def detail(format: Format) -> dict[str, Any]:
     header = format.header
     details = {
         **summary(format),
-        "thinking opens": [marker for marker, leads_to in text.items() if leads_to == THINKING],
-        "thinking closes": [marker for marker, leads_to in thinking.items() if leads_to not in (END, HEADER)],
+        "thinking_opens": [marker for marker, leads_to in text.items() if leads_to == THINKING],
+        "thinking_closes": [marker for marker, leads_to in thinking.items() if leads_to not in (END, HEADER)],
         "stops": [marker for marker, leads_to in text.items() if leads_to == END],
         "headers": [marker for marker, leads_to in text.items() if leads_to == HEADER],
-        "channels": {channel: holds for channel, holds in header.channels.items()} if header else {},
-        "call opens": [marker for syntax in _syntaxes(format) for marker in syntax.openers],
-        "call closes": [marker for syntax in _syntaxes(format) for marker in syntax.closers],
-        "calls in thinking": format.calls_in_thinking,
-        "any case": format.ignore_case,
+        "channels": dict(header.channels) if header else {},
+        "call_opens": _unique(marker for syntax in _syntaxes(format) for marker in syntax.openers),
+        "call_closes": _unique(marker for syntax in _syntaxes(format) for marker in syntax.closers),
+        "calls_in_thinking": format.calls_in_thinking,
+        "any_case": format.ignore_case,
         "attributes": format.attributes,
     }
-    lists = {key: list(dict.fromkeys(value)) if isinstance(value, list) else value for key, value in details.items()}
-    return {key: value for key, value in lists.items() if value not in ([], {}, "", False)}
+    return {key: value for key, value in details.items() if value not in ([], {}, "", False)}
+
+
+def _unique(items: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(items))
 
 
 def _syntaxes(format: Format) -> list[CallSyntax]:
@@ -87,7 +91,7 @@ def _json(value: Any) -> str:
 
 def _list(details: dict[str, Any]) -> str:
     width = max(map(len, details))
-    return "".join(f"{key:<{width}}{SEPARATOR}{_cell(value)}\n" for key, value in details.items())
+    return "".join(f"{key.replace('_', ' '):<{width}}{SEPARATOR}{_cell(value)}\n" for key, value in details.items())
 
 
 def _table(rows: list[dict[str, Any]], width: int | None) -> str:
@@ -99,7 +103,8 @@ def _table(rows: list[dict[str, Any]], width: int | None) -> str:
     lines: list[str] = []
     for row in table:
         cells = [_fit(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True)]
-        lines.append(_fit(SEPARATOR.join(cells).rstrip(), width or sum(widths) + len(SEPARATOR) * len(widths)))
+        line = SEPARATOR.join(cells).rstrip()
+        lines.append(line if width is None else _fit(line, width))
     return "\n".join(lines) + "\n"
 
 

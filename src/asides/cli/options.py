@@ -1,8 +1,9 @@
-"""The options that say how to read and what to show: flags in, the engine's policies out. Reads no model output."""
+"""The options that say how to read and what to show: flags in, policies out. Reads no model output."""
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +17,9 @@ class Arguments(argparse.ArgumentParser):
     """An argument parser that speaks as the rest of the program does, and to a closed pipe."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **settings)
+        # A width of our own, because asking the terminal imports what the filter does not need.
+        formatter = partial(argparse.RawDescriptionHelpFormatter, width=79)
+        super().__init__(formatter_class=formatter, allow_abbrev=False, **settings)
 
     def print_help(self, file: Any = None) -> None:
         """Write the help through the stream that knows of closed pipes."""
@@ -57,10 +60,16 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
     """The options of the filter and of `split`. `start` says in words where reading begins by default."""
     reading = parser.add_argument_group("how to read")
     reading.add_argument(
-        "-f", "--format", default="auto", metavar="NAME", help="the model's format (default auto); see `asides formats`"
+        "-f",
+        "--format",
+        default="auto",
+        metavar="NAME",
+        help="the model's format (default auto); see `asides formats`",
     )
     reading.add_argument(
-        "--start", choices=("text", "thinking", "undecided"), help=f"where the output begins (default {start})"
+        "--start",
+        choices=("text", "thinking", "undecided"),
+        help=f"where the output begins (default {start})",
     )
     reading.add_argument("--exact", action="store_true", help="keep the whitespace beside markers")
     reading.add_argument(
@@ -83,15 +92,21 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
     what.add_argument(
         "--only",
         choices=("thinking", "text", "calls"),
-        help="show nothing else, and show it on standard output; calls are JSON lines (name, arguments, id, error)",
+        help="show nothing else, on standard output; calls as JSON lines (name, arguments, id, error)",
     )
     what.add_argument("--json", action="store_true", help="write every event as a line of JSON")
     showing.add_argument(
-        "-n", "--number", action="store_true", help="number the lines as `grep -n` does: `2:words`, `thinking 1:2:words`"
+        "-n",
+        "--number",
+        action="store_true",
+        help="number the lines as `grep -n` does: `2:words`, `thinking 1:2:words`",
     )
     showing.add_argument("--hide", action="store_true", help="show no thoughts and no calls on standard error")
     showing.add_argument(
-        "-v", "--verbose", action="store_true", help="tell on standard error what each marker did and what was odd"
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="tell on standard error what each marker did and what was odd",
     )
     parser.add_argument("--version", action=Version)
 

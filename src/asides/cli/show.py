@@ -1,4 +1,4 @@
-"""Events to the two standard streams: the answer, the thoughts, the calls, or JSON lines. Knows no markers."""
+"""Events to the standard streams: the answer, the thoughts, the calls, or JSON lines. Knows no markers."""
 
 from __future__ import annotations
 

@@ -13,18 +13,19 @@ from .show import choose
 from .streams import STDIN, Interrupt, Streams
 
 DESCRIPTION = """\
-Takes files apart, each as a whole: a closing marker with no opening one makes all before it thinking. The answer goes
-to standard output, thoughts and calls go to standard error. `-` is standard input, also when no file is named.
+Takes files apart, each as a whole: a closing marker with no opening one makes
+all before it thinking. The answer goes to standard output, thoughts and calls
+to standard error. `-` is standard input, and so is no file at all.
 """
 EXAMPLES = """\
-Of several files each begins on a line of its own; -n puts the file's name in front, and --json a line
-{"type":"file","path":...}.
+Of several files each begins on a line of its own; -n puts the file's name in
+front of each line, and --json writes {"type":"file","path":...} before each.
 
 examples:
-  asides split reply.txt                      the answer, with the thoughts before your eyes
-  asides split --hide *.txt > answers.txt     the answers alone
-  asides split -n --only thinking *.txt       each line of each thought, with file and number
-  asides split --only calls reply.txt         the calls, as lines of JSON
+  asides split reply.txt                   the answer and the thoughts
+  asides split --hide *.txt > answers      the answers alone
+  asides split -n --only thinking *.txt    each line of thought, with its place
+  asides split --only calls reply.txt      the calls, as lines of JSON
 
 """
 
@@ -36,7 +37,8 @@ def run(arguments: list[str]) -> int:
     if options.start is None and format.start == TEXT:
         options.start = "undecided"
     streams = Streams()
-    reading = Reading(format, policies(options), streams, choose(options, streams), verbose=options.verbose)
+    show = choose(options, streams)
+    reading = Reading(format, policies(options), streams, show, verbose=options.verbose)
     several = len(options.files) > 1
     code = OK
     with Interrupt() as interrupt:
@@ -60,7 +62,12 @@ def run(arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = Arguments(prog="asides split", description=DESCRIPTION, epilog=EXAMPLES + EXIT_CODES)
+    parser = Arguments(
+        prog="asides split",
+        usage="asides split [options] [FILE ...]",
+        description=DESCRIPTION,
+        epilog=EXAMPLES + EXIT_CODES,
+    )
     parser.add_argument("files", nargs="*", metavar="FILE", help="a file with a model's output")
     add_options(parser, start="the format's own; undecided where that is text")
     options = parser.parse_args(arguments)

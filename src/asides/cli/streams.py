@@ -93,7 +93,7 @@ class Streams:
         return self.out
 
     def aside(self) -> Output:
-        """Standard error, to write to it next. On one screen it does not go on in the middle of the answer's line."""
+        """Standard error, to write to it next. On one screen it does not go on in the answer's line."""
         self.out.flush()
         if self._one_screen and not self.out.at_line_start:
             self.err.write("\n")
@@ -123,7 +123,7 @@ def complain(message: str) -> None:
 
 
 class Interrupt:
-    """Ctrl-C as a question that is asked between chunks, so that nothing is torn. A second one ends at once."""
+    """Ctrl-C as a question, asked between chunks so that nothing is torn. A second one ends at once."""
 
     def __init__(self) -> None:
         self.came = False

@@ -50,29 +50,10 @@ class Fences:
 
     def advance(self, text: str, base: int, stop: int, floor: int) -> None:
         """Follow `text` up to the index `stop`. `text[0]` is at offset `base`; the text began at index `floor`."""
-        at = start = max(self.at - base, 0)
-        ticks = tildes = -2
-        while at < stop:
+        at = max(self.at - base, 0)
+        while 0 <= at < stop:
             if self._mode is _Mode.SEEK:
-                if ticks != -1 and ticks < at:
-                    ticks = text.find("```", at, stop)
-                if tildes != -1 and tildes < at:
-                    tildes = text.find("~~~", at, stop)
-                at = min((place for place in (ticks, tildes) if place >= at), default=-1)
-                if at < 0:
-                    # A run at the very end may go on in the next stretch.
-                    if text[stop - 1] not in "`~":
-                        break
-                    at = stop - 2 if stop - 2 >= start and text[stop - 2] == text[stop - 1] else stop - 1
-                self._character = text[at]
-                if self._begins_line(text, at, floor):
-                    self._mode, self._count, self.opened_at = (
-                        _Mode.RUN,
-                        0,
-                        self.opened_at if self._opening else base + at,
-                    )
-                else:
-                    at = _skip(text, self._character, at, stop)
+                at = self._seek(text, base, at, stop, floor)
             elif self._mode is _Mode.RUN:
                 after = _skip(text, self._character, at, stop)
                 self._count += after - at
@@ -80,21 +61,57 @@ class Fences:
                 if at < stop:
                     self._end_run()
             elif self._mode is _Mode.INFO:
-                newline, tick = text.find("\n", at, stop), text.find("`", at, stop)
-                if tick >= 0 and not 0 <= newline < tick:
-                    self._opening, self._mode, at = None, _Mode.SEEK, _skip(text, "`", tick, stop)
-                elif newline >= 0:
-                    self._mode, at = _Mode.SEEK, newline
-                else:
-                    at = stop
+                at = self._read_info(text, at, stop)
             else:
-                while at < stop and text[at] in " \t\r":
-                    at += 1
-                if at < stop:
-                    if text[at] == "\n":
-                        self._opening = None
-                    self._mode = _Mode.SEEK
+                at = self._read_tail(text, at, stop)
         self.at = base + stop
+
+    def _seek(self, text: str, base: int, at: int, stop: int, floor: int) -> int:
+        """Find a run where a line begins; -1 when there is none."""
+        start = at
+        ticks, tildes = text.find("```", at, stop), text.find("~~~", at, stop)
+        while ticks >= 0 or tildes >= 0:
+            at = min(place for place in (ticks, tildes) if place >= 0)
+            if _begins_line(text, at, floor):
+                return self._begin_run(text, base, at)
+            after = _skip(text, text[at], at, stop)
+            if 0 <= ticks < after:
+                ticks = text.find("```", after, stop)
+            if 0 <= tildes < after:
+                tildes = text.find("~~~", after, stop)
+        # A shorter run at the very end may go on in the next stretch.
+        at = stop - 1
+        if text[at] in "`~":
+            while at > start and at > stop - 2 and text[at - 1] == text[at]:
+                at -= 1
+            if _begins_line(text, at, floor):
+                return self._begin_run(text, base, at)
+        return -1
+
+    def _begin_run(self, text: str, base: int, at: int) -> int:
+        self._mode, self._character, self._count = _Mode.RUN, text[at], 0
+        if self._opening is None:
+            self.opened_at = base + at
+        return at
+
+    def _read_info(self, text: str, at: int, stop: int) -> int:
+        newline, tick = text.find("\n", at, stop), text.find("`", at, stop)
+        if tick >= 0 and not 0 <= newline < tick:
+            self._opening, self._mode = None, _Mode.SEEK
+            return _skip(text, "`", tick, stop)
+        if newline < 0:
+            return stop
+        self._mode = _Mode.SEEK
+        return newline
+
+    def _read_tail(self, text: str, at: int, stop: int) -> int:
+        while at < stop and text[at] in " \t\r":
+            at += 1
+        if at < stop:
+            if text[at] == "\n":
+                self._opening = None
+            self._mode = _Mode.SEEK
+        return at
 
     def _end_run(self) -> None:
         if self._opening is None:
@@ -104,12 +121,12 @@ class Fences:
         else:
             self._mode = _Mode.TAIL if self._closes() else _Mode.SEEK
 
-    @staticmethod
-    def _begins_line(text: str, at: int, floor: int) -> bool:
-        start = at
-        while start > floor and at - start < 3 and text[start - 1] == " ":
-            start -= 1
-        return start <= floor or text[start - 1] == "\n"
+
+def _begins_line(text: str, at: int, floor: int) -> bool:
+    start = at
+    while start > floor and at - start < 3 and text[start - 1] == " ":
+        start -= 1
+    return start <= floor or text[start - 1] == "\n"
 
 
 def _skip(text: str, character: str, at: int, stop: int) -> int:

@@ -13,7 +13,7 @@ import msgspec
 from ..events import NoticeCode
 from .calls.syntax import CallSyntax
 from .format import HEADER, OUTSIDE, TEXT, Format, Header, State
-from .markers import Action, Marker, Table
+from .markers import Action, Found, Marker, Table
 
 LONGEST = 256
 """A header is no longer than this, in characters."""
@@ -69,18 +69,14 @@ def read_header(format: Format, table: Table, text: str, start: int, end: int, f
     at = start
     restarted = start
     while True:
-        found = None
-        for pattern, members in table.searches:
-            match = pattern.search(text, at, min(end, restarted + LONGEST + 64))
-            if match and (found is None or match.start() < found[0]):
-                found = (match.start(), match.end(), members[(match.lastindex or 1) - 1])
+        found = _first(table, text, at, min(end, restarted + LONGEST + 64))
         reach = restarted + LONGEST
-        if found is None or found[0] > reach:
+        if found is None or found.start > reach:
             if not final and end <= reach + 64:
                 return None
             return _broken(format, text, restarted, min(end, reach))
-        place, stop, marker = found
-        if stop == end and not final and marker.text in table.extendable:
+        place, stop, marker = found.start, found.stop, found.marker
+        if not final and table.may_extend(text, found, end):
             return None
         if marker.action is Action.HEADER and marker.target == HEADER:
             if marker.text in format.states.get(TEXT, {}) and not _is_channel(format, marker) and place > start:
@@ -93,6 +89,14 @@ def read_header(format: Format, table: Table, text: str, start: int, end: int, f
         if marker.action is Action.BODY or marker.action is Action.CALL:
             return _whole(format, text, restarted, place, stop, marker)
         return _broken(format, text, restarted, place)
+
+
+def _first(table: Table, text: str, at: int, end: int) -> Found | None:
+    matches = [match for pattern in table.searches if (match := pattern.search(text, at, end))]
+    if not matches:
+        return None
+    match = min(matches, key=lambda match: match.start())
+    return Found(match.start(), match.end(), table.marker(match.group()))
 
 
 def _is_channel(format: Format, marker: Marker) -> bool:
@@ -159,9 +163,7 @@ def _understand(format: Format, header: Header, text: str) -> _Said:
         channel, after = match.group(1), after[match.end() :]
     if match := _RECIPIENT.match(after):
         recipient, after = match.group(1), after[match.end() :]
-    elif match := _RECIPIENT.search(before):
-        recipient = match.group(1)
-    elif match := _RECIPIENT.search(after):
+    elif (match := _RECIPIENT.search(before)) or (match := _RECIPIENT.search(after)):
         recipient = match.group(1)
     after = _without_type(header, after)
     if recipient and recipient not in header.recipients and header.call is not None:

@@ -8,9 +8,9 @@ an opener inside thinking is nested, a closer with nothing open is a stray, othe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 
 import msgspec
@@ -74,59 +74,72 @@ class Table:
 
     def __init__(self, state: State, markers: Iterable[Marker], *, ignore_case: bool, attributes: bool) -> None:
         self.state = state
-        self.ignore_case = ignore_case
         self.markers = {marker.text: marker for marker in markers}
-        # Longest first, so that a marker is preferred to another that it begins with.
-        ordered = sorted(self.markers.values(), key=lambda marker: (marker.text[0].lower(), -len(marker.text)))
+        self._ignore_case = ignore_case
         flags = re.IGNORECASE | re.ASCII if ignore_case else re.NOFLAG
-        self.searches: list[tuple[re.Pattern[str], tuple[Marker, ...]]] = []
-        wholes: list[str] = []
-        partials: list[str] = []
+        # Longest first, so that a marker is preferred to another that it begins with.
+        names = sorted(self.markers, key=lambda name: (name[0].lower(), -len(name)))
+        taking = {name for name, marker in self.markers.items() if attributes and _takes_attributes(marker)}
         # One pattern for each first character, with that character in front: a search for one literal character runs
         # at memory speed, the search for one of several is ten times slower.
-        for first, group in groupby(ordered, key=lambda marker: marker.text[0].lower()):
-            members = tuple(group)
-            rests = "|".join(f"({_source(marker, attributes)})" for marker in members)
-            self.searches.append((re.compile(f"{re.escape(first)}(?:{rests})", flags), members))
-            wholes.append(f"{re.escape(first)}(?:{rests})")
-            partials += [_partial(marker, attributes) for marker in members]
-        partial = f"(?:{'|'.join(partials)})\\Z" if partials else NEVER
-        self.partial = re.compile(partial, flags)
-        # In a text, fence characters matter where a line begins, or may begin: at the start of a chunk.
-        fences = [r"(?:\A|\n) {0,3}[`~]"] if state == TEXT else []
-        self.alarm = re.compile("|".join([*wholes, partial, *fences]), flags).search
-        """Finds what the machine must look at: a marker, a possible beginning of one, a fence."""
-        characters = {name[0] for name in self.markers} | ({"`", "~"} if fences else set())
-        characters |= {character.swapcase() for character in characters} if ignore_case else set()
-        self.glance = re.compile(f"[{re.escape(''.join(characters))}]" if characters else NEVER).search
-        """Finds a character that any of those begin with: cheaper, and nearly always enough."""
-        names = [marker.text for marker in ordered]
-        self.extendable = {name for name in names if any(len(n) > len(name) and n.startswith(name) for n in names)}
-        self.longest = max((len(name) for name in names), default=0) + (300 if attributes else 0)
+        self.searches = [
+            re.compile(re.escape(first) + "(?:" + "|".join(_rest(name, name in taking) for name in group) + ")", flags)
+            for first, group in groupby(names, key=lambda name: name[0].lower())
+        ]
+        self._attributed = re.compile(
+            "(?:" + "|".join(re.escape(name[:-1]) for name in sorted(taking)) + ")" + ATTRIBUTES if taking else NEVER,
+            flags,
+        )
+        self._prefixes = {name[:length] for name in names for length in range(1, len(name))}
+        self._extendable = self._prefixes & self.markers.keys()
+        self.longest = max(map(len, names), default=0) + (300 if taking else 0)
+        firsts = {name[0] for name in names}
+        firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
+        self._first = re.compile(_one_of(firsts)).search
+        self.glance = re.compile(_one_of(firsts | {"`", "~"}) if state == TEXT else _one_of(firsts)).search
+        """Finds a character that a marker or, in a text, a fence begins with: cheap, and nearly always enough."""
+
+    def marker(self, text: str) -> Marker:
+        """The marker that a search has found as `text`."""
+        if self._ignore_case:
+            text = text.lower()
+        if text not in self.markers:
+            text = text.split(None, 1)[0] + ">"
+        return self.markers[text]
 
     def begins(self, text: str, start: int, end: int) -> int:
         """Where a possible beginning of a marker stands at the end of `text[start:end]`, or `end`."""
-        match = self.partial.search(text, max(start, end - self.longest), end)
-        return match.start() if match else end
+        at = max(start, end - self.longest)
+        while match := self._first(text, at, end):
+            at = match.start()
+            if self._is_beginning(text[at:end]):
+                return at
+            at += 1
+        return end
+
+    def _is_beginning(self, text: str) -> bool:
+        if self._ignore_case:
+            text = text.lower()
+        return text in self._prefixes or self._attributed.fullmatch(text) is not None
+
+    def may_extend(self, text: str, found: Found, end: int) -> bool:
+        """Whether what was found may still turn out to be a longer marker."""
+        return found.marker.text in self._extendable and self._is_beginning(text[found.start : end])
+
+    def mattering(self, chunk: str, start: int) -> bool:
+        """Whether the chunk holds a marker or a possible beginning of one at its end."""
+        if any(pattern.search(chunk, start) for pattern in self.searches):
+            return True
+        return self.begins(chunk, start, len(chunk)) < len(chunk)
 
 
-def _source(marker: Marker, attributes: bool) -> str:
+def _one_of(characters: set[str]) -> str:
+    return f"[{re.escape(''.join(sorted(characters)))}]" if characters else NEVER
+
+
+def _rest(name: str, attributes: bool) -> str:
     """A pattern for what follows the marker's first character."""
-    text = marker.text[1:]
-    if attributes and _takes_attributes(marker):
-        return f"{re.escape(text[:-1])}(?:{ATTRIBUTES})?>"
-    return re.escape(text)
-
-
-def _partial(marker: Marker, attributes: bool) -> str:
-    """A pattern for every proper beginning of the marker."""
-    text = marker.text
-    nested = ""
-    for character in reversed(text[:-1]):
-        nested = f"{re.escape(character)}(?:{nested})?" if nested else re.escape(character)
-    if attributes and _takes_attributes(marker):
-        return f"{nested}|{re.escape(text[:-1])}{ATTRIBUTES}"
-    return nested or NEVER
+    return f"{re.escape(name[1:-1])}(?:{ATTRIBUTES})?>" if attributes else re.escape(name[1:])
 
 
 def _takes_attributes(marker: Marker) -> bool:
@@ -156,82 +169,90 @@ _FROM_HEADER = {
 }
 
 
-class Tables(msgspec.Struct, frozen=True, eq=False):
-    """The tables of one format."""
+class Tables:
+    """The tables of one format, each made when it is first needed."""
 
-    text: Table
-    thinking: Table
-    header: Table
-    stops: Table
-    """Only what may follow the calls of a turn that is over: stop markers, openers and closers of calls."""
-    bare: tuple[CallSyntax, ...]
-    """Call syntaxes without an opening marker."""
-    _closers: dict[int, Table]
+    def __init__(self, format: Format, calls_in_thinking: CallsInThinking, calls: bool) -> None:
+        self._format = format
+        self._calls_in_thinking = calls_in_thinking
+        self._calls = format.calls if calls else ()
+        self._closers_of: dict[int, Table] = {}
+        in_thinking = format.states.get(THINKING, {})
+        self._closers = tuple(text for text, target in in_thinking.items() if target in (TEXT, OUTSIDE))
+        self._call_markers = _call_markers(self._calls)
+        self._call_closers = {text for syntax in self._calls for text in syntax.closers}
+        self.bare = tuple(syntax for syntax in self._calls if syntax.bare)
+        """Call syntaxes without an opening marker."""
+
+    def _table(self, state: State, markers: Iterable[Marker]) -> Table:
+        return Table(state, markers, ignore_case=self._format.ignore_case, attributes=self._format.attributes)
+
+    def _given(self, state: State, actions: Mapping[State, Action]) -> dict[str, Marker]:
+        """The markers that the format itself lists in a state."""
+        markers: dict[str, Marker] = {}
+        for name, target in self._format.states.get(state, {}).items():
+            action = actions[target]
+            closers = self._closers if action is Action.OPEN else ()
+            leading = name in self._format.leading
+            markers[name] = Marker(text=name, action=action, target=target, closers=closers, leading=leading)
+        return markers
+
+    @cached_property
+    def text(self) -> Table:
+        """What acts in a text."""
+        markers = self._given(TEXT, _FROM_TEXT) | self._call_markers
+        for name in [*self._closers, *self._format.states.get(HEADER, {}), *self._call_closers]:
+            if name not in markers:
+                markers[name] = Marker(text=name, action=Action.STRAY, closes_thinking=name in self._closers)
+        return self._table(TEXT, markers.values())
+
+    @cached_property
+    def thinking(self) -> Table:
+        """What acts in thinking."""
+        markers = self._given(THINKING, _FROM_THINKING)
+        for name, marker in self._given(TEXT, _FROM_TEXT).items():
+            if marker.action is Action.OPEN and name not in markers:
+                markers[name] = msgspec.structs.replace(marker, action=Action.NESTED)
+        if self._calls_in_thinking != "never":
+            markers |= self._call_markers
+        return self._table(THINKING, markers.values())
+
+    @cached_property
+    def header(self) -> Table:
+        """What acts in a message header."""
+        markers = self._given(TEXT, _FROM_HEADER) | self._given(HEADER, _FROM_HEADER) | self._call_markers
+        header = self._format.header
+        if header is not None and header.body:
+            markers[header.body] = Marker(text=header.body, action=Action.BODY, target=HEADER)
+        return self._table(HEADER, markers.values())
+
+    @cached_property
+    def stops(self) -> Table:
+        """What may follow the calls of a turn that is over: stop markers, openers and closers of calls."""
+        markers = self._given(TEXT, _FROM_TEXT) | self._call_markers
+        wanted = [marker for marker in markers.values() if marker.action in (Action.STOP, Action.CALL)]
+        wanted += [Marker(text=name, action=Action.STRAY) for name in self._call_closers]
+        return self._table(END, wanted)
 
     def closers_of(self, syntax: CallSyntax) -> Table:
         """The closing markers of one call syntax."""
-        table = self._closers.get(id(syntax))
+        table = self._closers_of.get(id(syntax))
         if table is None:
             markers = [Marker(text=text, action=Action.STRAY) for text in syntax.closers]
-            table = Table(END, markers, ignore_case=False, attributes=False)
-            self._closers[id(syntax)] = table
+            table = self._closers_of[id(syntax)] = Table(END, markers, ignore_case=False, attributes=False)
         return table
 
 
 @lru_cache(maxsize=1024)
 def compile_tables(format: Format, calls_in_thinking: CallsInThinking, calls: bool) -> Tables:
-    """The tables of a format. Cached: formats are values."""
-    in_text = dict(format.states.get(TEXT, {}))
-    in_thinking = dict(format.states.get(THINKING, {}))
-    in_header = dict(format.states.get(HEADER, {}))
-    closers = tuple(text for text, target in in_thinking.items() if target in (TEXT, OUTSIDE))
-    call_markers = _call_markers(format) if calls else {}
-    call_closers = {text for syntax in format.calls for text in syntax.closers} if calls else set()
-
-    text: dict[str, Marker] = {}
-    for name, target in in_text.items():
-        action = _FROM_TEXT[target]
-        closed_by = closers if action is Action.OPEN else ()
-        text[name] = Marker(
-            text=name, action=action, target=target, closers=closed_by, leading=name in format.leading
-        )
-    thinking: dict[str, Marker] = {}
-    for name, target in in_thinking.items():
-        thinking[name] = Marker(text=name, action=_FROM_THINKING[target], target=target)
-    for name, marker in text.items():
-        if marker.action is Action.OPEN and name not in thinking:
-            thinking[name] = Marker(text=name, action=Action.NESTED, closers=closers, leading=marker.leading)
-    header: dict[str, Marker] = {}
-    for name, target in (in_text | in_header).items():
-        header[name] = Marker(text=name, action=_FROM_HEADER[target], target=target)
-    if format.header and format.header.body:
-        header[format.header.body] = Marker(text=format.header.body, action=Action.BODY, target=HEADER)
-
-    text.update(call_markers)
-    header.update(call_markers)
-    if calls_in_thinking != "never":
-        thinking.update(call_markers)
-    for name in [*closers, *in_header, *call_closers]:
-        if name not in text:
-            text[name] = Marker(text=name, action=Action.STRAY, closes_thinking=name in closers)
-
-    stops = [marker for marker in text.values() if marker.action in (Action.STOP, Action.CALL)]
-    stops += [Marker(text=name, action=Action.STRAY) for name in call_closers]
-    options = {"ignore_case": format.ignore_case, "attributes": format.attributes}
-    return Tables(
-        Table(TEXT, text.values(), **options),
-        Table(THINKING, thinking.values(), **options),
-        Table(HEADER, header.values(), **options),
-        Table(END, stops, **options),
-        tuple(syntax for syntax in format.calls if syntax.bare) if calls else (),
-        {},
-    )
+    """The tables of a format. Cached by the format's identity."""
+    return Tables(format, calls_in_thinking, calls)
 
 
-def _call_markers(format: Format) -> dict[str, Marker]:
+def _call_markers(calls: tuple[CallSyntax, ...]) -> dict[str, Marker]:
     """Every call opener, with all the syntaxes that it may open, in the format's order."""
     by_opener: dict[str, list[CallSyntax]] = {}
-    for syntax in format.calls:
+    for syntax in calls:
         for opener in syntax.openers:
             by_opener.setdefault(opener, []).append(syntax)
     return {

@@ -10,8 +10,8 @@ from enum import Enum
 
 from .markers import Found
 
-PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}  # noqa: RUF001 - these are the quotes
-BEFORE = frozenset("([{<（［｛「『【《〈")  # noqa: RUF001 - the brackets of other scripts count as brackets
+PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
+BEFORE = frozenset("([{<（［｛「『【《〈")
 REACH = 65_536
 """How far, in characters, the end of a line is waited for."""
 
@@ -94,7 +94,7 @@ def judge(
     reach = min(limit, REACH)
     newline = lookahead.find("\n", text, base, at, end)
     line_end = newline if newline >= 0 else end
-    places = [(place, closer) for closer in closers if 0 <= (place := lookahead.find(closer, text, base, at, end))]
+    places = [(place, closer) for closer in closers if (place := lookahead.find(closer, text, base, at, end)) >= 0]
     if places:
         place, closer = min(places)
         if place + len(closer) <= min(line_end, at + reach):

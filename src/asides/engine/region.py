@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ..events import PartEnd, PartStart, ToolCallDelta
+from ..parts import Kind
 from .calls.ids import make_id
 from .calls.reader import Reader
 from .calls.syntax import CallSyntax
+from .calls.tools import Tools
 
 if TYPE_CHECKING:
-    from .parser import Parser
+    from .calling import Calling
 
 MESSAGES = {
     "incomplete": "the output ended before the call did",
@@ -26,6 +30,31 @@ MESSAGES = {
     "unclosed": "the call's text never ends; it was cut at its closing marker",
 }
 """Every error code of a call, in words."""
+
+
+class Draft(msgspec.Struct, kw_only=True):
+    """Calls inside open thinking, until it is known what they are; and what must be put back if they are drafts."""
+
+    space_from: int
+    """Offset of the whitespace before the first opener."""
+    start: int
+    """Offset of the first opener."""
+    calls: int = 0
+    """How many well-formed calls the regions before the present one held."""
+    holds: int
+    """How many levels of held events there were before."""
+    kind: Kind | None
+    index: int
+    part_start: int
+    count: int
+    gap: str
+    seen_text: bool
+    seen_thinking: bool
+    calls_made: int
+    noticed_stop: bool
+    fresh: bool
+    blank: bool
+    content_from: int
 
 
 class Region:
@@ -57,7 +86,7 @@ class Region:
 
     def __init__(
         self,
-        owner: Parser,
+        owner: Calling,
         syntaxes: Sequence[CallSyntax],
         opener: str,
         start: int,
@@ -117,12 +146,29 @@ class Region:
     @property
     def waiting(self) -> bool:
         """Whether what was read so far is still held back."""
-        return self.draft or self.holds_closer or (not self._committed and self.calls == 0)
+        return self.draft or self.holds_closer or (not self._committed and self.begun)
 
     @property
     def hold_start(self) -> int:
-        """Where what is held back begins."""
-        return self.closer[0] if self.holds_closer and self.closer else self.start
+        """Where what is held back begins; the limit counts from here."""
+        if self.holds_closer and self.closer:
+            return self.closer[0]
+        return self.dead_from if self.calls else self.start
+
+    @property
+    def untold(self) -> int:
+        """The first character that no event has told of, while it waits."""
+        return self.hold_start if self.calls or self.holds_closer else self.space_from
+
+    @property
+    def tools(self) -> Tools | None:
+        """The tools that the caller gave."""
+        return self._owner.tools
+
+    @property
+    def limit(self) -> int:
+        """How many characters may be held back."""
+        return self._owner.limit
 
     # What the reader reports.
 
@@ -131,6 +177,10 @@ class Region:
         self._call_start = self.dead_from = offset
         self._open = True
         self._name = self._id = ""
+
+    def named(self, name: str) -> None:
+        """The name is known; a call that is cut off before its arguments has it at least."""
+        self._name = name
 
     def head(self, name: str, id: str | None = None) -> None:
         """The call shows itself: announce it."""
@@ -182,8 +232,7 @@ class Region:
         if error is not None:
             self.faulty += 1
             message = message or MESSAGES.get(error, "")
-            code = "unreadable_call" if complete else "incomplete_call"
-            owner.notice(code, span[0], message)
+            owner.notice("unreadable_call" if complete else "incomplete_call", span[0], message)
         owner.emit(PartEnd(self._index, complete, error, span, message))
         self.calls += 1
         self._committed = self._open = False

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header
+from .pending_other import HARMONY_BODY
+
+_ENDS = {
+    "<|end|>": OUTSIDE,
+    "<|return|>": END,
+    "<|call|>": END,
+    "<|endoftext|>": END,
+    "<|start|>": HEADER,
+    "<|channel|>": HEADER,
+}
 
 HARMONY = Format(
     name="harmony",
-    states={
-        TEXT: {"<|end|>": OUTSIDE, "<|return|>": END, "<|call|>": END, "<|start|>": HEADER, "<|channel|>": HEADER},
-        THINKING: {"<|end|>": OUTSIDE, "<|return|>": END, "<|call|>": END, "<|start|>": HEADER, "<|channel|>": HEADER},
-        HEADER: {"<|constrain|>": HEADER},
-    },
+    aliases=("gpt_oss", "openai_gptoss", "openai", "openai_harmony"),
+    source="chat template of gpt-oss-120b; o200k_harmony tokens 200002 to 200012: return, constrain, channel, start, "
+    "end, message, call. The generation prompt ends inside the header",
     start=HEADER,
+    states={TEXT: _ENDS, THINKING: _ENDS, HEADER: {"<|constrain|>": HEADER}},
     header=Header(
         channels={"analysis": THINKING, "commentary": TEXT, "final": TEXT},
         recipients={"assistant": TEXT, "user": TEXT},
@@ -19,6 +28,7 @@ HARMONY = Format(
         type_marker="<|constrain|>",
         body="<|message|>",
         strip="functions.",
+        call=HARMONY_BODY,
     ),
     assistant=("<|start|>assistant",),
 )

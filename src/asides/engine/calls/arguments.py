@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
-from .json_scan import SPACE, STRING_BODY, JsonScanner
+from .json_scan import ESCAPE_START, LOOSE_BODY, STRING_BODY, JsonScanner
+from .reader import Sink
+from .steps import SPACE, Step, StepReader, find_marker, skip, wait
+
+_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
+_UNPAIRED = re.compile("[\ud800-\udfff]")
 
 
 class ArgumentsReader:
     """Reads the value that holds the arguments and writes it out as a JSON object."""
 
-    __slots__ = ("_inner", "_scanner", "_shape", "_write", "done", "error", "message", "was_string")
+    __slots__ = ("_inner", "_loose", "_scanner", "_shape", "_tail", "_write", "done", "error", "message", "was_string")
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self._scanner = JsonScanner()
         self._inner: JsonScanner | None = None
         self._shape = ""
+        self._tail = ""
+        self._loose = False
         self.done = False
         """Whether the value has ended."""
         self.error: str | None = None
@@ -25,68 +33,211 @@ class ArgumentsReader:
         self.was_string = False
         """Whether the object was written inside a string."""
 
+    @property
+    def in_string(self) -> bool:
+        """Whether reading stopped inside a string."""
+        return self._inner is not None or self._scanner.in_string
+
     def read(self, text: str, at: int, end: int, final: bool) -> int:
-        """Read `text[at:end]`; return where reading stopped."""
+        """Read `text[at:end]`; return where reading stopped.
+
+        Where the value first is not JSON it stops too, with `error` set; the next call goes on from there.
+        """
         if not self._shape:
-            match = SPACE.match(text, at, end)
-            at = match.end() if match else at
+            at = skip(text, at, end)
             if at == end:
                 return at
             self._shape = text[at]
             if self._shape == '"':
-                self.was_string = True
                 self._inner = JsonScanner()
                 at += 1
         if self._inner is not None:
             return self._read_string(text, at, end)
-        stop = self._scanner.scan(text, at, end, final)
+        scanner = self._scanner
+        stop = scanner.scan(text, at, end, final)
         if self._shape == "{":
-            self._write(text[at:stop])
-        elif self._shape == "n" and self._scanner.done and self._scanner.error is None:
+            if stop > at:
+                self._write(text[at:stop])
+        elif self._shape == "n" and scanner.done and scanner.error is None:
             self._write("{}")
-        if self._scanner.done:
-            self._finish(self._scanner)
+        if scanner.error is not None:
+            self._fail(scanner.error)
+        elif scanner.done and self._shape not in "{n":
+            self._refuse()
+        self.done = scanner.done
         return stop
 
-    def _finish(self, scanner: JsonScanner) -> None:
-        self.done = True
-        if scanner.error is not None:
-            self.error, self.message = "invalid_json", f"the arguments are not valid JSON: {scanner.error}"
-        elif self._shape not in '{"n':
+    def _fail(self, reason: str) -> None:
+        if self.error is None:
+            self.error, self.message = "invalid_json", f"the arguments are not valid JSON: {reason}"
+
+    def _refuse(self) -> None:
+        if self.error is None:
             self.error, self.message = "not_object", "the arguments are not a JSON object"
 
     def _read_string(self, text: str, at: int, end: int) -> int:
         """Arguments written as a string that holds JSON: unescaped as they stream."""
-        from json.decoder import scanstring  # here, because few models need it and importing json costs start-up
-
+        if self._loose:
+            match = LOOSE_BODY.match(text, at, end)
+            at = match.end() if match else at
+            if at < end and text[at] == '"':
+                self.done = True
+                return at + 1
+            return at
         match = STRING_BODY.match(text, at, end)
         stop = match.end() if match else at
-        closed = stop < end and text[stop] == '"'
-        if not closed and stop < end and end - stop >= 6:
-            self.done = True
-            self.error, self.message = "invalid_json", "the arguments are a string that is not JSON"
-            return stop
-        if not closed:
+        cut = stop == end or ESCAPE_START.match(text, stop, end) is not None
+        if cut and _ends_in_half(text, at, stop):
             # Both halves of an escaped pair must be unescaped together.
-            half = text.rfind("\\u", at, stop)
-            if half >= 0 and stop - half == 6 and text[half + 2 : half + 4].lower() in ("d8", "d9", "da", "db"):
-                stop = half
-        words, _ = scanstring(text[at:stop] + '"', 0, False)
+            stop -= 6
+        self._take(unescape(text[at:stop]))
+        if cut:
+            return stop
+        if text[stop] != '"':
+            self._fail("a string holds what JSON does not allow")
+            self._loose = True
+            return stop
+        self._end_string()
+        return stop + 1
+
+    def _take(self, words: str) -> None:
+        """Read on in the text that the string holds."""
         inner = self._inner
         assert inner is not None
-        if words:
-            if self._shape == '"':
-                self._shape = words.lstrip()[:1] or '"'
-            if not inner.done:
-                inner.scan(words, 0, len(words))
-            elif words.strip():
-                inner.error = inner.error or "something follows the object"
-            self._write(words)
-        if closed:
-            stop += 1
-            if not inner.done:
-                inner.error = inner.error or "it ends too early"
-            self._finish(inner)
-            if self._shape != "{" and self.error is None:
-                self.error, self.message = "not_object", "the arguments are not a JSON object"
-        return stop
+        words = self._tail + _UNPAIRED.sub(_escape_half, words)
+        if self._shape == '"':
+            words = words.lstrip(" \t\n\r")
+            if not words:
+                return
+            self._shape = words[0]
+            self.was_string = self._shape == "{"
+        stop, before = 0, -1
+        while before < stop < len(words) and not inner.done:
+            before = stop
+            stop = inner.scan(words, stop, len(words))
+        if self._shape == "{" and stop:
+            self._write(words[:stop])
+        self._tail = words[stop:]
+        if inner.error is not None:
+            self._fail(inner.error)
+        if inner.done and self._tail:
+            if SPACE.fullmatch(self._tail) is None:
+                self._fail("something follows the object")
+            self._tail = ""
+
+    def _end_string(self) -> None:
+        inner = self._inner
+        assert inner is not None
+        inner.scan(self._tail, 0, len(self._tail), final=True)
+        self.done = True
+        if self._shape == '"':
+            self._write("{}")
+        elif inner.error is not None or not inner.done:
+            self._fail(inner.error or "it ends too early")
+        elif self._shape == "n":
+            self._write("{}")
+        elif self._shape != "{":
+            self._refuse()
+
+
+class CallReader(StepReader):
+    """A reader of calls whose arguments are JSON. Subclasses say what stands around the arguments."""
+
+    def __init__(self, sink: Sink, closers: tuple[str, ...]) -> None:
+        super().__init__(sink)
+        self._closers = closers
+        self._passed = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        """Forget the call before."""
+        self._name: str | None = None
+        self._id: str | None = None
+        self._headed = False
+        self._early: list[str] = []
+        self._arguments: ArgumentsReader | None = None
+        self._noticed: int | None = None
+        self._error: tuple[str, str] | None = None
+        self._after_arguments: Step = self._lead
+
+    def _head(self) -> None:
+        """Announce the call, and tell what was kept until its name was known."""
+        self._headed = True
+        self._sink.head(self._name or "", self._id)
+        if self._noticed is not None:
+            self._sink.string_arguments(self._noticed)
+        self._sink.arguments("".join(self._early))
+        self._early = []
+
+    def _begin_arguments(self, after: Step) -> None:
+        self._arguments = ArgumentsReader(self._write)
+        self._after_arguments = after
+        self._step = self._in_arguments
+
+    def _write(self, text: str) -> None:
+        if self._headed:
+            self._sink.arguments(text)
+        else:
+            self._early.append(text)
+
+    def _in_arguments(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Inside the value that holds the arguments."""
+        arguments = self._arguments
+        assert arguments is not None
+        place, closes = end, False
+        if arguments.error is not None:
+            place, closes = find_marker(text, max(at, self._passed - base), end, self._closers, final)
+        was_string, was_sound = arguments.was_string, arguments.error is None
+        stop = arguments.read(text, at, place, final and place == end)
+        if arguments.was_string and not was_string:
+            self._noticed = base + at
+            if self._headed:
+                self._sink.string_arguments(base + at)
+        if arguments.done:
+            self._step = self._after_arguments
+            return stop
+        if was_sound and arguments.error is not None:
+            return stop
+        if closes and stop == place:
+            return self._meet_closer(stop, base, arguments.in_string)
+        return wait(stop)
+
+    def _meet_closer(self, at: int, base: int, in_string: bool) -> int:
+        """A closing marker in what has already turned out not to be JSON: an end, unless it stands in a string."""
+        if in_string:
+            self._passed = base + at + 1
+            return at
+        return self._end_broken(at, base)
+
+    def _end_broken(self, at: int, base: int) -> int:
+        """A call that is not JSON ends before the closing marker at `at`."""
+        raise NotImplementedError
+
+    def _end_call(self, offset: int, alone: bool = False) -> None:
+        arguments = self._arguments
+        error, message = self._error or ((arguments.error, arguments.message) if arguments else (None, ""))
+        if error is None and not self._name:
+            error = "no_name"
+        self._sink.end(offset, alone=alone, error=error, message=message)
+
+
+def unescape(body: str) -> str:
+    """What the body of a JSON string stands for."""
+    if "\\" not in body:
+        return body
+    from json.decoder import scanstring  # here, because few models need it and importing json costs start-up
+
+    return scanstring(body + '"', 0, False)[0]
+
+
+def _escape_half(match: re.Match[str]) -> str:
+    # Half of a pair has no UTF-8; inside the string that holds it, it can be written as an escape.
+    return f"\\u{ord(match.group()):04x}"
+
+
+def _ends_in_half(text: str, at: int, stop: int) -> bool:
+    """Whether `text[at:stop]` ends with the first half of an escaped pair."""
+    if stop - at < 6 or _HALF.match(text, stop - 6, stop) is None:
+        return False
+    backslashes = text[at : stop - 6]
+    return (len(backslashes) - len(backslashes.rstrip("\\"))) % 2 == 0

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import re
 
-from .arguments import ArgumentsReader
-from .json_scan import SPACE, STRING_BODY, JsonScanner
-from .reader import Reader, Sink, Status
+from .arguments import CallReader, unescape
+from .json_scan import STRING_BODY, JsonScanner
+from .reader import Reader, Sink
+from .steps import (
+    LONGEST_NAME,
+    find_marker,
+    marker_at,
+    skip,
+    skip_some,
+    starts,
+    wait,
+)
 from .syntax import CallSyntax
 
-LONGEST_NAME = 1024
-"""A key or a name is no longer than this, in characters."""
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n?")
+FENCE = re.compile(r"```[A-Za-z0-9_]{0,16}[ \t]{0,16}\r?\n?")
+"""The line that opens a code block."""
+_TYPE = "type"
 
 
 class JsonCalls(CallSyntax, frozen=True, kw_only=True):
@@ -29,104 +38,95 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     """What may stand between objects in a row."""
     fenced: bool = False
     """Whether the JSON may stand in a fenced code block."""
+    lead: str = ""
+    """A further marker that may stand between the opener and the JSON."""
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
-        """A brace or a bracket."""
-        match = SPACE.match(text, at, end)
-        at = match.end() if match else at
+        """A brace, or a bracket with a brace in it."""
+        at = skip_some(text, at, end)
+        if self.lead and at < end:
+            led = starts(text, at, end, self.lead, final)
+            if led is None:
+                return None
+            at = skip_some(text, at + len(self.lead), end) if led else at
         if at == end:
-            return False if final and self.bare and not self.open else (None if not final else True)
-        if text[at] == "{":
-            return True
-        if text[at] == "[":
-            following = SPACE.match(text, at + 1, end)
-            after = following.end() if following else at + 1
+            return True if final else None
+        character = text[at]
+        if character == "[":
+            after = skip_some(text, at + 1, end)
             if after == end:
-                return None if not final else True
+                return True if final else None
             return text[after] in "{]"
-        return self.fenced and text.startswith("```"[: end - at], at) and (end - at >= 3 or (None if not final else False))
+        if character == "{":
+            return True
+        if any(opener.endswith("[") for opener in self.open) and character == "]":
+            return True
+        return starts(text, at, end, "```", final) if self.fenced else False
 
     def reader(self, sink: Sink, opener: str) -> Reader:
         """A reader for the objects."""
-        return JsonReader(self, sink, bare=not opener)
+        return JsonReader(self, sink, opener)
 
 
-class JsonReader:
+class JsonReader(CallReader):
     """Reads objects up to the closing marker, or to the end of the last one."""
 
-    def __init__(self, syntax: JsonCalls, sink: Sink, bare: bool) -> None:
-        self.status = Status.READING
-        self.code = "unreadable"
-        self.reason = ""
+    def __init__(self, syntax: JsonCalls, sink: Sink, opener: str) -> None:
+        super().__init__(sink, syntax.close if opener else ())
         self._syntax = syntax
-        self._sink = sink
-        self._bare = bare
-        self._step = self._lead
+        self._bare = not opener
         self._list = False
         self._fence = False
         self._several = False
-        self._clear()
+        if opener.endswith("["):
+            self._list = True
+            self._step = self._item
 
     def _clear(self) -> None:
-        self._name: str | None = None
-        self._id: str | None = None
-        self._headed = False
-        self._early: list[str] = []
-        self._arguments: ArgumentsReader | None = None
+        super()._clear()
         self._skipped: JsonScanner | None = None
         self._key = ""
+        self._ended_at = 0
 
-    def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        """Take one step after another until one needs more."""
-        while self.status is Status.READING:
-            step = self._step
-            stop = step(text, at, end, base, final)
-            if stop < 0:
-                return -stop - 1
-            at = stop
-        return at
-
-    def recover(self, marker: str) -> None:
-        """A closing marker ends the region, whatever came before."""
-        self.status = Status.DONE
-
-    # Steps. Each returns where it stopped, or -1 - position when it needs more.
-
-    def _reject(self, at: int, reason: str, code: str = "unreadable") -> int:
-        self.status, self.code, self.reason = Status.REJECTED, code, reason
-        return at
-
-    def _skip(self, text: str, at: int, end: int) -> int:
-        match = SPACE.match(text, at, end)
-        return match.end() if match else at
+    # Up to an object.
 
     def _lead(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Before the first object."""
-        at = self._skip(text, at, end)
+        at = skip(text, at, end)
         if at == end:
-            return -1 - at
-        if self._syntax.fenced and text[at] == "`":
-            if end - at < 4 and not final:
-                return -1 - at
-            match = _FENCE.match(text, at, end)
+            return wait(at)
+        if self._syntax.lead:
+            led = starts(text, at, end, self._syntax.lead, final)
+            if led is None:
+                return wait(at)
+            at += len(self._syntax.lead) if led else 0
+        self._step = self._body
+        return at
+
+    def _body(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A fence, a list or an object."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if self._syntax.fenced and text[at] == "`" and not self._fence:
+            match = FENCE.match(text, at, end)
+            if not final and (end - at < 3 if match is None else match.end() == end and text[end - 1] != "\n"):
+                return wait(at)
             if match is None:
                 return self._reject(at, "a code block that is not JSON")
-            if match.end() == end and not final:
-                return -1 - at
             self._fence = True
             return match.end()
+        self._step = self._item
         if text[at] == "[":
             self._list = True
-            self._step = self._item
             return at + 1
-        self._step = self._item
         return at
 
     def _item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Where an object is expected."""
-        at = self._skip(text, at, end)
+        at = skip(text, at, end)
         if at == end:
-            return -1 - at
+            return wait(at)
         if text[at] == "{":
             self._clear()
             self._sink.begin(base + at)
@@ -137,18 +137,20 @@ class JsonReader:
             return at + 1
         return self._reject(at, "a JSON object is expected")
 
+    # Inside an object.
+
     def _first_key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        at = self._skip(text, at, end)
+        at = skip(text, at, end)
         if at < end and text[at] == "}":
             return self._end_object(at + 1, base)
         return self._next_key(text, at, end, base, final)
 
     def _next_key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        at = self._skip(text, at, end)
+        at = skip(text, at, end)
         if at == end:
-            return -1 - at
+            return wait(at)
         if text[at] != '"':
-            return self._reject(at, "a key must be a string in double quotes", "invalid_json")
+            return self._break(at, "a key must be a string in double quotes")
         value, stop = self._string(text, at, end)
         if value is None:
             return stop
@@ -161,216 +163,221 @@ class JsonReader:
         match = STRING_BODY.match(text, at + 1, end)
         stop = match.end() if match else at + 1
         if stop - at > LONGEST_NAME:
-            return None, self._reject(at, "a name is too long")
+            return None, self._break(at, "a name is too long")
         if stop == end or (text[stop] == "\\" and end - stop < 6):
-            return None, -1 - at
+            return None, wait(at)
         if text[stop] != '"':
-            return None, self._reject(at, "a string holds what JSON does not allow", "invalid_json")
-        raw = text[at + 1 : stop]
-        return (raw if "\\" not in raw else _unescape(raw)), stop + 1
+            return None, self._break(at, "a string holds what JSON does not allow")
+        return unescape(text[at + 1 : stop]), stop + 1
 
     def _colon(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        at = self._skip(text, at, end)
+        at = skip(text, at, end)
         if at == end:
-            return -1 - at
+            return wait(at)
         if text[at] != ":":
-            return self._reject(at, "a colon is missing", "invalid_json")
+            return self._break(at, "a colon is missing")
         self._step = self._value
         return at + 1
 
     def _value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        at = self._skip(text, at, end)
+        """The value of a key, whatever the key is."""
+        at = skip(text, at, end)
         if at == end:
-            return -1 - at
+            return wait(at)
         syntax = self._syntax
-        if syntax.keyed and self._name is None:
-            self._name = self._key
-            self._begin_arguments()
-            return at
-        if self._key in syntax.names and self._name is None and not syntax.keyed:
-            if text[at] != '"':
-                return self._reject(at, "the name is not a string", "no_name")
-            value, stop = self._string(text, at, end)
-            if value is None:
-                return stop
-            self._name = value
-            if self._arguments is not None:
-                self._head()
-                self._sink.arguments("".join(self._early))
-            self._step = self._comma
-            return stop
-        if self._key in syntax.arguments and self._arguments is None and not syntax.keyed:
-            self._begin_arguments()
-            return at
-        if self._key in syntax.ids and text[at] == '"':
-            value, stop = self._string(text, at, end)
-            if value is None:
-                return stop
+        key = self._key
+        if syntax.keyed:
             if self._headed:
-                self._sink.late_id(base + at)
-            else:
-                self._id = value
-            self._step = self._comma
-            return stop
+                return self._break(at, "more than one key where the only key is the name", "unreadable")
+            self._name = key
+            return self._meet_arguments(at)
+        if key in syntax.names and self._name is None:
+            return self._read_name(text, at, end)
+        if key in syntax.arguments and self._arguments is None:
+            return self._meet_arguments(at)
+        if key in syntax.ids and text[at] == '"':
+            return self._read_id(text, at, end, base)
+        if self._bare and not self._headed and key not in syntax.ids and key != _TYPE:
+            return self._reject(at, f"{key!r} stands where a call has its arguments")
         self._skipped = JsonScanner()
         self._step = self._other
         return at
 
-    def _begin_arguments(self) -> None:
-        self._step = self._in_arguments
-        if self._name is not None:
+    def _read_name(self, text: str, at: int, end: int) -> int:
+        if text[at] != '"':
+            return self._reject(at, "the name is not a string", "no_name")
+        value, stop = self._string(text, at, end)
+        if value is None:
+            return stop
+        self._name = value
+        if self._arguments is not None:
             self._head()
-        self._arguments = ArgumentsReader(self._write)
-
-    def _head(self) -> None:
-        self._headed = True
-        self._sink.head(self._name or "", self._id)
-
-    def _write(self, text: str) -> None:
-        if self._headed:
-            self._sink.arguments(text)
-        else:
-            self._early.append(text)
-
-    def _in_arguments(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        arguments = self._arguments
-        assert arguments is not None
-        was_string = arguments.was_string
-        stop = arguments.read(text, at, end, final)
-        if arguments.was_string and not was_string:
-            self._sink.string_arguments(base + at)
-        if not arguments.done:
-            return -1 - stop
         self._step = self._comma
         return stop
 
+    def _read_id(self, text: str, at: int, end: int, base: int) -> int:
+        value, stop = self._string(text, at, end)
+        if value is None:
+            return stop
+        if self._headed:
+            self._sink.late_id(base + at)
+        else:
+            self._id = value
+        self._step = self._comma
+        return stop
+
+    def _meet_arguments(self, at: int) -> int:
+        if self._bare and (self._name is None or self._unknown(self._name)):
+            return self._reject(at, "the arguments come before the name, or no such tool was given")
+        self._begin_arguments(self._comma)
+        if self._name is not None:
+            self._head()
+        return at
+
     def _other(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A value that means nothing here."""
         scanner = self._skipped
         assert scanner is not None
         at = scanner.scan(text, at, end)
         if scanner.error is not None:
-            return self._reject(at, scanner.error, "invalid_json")
+            return self._break(at, scanner.error)
         if not scanner.done:
-            return -1 - at
+            return wait(at)
         self._step = self._comma
         return at
 
     def _comma(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        at = self._skip(text, at, end)
+        at = skip(text, at, end)
         if at == end:
-            return -1 - at
+            return wait(at)
         if text[at] == ",":
             self._step = self._next_key
             return at + 1
         if text[at] == "}":
             return self._end_object(at + 1, base)
-        return self._reject(at, "a comma or a closing brace is missing", "invalid_json")
+        return self._break(at, "a comma or a closing brace is missing")
+
+    def _break(self, at: int, reason: str, code: str = "invalid_json") -> int:
+        """The object is not JSON. Once it has shown itself to be a call, only its end is still looked for."""
+        if not self._headed:
+            return self._reject(at, reason, code)
+        self._error = self._error or (code, reason)
+        self._skipped = JsonScanner.inside_object(reason)
+        self._step = self._in_broken
+        return at
+
+    def _in_broken(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        scanner = self._skipped
+        assert scanner is not None
+        place, closes = find_marker(text, max(at, self._passed - base), end, self._closers, final)
+        stop = scanner.scan(text, at, place)
+        if scanner.done:
+            return self._end_object(stop, base)
+        if closes and stop == place:
+            return self._meet_closer(stop, base, scanner.in_string)
+        return wait(stop)
+
+    # Behind an object.
 
     def _end_object(self, at: int, base: int) -> int:
-        if not self._name:
-            return self._reject(at, "the call names no function", "no_name")
         if not self._headed:
+            if not self._name:
+                return self._reject(at, "the call names no function", "no_name")
             if self._bare:
                 return self._reject(at, "a name without arguments is no call here")
             self._head()
             self._sink.arguments("{}")
-        if self._list or self._bare:
-            self._end_call(base + at)
+        self._ended_at = base + at
+        if self._list:
+            self._end_call(self._ended_at)
             self._step = self._after_item
         else:
-            self._ended_at = base + at
             self._step = self._after_object
         return at
 
-    def _end_call(self, offset: int, alone: bool = False) -> None:
-        arguments = self._arguments
-        error = arguments.error if arguments else None
-        self._sink.end(offset, alone=alone, error=error, message=arguments.message if arguments else "")
+    def _end_broken(self, at: int, base: int) -> int:
+        self._ended_at = base + at
+        if self._list:
+            self._end_call(self._ended_at)
+            self._step = self._close
+        else:
+            self._step = self._after_object
+        return at
 
     def _after_item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        """Behind an object of a list, or a bare one."""
-        place = self._skip(text, at, end)
-        if place == end:
-            if final and not self._list:
-                self.status = Status.DONE
-                return at
-            return -1 - (place if self._list else at)
-        character = text[place]
-        if self._list:
-            if character == "]":
-                self._step = self._close
-                return place + 1
-            if character in self._syntax.separators:
-                self._step = self._item
-                return place + 1
-            if character == "{":
-                self._step = self._item
-                return place
-            return self._reject(place, "a comma or a closing bracket is missing")
-        if character in self._syntax.separators:
-            following = self._skip(text, place + 1, end)
-            if following == end and not final:
-                return -1 - at
-            if following < end and text[following] == "{":
-                self._step = self._item
-                return following
-        if character == "{":
-            self._step = self._item
-            return place
-        self.status = Status.DONE
-        return at
+        """Behind an object of a list."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] == "]":
+            self._step = self._close
+            return at + 1
+        self._step = self._item
+        if text[at] in self._syntax.separators:
+            return at + 1
+        return at if text[at] == "{" else self._reject(at, "a comma or a closing bracket is missing")
+
+    def _another(self, text: str, place: int, end: int) -> int | None:
+        """Where another object stands in the row; None when more must be seen, -1 when there is none."""
+        if text[place] in self._syntax.separators:
+            place = skip_some(text, place + 1, end)
+            if place == end:
+                return None
+        return place if text[place] == "{" else -1
 
     def _after_object(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Behind an object that may be the only one: a closing marker, another object, or neither."""
-        place = self._skip(text, at, end)
-        if self._fence and text.startswith("```"[: max(end - place, 0)], place) and place < end:
-            if end - place < 3 and not final:
-                return -1 - at
-            place = self._skip(text, place + 3, end)
-        for marker in self._syntax.close:
-            if text.startswith(marker, place) and place + len(marker) <= end:
-                stop = place + len(marker)
-                self._end_call(base + stop if not self._several else self._ended_at, alone=not self._several)
-                self.status = Status.DONE
-                return stop
-        if not final and (place == end or any(marker.startswith(text[place:end]) for marker in self._syntax.close)):
-            return -1 - at
-        separated = place < end and text[place] in self._syntax.separators
-        following = self._skip(text, place + 1, end) if separated else place
-        if separated and following == end and not final:
-            return -1 - at
-        if following < end and text[following] == "{":
+        place = skip_some(text, at, end)
+        if self._fence:
+            fence = self._fence_end(text, place, end, final)
+            if fence is None:
+                return wait(at)
+            if fence > place:
+                self._fence = False
+                self._ended_at = base + fence
+                return fence
+        marker = marker_at(text, place, end, self._closers, final) if place < end else ("" if final else None)
+        if marker is None:
+            return wait(at)
+        if marker:
+            self._end_call(base + place + len(marker), alone=not self._several)
+            return self._done(place + len(marker))
+        following = self._another(text, place, end) if place < end else -1
+        if following is None and not final:
+            return wait(at)
+        if following is not None and following >= 0:
             self._several = True
             self._end_call(self._ended_at)
             self._step = self._item
             return following
-        if self._syntax.close:
+        if self._closers:
             self._sink.missing_close(self._ended_at)
         self._end_call(self._ended_at, alone=not self._several)
-        self.status = Status.DONE
-        return at
+        return self._done(at)
 
     def _close(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Behind a list: the closing marker, if there is one."""
-        place = self._skip(text, at, end)
-        if self._fence and place < end and text.startswith("```"[: end - place], place):
-            if end - place < 3 and not final:
-                return -1 - at
-            place = self._skip(text, place + 3, end)
-        for marker in self._syntax.close:
-            if text.startswith(marker, place) and place + len(marker) <= end:
-                self.status = Status.DONE
-                return place + len(marker)
-        if self._syntax.close and not final:
-            if place == end or any(marker.startswith(text[place:end]) for marker in self._syntax.close):
-                return -1 - at
-        if self._syntax.close:
-            self._sink.missing_close(base + at)
-        self.status = Status.DONE
-        return at
+        place = skip_some(text, at, end)
+        if self._fence:
+            fence = self._fence_end(text, place, end, final)
+            if fence is None:
+                return wait(at)
+            if fence > place:
+                self._fence = False
+                return fence
+        if not self._closers:
+            return self._done(at)
+        marker = marker_at(text, place, end, self._closers, final) if place < end else ("" if final else None)
+        if marker is None:
+            return wait(at)
+        if marker:
+            return self._done(place + len(marker))
+        self._sink.missing_close(base + at)
+        return self._done(at)
 
-
-def _unescape(raw: str) -> str:
-    from json.decoder import scanstring  # here, because few names are escaped and importing json costs start-up
-
-    return scanstring(raw + '"', 0, False)[0]
+    def _fence_end(self, text: str, place: int, end: int, final: bool) -> int | None:
+        """Behind the line that closes the code block; `place` if it is not there, None when more must be seen."""
+        if place == end:
+            return place if final else None
+        closed = starts(text, place, end, "```", final)
+        return None if closed is None else place + 3 if closed else place

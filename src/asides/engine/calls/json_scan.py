@@ -18,13 +18,15 @@ STRING_BODY = re.compile(_BODY)
 """What may stand in a string; stops before a quote, an escape that is cut off, or something that is not JSON."""
 LOOSE_BODY = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 """The same for text that only looks like JSON."""
-SPACE = re.compile(_SPACE)
+LITERAL = re.compile(rf"{_NUMBER}|true|false|null")
+"""A JSON value that is no string, list or object."""
+ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+"""An escape that is cut off."""
+_SPACE_RUN = re.compile(_SPACE)
 _MEMBERS = re.compile(rf"(?:{_SPACE}{_STRING}{_SPACE}:{_SPACE}{_SCALAR}{_SPACE},)*+{_SPACE}")
 _ELEMENTS = re.compile(rf"(?:{_SPACE}{_SCALAR}{_SPACE},)*+{_SPACE}")
 _LOOSE = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
-_ATOM = re.compile(rf"{_NUMBER}|true|false|null")
 _ATOM_CHARACTERS = re.compile(r"[-+.0-9A-Za-z_]*+")
-_ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 
 # What is expected next.
 _VALUE, _FIRST_KEY, _KEY, _COLON, _FIRST_VALUE, _NEXT, _IN_KEY, _IN_STRING, _IN_ATOM = range(9)
@@ -46,12 +48,29 @@ class JsonScanner:
         self._loose = False
         self._loose_string = False
 
+    @classmethod
+    def inside_object(cls, error: str) -> JsonScanner:
+        """A scanner for the rest of an object that has turned out not to be JSON."""
+        scanner = cls()
+        scanner._stack.append("{")
+        scanner._fail(error)
+        return scanner
+
+    @property
+    def in_string(self) -> bool:
+        """Whether reading stopped inside a string."""
+        return self._loose_string if self._loose else self._expect in (_IN_STRING, _IN_KEY)
+
     def scan(self, text: str, at: int, end: int, final: bool = False) -> int:
-        """Read `text[at:end]`; return where reading stopped: behind the value, or where more is needed."""
+        """Read `text[at:end]`; return where reading stopped: behind the value, or where more is needed.
+
+        Where the value first is not JSON it stops too, with `error` set; the next call goes on from there.
+        """
+        sound = self.error is None
         while at < end and not self.done:
             before = (at, self._expect, self._loose)
             at = self._scan_loose(text, at, end) if self._loose else self._scan_strict(text, at, end)
-            if before == (at, self._expect, self._loose):
+            if before == (at, self._expect, self._loose) or (sound and self.error is not None):
                 break
         if final and not self.done and self._expect == _IN_ATOM and not self._stack:
             self._end_atom()
@@ -67,7 +86,7 @@ class JsonScanner:
             if text[at] == '"':
                 self._expect = _COLON if expect == _IN_KEY else self._after_value()
                 return at + 1
-            if _ESCAPE_START.match(text, at, end):
+            if ESCAPE_START.match(text, at, end):
                 return at
             return self._give_up(at, "a string holds what JSON does not allow", in_string=True)
         if expect == _IN_ATOM:
@@ -90,7 +109,7 @@ class JsonScanner:
                     self._expect = expect = _VALUE
                 at = match.end()
         else:
-            match = SPACE.match(text, at, end)
+            match = _SPACE_RUN.match(text, at, end)
             at = match.end() if match else at
         return self._token(text, at, expect) if at < end else at
 
@@ -143,10 +162,8 @@ class JsonScanner:
 
     def _end_atom(self) -> None:
         atom = "".join(self._atom)
-        if not _ATOM.fullmatch(atom):
+        if not LITERAL.fullmatch(atom):
             self._fail(f"{atom[:40]!r} is no JSON value")
-            if not self._stack:
-                self.done = True
         self._expect = self._after_value()
 
     def _fail(self, message: str) -> None:
@@ -156,7 +173,7 @@ class JsonScanner:
     def _give_up(self, at: int, message: str, in_string: bool = False) -> int:
         self._fail(message)
         self._loose_string = in_string
-        if not self._stack:
+        if not self._stack and not in_string:
             self.done = True
         return at
 
@@ -167,6 +184,7 @@ class JsonScanner:
             at = match.end() if match else at
             if at < end and text[at] == '"':
                 self._loose_string = False
+                self.done = not self._stack
                 return at + 1
             return at
         match = _LOOSE.match(text, at, end)
@@ -180,6 +198,5 @@ class JsonScanner:
                 self._stack.append(character)
             else:
                 self._stack.pop()
-                if not self._stack:
-                    self.done = True
+                self.done = not self._stack
         return at

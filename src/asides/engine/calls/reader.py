@@ -11,6 +11,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
+from .tools import Tools
+
 
 class Status(Enum):
     """What a reader says of its region."""
@@ -24,10 +26,21 @@ class Status(Enum):
 
 
 class Sink(Protocol):
-    """Where a reader reports. Offsets are characters of the raw text."""
+    """Where a reader reports, and what it may ask. Offsets are characters of the raw text."""
+
+    @property
+    def tools(self) -> Tools | None:
+        """The tools that the caller gave, for the types of untyped arguments."""
+
+    @property
+    def limit(self) -> int:
+        """How many characters may be held back."""
 
     def begin(self, offset: int) -> None:
         """A call may begin here: the start of its raw text if it turns out to be one of several."""
+
+    def named(self, name: str) -> None:
+        """The name is known, though the arguments have not begun."""
 
     def head(self, name: str, id: str | None = None) -> None:
         """The name is known and the arguments begin: from now on it is a call."""

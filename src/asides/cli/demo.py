@@ -1,0 +1,140 @@
+"""`asides demo`: recorded output, taken apart before your eyes. Plays recordings only; no model runs."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from itertools import cycle
+
+import msgspec
+
+from ..api import Parser
+from ..events import Event, Notice, PartEnd, PartStart
+from . import EXIT_CODES, OK
+from .options import Arguments
+from .show import DIM, PLAIN
+from .streams import STDOUT, Output
+
+SECONDS_PER_CHUNK = 0.03
+PAUSE_SECONDS = 1.0
+CHUNK_SIZES = (3, 1, 4, 2, 5)
+BOLD = ("\x1b[1m", "\x1b[22m")
+LABELS = {"thinking": "thinking", "text": "answer", "tool_call": "call"}
+LABEL_WIDTH = 8
+
+
+class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One recorded output and what it shows."""
+
+    title: str
+    about: str
+    format: str
+    output: str
+    start: str | None = None
+
+
+def run(arguments: list[str]) -> int:
+    """`asides demo`."""
+    parser = Arguments(
+        prog="asides demo",
+        description="Plays recorded model output and shows how it is taken apart. No model runs.",
+        epilog=EXIT_CODES,
+    )
+    parser.add_argument("--fast", action="store_true", help="do not wait between chunks; so it is in a pipe")
+    options = parser.parse_args(arguments)
+    out = Output(STDOUT)
+    try:
+        play(recordings(), out, wait=out.terminal and not options.fast)
+    except KeyboardInterrupt:
+        out.end_line()
+        out.flush()
+        raise
+    return OK
+
+
+def recordings() -> list[Recording]:
+    """What there is to play."""
+    text = files(__package__).joinpath("recordings.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text)["recording"], list[Recording])
+
+
+def play(recorded: list[Recording], out: Output, *, wait: bool) -> None:
+    """Play recordings one after another, at a human pace or at once."""
+    bold, dim = (BOLD, DIM) if out.colour else (PLAIN, PLAIN)
+    out.write("This is a recording: outputs in the manner of real models, played back. No model runs.\n")
+    for number, recording in enumerate(recorded, 1):
+        out.write(f"\n{number}. {recording.title}\n", bold)
+        format = f" -f {recording.format}" if recording.format != "auto" else ""
+        start = f" --start {recording.start}" if recording.start else ""
+        out.write(f"{recording.about}\n\n  $ model | asides{format}{start}\n\n")
+        out.write("The model writes:\n")
+        for line in recording.output.split("\n"):
+            out.write(f"  {line}\n", dim)
+        out.write("\nasides makes of it:\n")
+        out.flush()
+        gutter = Gutter(out, dim)
+        parser = Parser(recording.format, start=recording.start, collect=False)
+        for chunk in chunks(recording.output):
+            if wait:
+                time.sleep(SECONDS_PER_CHUNK)
+            gutter.show(parser.feed(chunk))
+        gutter.show(parser.finish())
+        gutter.end()
+        if wait:
+            time.sleep(PAUSE_SECONDS)
+    out.write("\nYour turn: pipe a model's output into `asides`. `asides --help` has examples.\n")
+    out.flush()
+
+
+def chunks(output: str) -> Iterator[str]:
+    """The output in pieces of a few characters, cut without regard to markers."""
+    at = 0
+    for size in cycle(CHUNK_SIZES):
+        if at >= len(output):
+            return
+        yield output[at : at + size]
+        at += size
+
+
+class Gutter:
+    """Writes parts as they grow, each beside its label."""
+
+    def __init__(self, out: Output, dim: tuple[str, str]) -> None:
+        self._out = out
+        self._dim = dim
+        self._style = PLAIN
+        self._notices: list[Notice] = []
+
+    def show(self, events: Iterable[Event]) -> None:
+        """Write what the events tell."""
+        for event in events:
+            if isinstance(event, PartStart):
+                self._style = self._dim if event.kind == "thinking" else PLAIN
+                self._label(LABELS[event.kind])
+                self._out.write(f"{event.name} " if event.name else "")
+            elif isinstance(event, PartEnd):
+                self._out.end_line()
+                self._tell_notices()
+            elif isinstance(event, Notice):
+                self._notices.append(event)
+            else:
+                self._out.write(event.text.replace("\n", f"\n  {'':<{LABEL_WIDTH}} | "), self._style)
+        self._out.flush()
+
+    def end(self) -> None:
+        """The output is over."""
+        self._tell_notices()
+        self._out.flush()
+
+    def _tell_notices(self) -> None:
+        """Notices wait for the end of their part, so that its words stay together."""
+        for notice in self._notices:
+            self._label("notice")
+            self._out.write(f"{notice.code}: {notice.message}\n")
+        self._notices.clear()
+
+    def _label(self, label: str) -> None:
+        self._out.end_line()
+        self._out.write(f"  {label:<{LABEL_WIDTH}} | ")

@@ -1,0 +1,247 @@
+"""Calls written with bare keys in braces: `call:f{a:<|"|>v<|"|>,n:42}`. Their arguments become JSON."""
+
+from __future__ import annotations
+
+import re
+
+from .json_scan import ESCAPE_START, LITERAL, STRING_BODY
+from .reader import Reader, Sink
+from .steps import (
+    LONGEST_NAME,
+    StepReader,
+    begins,
+    escape,
+    find_marker,
+    marker_at,
+    skip,
+    skip_some,
+    starts,
+    wait,
+)
+from .syntax import CallSyntax
+
+_NAME = re.compile(r"[^\s{}<>]*+")
+_KEY = re.compile(r"[^:{}\[\],\"]*+")
+_CLOSING = {"[": "]", "{": "}"}
+_PLAIN_ENDS = {"[": re.compile(r"[,\]]"), "{": re.compile(r"[,}]")}
+
+
+class BraceCalls(CallSyntax, frozen=True, kw_only=True):
+    """`call:NAME{key:value,...}`; strings stand between two of the same marker."""
+
+    prefix: str = "call:"
+    """What stands before the name."""
+    quote: str
+    """The marker on both sides of a string."""
+
+    def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
+        """The word before the name."""
+        at = skip_some(text, at, end)
+        if at == end:
+            return True if final else None
+        return True if final and self.prefix.startswith(text[at:end]) else starts(text, at, end, self.prefix, final)
+
+    def reader(self, sink: Sink, opener: str) -> Reader:
+        """A reader for the calls."""
+        return BraceReader(self, sink)
+
+
+class BraceReader(StepReader):
+    """Reads one call, or several in a row."""
+
+    def __init__(self, syntax: BraceCalls, sink: Sink) -> None:
+        super().__init__(sink)
+        self._syntax = syntax
+        self._frames: list[str] = []
+        self._first = True
+        self._plain: list[str] = []
+        self._in_key = False
+        self._several = False
+        self._ended_at = 0
+
+    def _lead(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """The name, up to the brace."""
+        at = skip(text, at, end)
+        prefix = self._syntax.prefix
+        led = starts(text, at, end, prefix, final)
+        if led is None or at == end:
+            return wait(at)
+        if not led:
+            return wait(at) if final and prefix.startswith(text[at:end]) else self._reject(at, f"{prefix!r} is expected")
+        match = _NAME.match(text, at + len(prefix), min(end, at + LONGEST_NAME))
+        stop = match.end() if match else at
+        place = skip_some(text, stop, end)
+        if place == end:
+            return wait(at)
+        name = text[at + len(prefix) : stop]
+        if text[place] != "{":
+            return self._reject(place, "a brace is expected behind the name")
+        if not name:
+            return self._reject(place, "the call names no function", "no_name")
+        self._sink.begin(base + at)
+        self._sink.head(name)
+        return self._open(place, "{")
+
+    # Keys and values.
+
+    def _open(self, at: int, bracket: str) -> int:
+        self._frames.append(bracket)
+        self._sink.arguments(bracket)
+        self._first = True
+        self._step = self._key if bracket == "{" else self._element
+        return at + 1
+
+    def _shut(self, at: int, base: int) -> int:
+        self._sink.arguments(_CLOSING[self._frames.pop()])
+        self._first = False
+        self._step = self._after_value
+        if not self._frames:
+            self._ended_at = base + at + 1
+            self._step = self._after
+        return at + 1
+
+    def _separate(self) -> None:
+        if not self._first:
+            self._sink.arguments(", ")
+        self._first = False
+
+    def _key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A key, or the end of the object."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] == "}":
+            return self._shut(at, base)
+        quote = marker_at(text, at, end, (self._syntax.quote, '"'), final)
+        if quote is None:
+            return wait(at)
+        if quote:
+            self._separate()
+            return self._begin_string(at + len(quote), quote, key=True)
+        match = _KEY.match(text, at, min(end, at + LONGEST_NAME))
+        stop = match.end() if match else at
+        if stop == end:
+            return wait(at)
+        if text[stop] != ":":
+            return self._reject(stop, "a key and a colon are expected")
+        self._separate()
+        self._sink.arguments(f'"{escape(text[at:stop].rstrip())}"')
+        self._step = self._colon
+        return stop
+
+    def _colon(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] != ":":
+            return self._reject(at, "a colon is missing")
+        self._sink.arguments(": ")
+        self._step = self._value
+        return at + 1
+
+    def _element(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A value, or the end of the list."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] == "]":
+            return self._shut(at, base)
+        self._separate()
+        self._step = self._value
+        return at
+
+    def _value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] in _CLOSING:
+            return self._open(at, text[at])
+        quote = marker_at(text, at, end, (self._syntax.quote, '"'), final)
+        if quote is None:
+            return wait(at)
+        if quote:
+            return self._begin_string(at + len(quote), quote, key=False)
+        self._plain = []
+        self._step = self._in_plain
+        return at
+
+    def _begin_string(self, at: int, quote: str, key: bool) -> int:
+        self._sink.arguments('"')
+        self._in_key = key
+        self._step = self._in_json_string if quote == '"' else self._in_string
+        return at
+
+    def _in_string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Between two markers: any text at all."""
+        quote = self._syntax.quote
+        place = text.find(quote, at, end)
+        stop = place if place >= 0 else begins(text, at, end, (quote,))
+        if stop > at:
+            self._sink.arguments(escape(text[at:stop]))
+        return self._end_string(stop + len(quote)) if place >= 0 else wait(stop)
+
+    def _in_json_string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A string as JSON writes it."""
+        match = STRING_BODY.match(text, at, end)
+        stop = match.end() if match else at
+        if stop > at:
+            self._sink.arguments(text[at:stop])
+        if stop == end or ESCAPE_START.match(text, stop, end):
+            return wait(stop)
+        if text[stop] != '"':
+            return self._reject(stop, "a string holds what JSON does not allow")
+        return self._end_string(stop + 1)
+
+    def _end_string(self, at: int) -> int:
+        self._sink.arguments('"')
+        self._step = self._colon if self._in_key else self._after_value
+        return at
+
+    def _in_plain(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Text without quotes, up to the next comma or the closing bracket: a JSON literal or a string."""
+        limit, closes = find_marker(text, at, end, self._syntax.close, final)
+        match = _PLAIN_ENDS[self._frames[-1]].search(text, at, limit)
+        stop = match.start() if match else limit
+        if stop > at:
+            self._plain.append(text[at:stop])
+        if match is None:
+            return self._reject(stop, "the call is not closed", "unclosed") if closes else wait(stop)
+        word = "".join(self._plain).strip()
+        self._sink.arguments(word if LITERAL.fullmatch(word) else f'"{escape(word)}"')
+        self._step = self._after_value
+        return stop
+
+    def _after_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        bracket = self._frames[-1]
+        if text[at] == ",":
+            self._step = self._key if bracket == "{" else self._element
+            return at + 1
+        if text[at] == _CLOSING[bracket]:
+            return self._shut(at, base)
+        return self._reject(at, "a comma or a closing bracket is missing")
+
+    def _after(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Behind the call: a closing marker, another call, or neither."""
+        place = skip_some(text, at, end)
+        marker = marker_at(text, place, end, self._syntax.close, final)
+        if marker is None:
+            return wait(at)
+        if marker:
+            self._sink.end(base + place + len(marker), alone=not self._several)
+            return self._done(place + len(marker))
+        if place < end and text[place] in ",;":
+            place = skip_some(text, place + 1, end)
+        another = starts(text, place, end, self._syntax.prefix, final)
+        if another is None:
+            return wait(at)
+        if another:
+            self._several = True
+            self._sink.end(self._ended_at)
+            self._step = self._lead
+            return place
+        self._sink.missing_close(self._ended_at)
+        self._sink.end(self._ended_at, alone=not self._several)
+        return self._done(at)

@@ -1,0 +1,164 @@
+"""Calls whose parameters are tags of their own name, nested where a value is an object or a list (MiniMax M3).
+
+Every tag has a prefix that nothing else has, so a tag without it is part of a value. A tag that opens directly behind
+another makes that other an object, or a list if the schema says so or if the tag is the one that elements have.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from .reader import Reader, Sink
+from .tagged import LONGEST_TAG, TaggedValue, begins, skip
+from .values import Schema, ValueWriter, quote
+from .xml_calls import XmlCalls, XmlReader
+
+_NAME = re.compile(r"[^<>\n]*+")
+
+
+class NestedCalls(XmlCalls, frozen=True, kw_only=True):
+    """Calls with nested parameters. Of `parameter`, only the beginning counts: the prefix and `<`."""
+
+    element: str = "item"
+    """The tag of a list's elements."""
+
+    def reader(self, sink: Sink, opener: str) -> Reader:
+        """A reader for what follows the opener."""
+        return NestedReader(self, sink, opener)
+
+
+class _Frame(msgspec.Struct, gc=False):
+    """A tag that is open."""
+
+    close: str
+    schema: Schema | None
+    is_list: bool = False
+    members: int = 0
+
+
+class NestedReader(XmlReader):
+    """Reads calls with nested parameters."""
+
+    def __init__(self, syntax: NestedCalls, sink: Sink, opener: str) -> None:
+        self._frames: list[_Frame] = []
+        self._space: list[str] = []
+        self._element = syntax.element
+        super().__init__(syntax, sink, opener)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._frames.clear()
+        self._space.clear()
+
+    def _behind_a_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Where a tag opens or the innermost one closes."""
+        if not self._frames:
+            at = skip(text, at, end)
+            found = begins((self._syntax.call_close, *self._syntax.closers), text, at, end)
+            if found != "":
+                return super()._behind_a_value(text, at, end, base, final)
+            return self._open(text, at, end, base, final)
+        frame = self._frames[-1]
+        at = skip(text, at, end)
+        found = begins((frame.close,), text, at, end)
+        if found is None:
+            return -1 - at
+        if not found:
+            return self._open(text, at, end, base, final)
+        self._sink.arguments("]" if frame.is_list else "}")
+        self._frames.pop()
+        self._ended_at = base + at + len(found)
+        return at + len(found)
+
+    def _parameter(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        return self._open(text, at, end, base, final)
+
+    def _open(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A tag opens."""
+        name, stop = self._tag(text, at, end)
+        if name is None:
+            return self._cut_off(at) if final and not self._frames else -1 - at
+        if stop < 0:
+            return self._reject(at, "a parameter or the end of the call is expected")
+        schema: Schema | None
+        if not self._frames:
+            self._key(name)
+            schema = self._schema.property(name) if self._schema is not None else None
+        else:
+            schema = self._nested(self._frames[-1], name)
+        close = self._syntax.parameter.start + "/" + name + ">"
+        self._frames.append(_Frame(close, schema))
+        self._step = self._in_value if schema is not None and schema.types == {"string"} else self._opened
+        if self._step == self._in_value:
+            self._begin_leaf()
+        return stop
+
+    def _tag(self, text: str, at: int, end: int) -> tuple[str | None, int]:
+        """The name of the tag that opens here and where it ends; no name when more must be seen."""
+        start = self._syntax.parameter.start
+        found = begins((start,), text, at, end)
+        if found is None:
+            return None, at
+        match = _NAME.match(text, at + len(start), min(end, at + LONGEST_TAG))
+        stop = match.end() if match and found else at
+        if found and stop == end and stop < at + LONGEST_TAG:
+            return None, at
+        if not found or text[stop : stop + 1] != ">" or stop == at + len(start) or text[at + len(start)] == "/":
+            return "", -1
+        return text[at + len(start) : stop].strip(), stop + 1
+
+    def _nested(self, frame: _Frame, name: str) -> Schema | None:
+        """Write what stands before a member or an element; return what the schema says of it."""
+        separator = ", " if frame.members else ""
+        frame.members += 1
+        self._sink.arguments(separator if frame.is_list else f"{separator}{quote(name)}: ")
+        if frame.schema is None:
+            return None
+        return frame.schema.items if frame.is_list else frame.schema.property(name)
+
+    def _opened(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Directly behind a tag: does it hold text, or other tags?"""
+        frame = self._frames[-1]
+        place = skip(text, at, end)
+        if place > at:
+            self._space.append(text[at:place])
+        if sum(map(len, self._space[-1:])) > self._sink.limit:
+            return self._begin_leaf_at(place)
+        found = begins((frame.close, self._syntax.parameter.start), text, place, end)
+        if found is None:
+            return -1 - place
+        types = (frame.schema.types if frame.schema is not None else None) or frozenset()
+        if found == frame.close and types and not types - {"array", "object", "null"}:
+            self._space.clear()
+            self._sink.arguments("[]" if "array" in types else "{}" if "object" in types else "null")
+            self._frames.pop()
+            self._step = self._behind_a_value
+            self._ended_at = base + place + len(found)
+            return place + len(found)
+        if found == self._syntax.parameter.start:
+            name, stop = self._tag(text, place, end)
+            if name is None:
+                return -1 - place
+            if stop >= 0:
+                self._space.clear()
+                frame.is_list = "object" not in types and ("array" in types or name == self._element)
+                self._sink.arguments("[" if frame.is_list else "{")
+                self._step = self._behind_a_value
+                return place
+        return self._begin_leaf_at(place)
+
+    def _begin_leaf_at(self, place: int) -> int:
+        self._step = self._in_value
+        self._begin_leaf()
+        return place
+
+    def _begin_leaf(self) -> None:
+        """The innermost tag holds text."""
+        frame = self._frames.pop()
+        writer = ValueWriter(self._sink.arguments, self._sink.limit, frame.schema)
+        for space in self._space:
+            writer.add(space)
+        self._space.clear()
+        self._value = TaggedValue(writer, frame.close, (self._syntax.parameter.start,), self._sink.limit)

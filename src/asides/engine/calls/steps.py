@@ -1,0 +1,143 @@
+"""What readers made of steps share: the loop, rejecting, closing markers, and writing JSON. Knows no grammar.
+
+A step reads one thing and returns where it stopped, or `wait(position)` when it must see more. What a step leaves
+unread is short, so that reading again costs little; only whitespace between a call and what may still belong to it is
+looked through, and no more than `LONGEST_SPACE` of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+import msgspec
+
+from .reader import Sink, Status
+
+LONGEST_NAME = 1024
+"""A key or a name is no longer than this, in characters."""
+LONGEST_SPACE = 1024
+"""Behind more whitespace than this, no closing marker and no further call is looked for."""
+
+SPACE = re.compile(r"[ \t\n\r]*+")
+"""Whitespace as grammars mean it."""
+_UNENCODABLE = re.compile("[\ud800-\udfff]")
+
+Step = Callable[[str, int, int, int, bool], int]
+
+
+def wait(at: int) -> int:
+    """What a step returns when it has read up to `at` and must see more."""
+    return -1 - at
+
+
+def skip(text: str, at: int, end: int) -> int:
+    """Behind the whitespace at `at`."""
+    match = SPACE.match(text, at, end)
+    return match.end() if match else at
+
+
+def skip_some(text: str, at: int, end: int) -> int:
+    """Behind the whitespace at `at`, of which no more than `LONGEST_SPACE` is passed over."""
+    return skip(text, at, min(end, at + LONGEST_SPACE))
+
+
+def starts(text: str, at: int, end: int, word: str, final: bool) -> bool | None:
+    """Whether `word` stands at `at`; None when the text ends inside it."""
+    if text.startswith(word, at, end):
+        return True
+    return None if not final and word.startswith(text[at:end]) else False
+
+
+def marker_at(text: str, at: int, end: int, markers: tuple[str, ...], final: bool) -> str | None:
+    """The marker at `at`; empty when there is none, None when the text ends inside one."""
+    cut = False
+    for marker in markers:
+        if text.startswith(marker, at, end):
+            return marker
+        cut = cut or marker.startswith(text[at:end])
+    return None if cut and not final else ""
+
+
+def find_marker(text: str, at: int, end: int, markers: tuple[str, ...], final: bool) -> tuple[int, bool]:
+    """Where the first of the markers stands, and True; else up to where none can stand, and False."""
+    if not markers:
+        return end, False
+    match = _pattern(markers).search(text, at, end)
+    if match is not None:
+        return match.start(), True
+    return (end if final else begins(text, at, end, markers)), False
+
+
+def begins(text: str, at: int, end: int, markers: tuple[str, ...]) -> int:
+    """Where a possible beginning of a marker stands at the end of `text[at:end]`, or `end`."""
+    first = end
+    for marker in markers:
+        place = text.find(marker[0], max(at, end - len(marker) + 1), first)
+        while place >= 0:
+            if marker.startswith(text[place:end]):
+                first = place
+                break
+            place = text.find(marker[0], place + 1, first)
+    return first
+
+
+@lru_cache(maxsize=256)
+def _pattern(markers: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(marker) for marker in sorted(markers, key=len, reverse=True)))
+
+
+def escape(text: str) -> str:
+    """Text as it stands inside a JSON string."""
+    try:
+        return msgspec.json.encode(text)[1:-1].decode()
+    except UnicodeEncodeError:
+        # Half of a pair: it has no UTF-8, but JSON can write it.
+        pieces = _UNENCODABLE.split(text)
+        halves = _UNENCODABLE.findall(text)
+        written = [escape(pieces[0])]
+        for half, piece in zip(halves, pieces[1:], strict=True):
+            written += (f"\\u{ord(half):04x}", escape(piece))
+        return "".join(written)
+
+
+class StepReader:
+    """Takes one step after another until one needs more."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.status = Status.READING
+        self.code = "unreadable"
+        self.reason = ""
+        self._sink = sink
+        self._step: Step = self._lead
+
+    def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Consume what can be understood."""
+        while self.status is Status.READING:
+            stop = self._step(text, at, end, base, final)
+            if stop < 0:
+                return -1 - stop
+            at = stop
+        return at
+
+    def recover(self, marker: str) -> None:
+        """A closing marker ends the region, whatever came before."""
+        self.status = Status.DONE
+
+    def _lead(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """The first step."""
+        raise NotImplementedError
+
+    def _done(self, at: int) -> int:
+        self.status = Status.DONE
+        return at
+
+    def _reject(self, at: int, reason: str, code: str = "unreadable") -> int:
+        self.status, self.code, self.reason = Status.REJECTED, code, reason
+        return at
+
+    def _unknown(self, name: str) -> bool:
+        """Whether the caller's tools do not hold this name: a call without a marker must be to one of them."""
+        tools = self._sink.tools
+        return tools is not None and name not in tools.names

@@ -1,0 +1,231 @@
+"""Calls written as tags: `<function=f><parameter=a>v</parameter></function>` and `<invoke name="f">` and their like.
+
+A syntax says how each tag is spelled; the reader is one. Where a value ends is in `tagged.py`, its type in `values.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from .reader import Reader, Sink
+from .syntax import CallSyntax
+from .tagged import LONGEST_TAG, PATIENCE, TaggedReader, TaggedValue, begins, skip
+from .values import Kind
+
+_NAME = re.compile(r"[^<>\n]*+")
+_ATTRIBUTE = re.compile(r"""\s++([^\s"'=<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
+_BEGUN = re.compile(r"""\s*+(?:[^\s"'=<>]++\s*+(?:=\s*+(?:"[^"]*+|'[^']*+)?)?)?""")
+
+
+class ReadTag(NamedTuple):
+    """A tag as it was found."""
+
+    stop: int
+    """Where it ends; -1 when it is no such tag."""
+    name: str
+    attributes: dict[str, str]
+
+
+class Tag(msgspec.Struct, frozen=True):
+    """How an opening tag is spelled."""
+
+    start: str
+    """What it begins with: `<parameter=` or `<parameter`."""
+    attribute: str = ""
+    """The attribute that holds the name; without one the name follows directly."""
+    stop: str = ">"
+    """What it ends with."""
+
+    @property
+    def literal(self) -> str:
+        """What tells that it is this tag."""
+        return self.start + " " if self.attribute else self.start
+
+    def read(self, text: str) -> ReadTag | None:
+        """Read the tag that `text` begins with; None when more must be seen."""
+        end = len(text)
+        place = len(self.start)
+        attributes: dict[str, str] = {}
+        begun = False
+        if self.attribute:
+            while match := _ATTRIBUTE.match(text, place):
+                attributes[match[1]] = match[2] if match[2] is not None else match[3]
+                place = match.end()
+            begun = _BEGUN.fullmatch(text, place) is not None
+            name = attributes.get(self.attribute)
+            place = skip(text, place, end)
+        else:
+            match = _NAME.match(text, place)
+            place, name = (match.end(), match[0].strip()) if match else (place, None)
+        found = begins((self.stop,), text, place, end)
+        if found and name is not None:
+            return ReadTag(place + len(found), name, attributes)
+        if not found and (found is None or begun) and end < LONGEST_TAG:
+            return None
+        return ReadTag(-1, "", attributes)
+
+
+class XmlCalls(CallSyntax, frozen=True, kw_only=True):
+    """Calls as tags. `open` may name markers around one call, or the beginning of the call's own tag."""
+
+    call: Tag
+    """The tag that names the function."""
+    call_close: str
+    """The tag that ends the call."""
+    parameter: Tag
+    """The tag that names a parameter."""
+    parameter_close: str
+    """The tag that ends its value."""
+    preface: str = ""
+    """What may stand between the marker around a call and the call's tag."""
+    framed: bool = False
+    """Whether one newline behind a parameter's tag and one before its closing tag are framing."""
+    cdata: bool = False
+    """Whether a value may stand in `<![CDATA[` and `]]>`."""
+    string: tuple[str, str] = ("", "")
+    """The attribute that tells types, and what it holds for a string; with any other word the value is JSON."""
+
+    @property
+    def wrappers(self) -> tuple[str, ...]:
+        """The markers that stand around one call."""
+        return tuple(opener for opener in self.open if not opener.startswith(self.call.start))
+
+    def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
+        """A call's tag, or what may stand before it; or the rest of a tag that the opener began."""
+        place = skip(text, at, min(end, at + PATIENCE))
+        if place == end:
+            return True if final else None
+        expected = (*self.wrappers, self.call.literal, *self.section_close)
+        found = begins((*expected, self.preface) if self.preface else expected, text, place, end)
+        if not found and text[place] not in "{[<":
+            for opener in self.open:
+                if opener not in self.wrappers:
+                    tag = self.call.read(opener + text[place : min(end, place + LONGEST_TAG - len(opener))])
+                    found = None if tag is None else "" if tag.stop < 0 else opener
+        if found is None:
+            return True if final else None
+        return bool(found)
+
+    def reader(self, sink: Sink, opener: str) -> Reader:
+        """A reader for what follows the opener."""
+        return XmlReader(self, sink, opener)
+
+
+class XmlReader(TaggedReader):
+    """Reads one call, the calls between two markers, or a section of calls."""
+
+    def __init__(self, syntax: XmlCalls, sink: Sink, opener: str) -> None:
+        super().__init__(syntax, sink, opener, (*syntax.wrappers, syntax.call.literal))
+        self._syntax = syntax
+        self._wrapped = opener in syntax.wrappers
+        self._begun = "" if self._section or self._wrapped else opener
+        self._behind_value = (syntax.parameter.literal, syntax.call_close, *syntax.closers)
+        if not self._section:
+            self._step = self._lead if self._wrapped else self._call_tag
+
+    # Steps. Each returns where it stopped, or -1 - position when it needs more.
+
+    def _enter(self, found: str, at: int) -> int:
+        self._wrapped = found in self._syntax.wrappers
+        self._step = self._lead if self._wrapped else self._call_tag
+        return at + len(found) if self._wrapped else at
+
+    def _lead(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Between the marker around a call and the call's tag."""
+        at = skip(text, at, end)
+        call, preface = self._syntax.call.literal, self._syntax.preface
+        found = begins((call, preface) if preface else (call,), text, at, end)
+        if found is None:
+            return -1 - at
+        if found == call:
+            if not self._section:
+                self._sink.begin(base + at)
+            self._step = self._call_tag
+            return at
+        if not found:
+            return self._reject(at, "a call is expected")
+        return at + len(found)
+
+    def _call_tag(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """At the tag that names the function; the region's opener may have been its beginning."""
+        begun = self._begun
+        tag = self._syntax.call.read(begun + text[at : min(end, at + LONGEST_TAG - len(begun))])
+        if tag is None:
+            return -1 - at
+        if begun:
+            self._sink.begin(base + at - len(begun))
+            self._begun = ""
+        if tag.stop < 0 or not tag.name:
+            return self._reject(at, "the call names no function", "no_name")
+        self._name = tag.name
+        self._step = self._behind_a_value
+        self._ended_at = base + at + tag.stop - len(begun)
+        return at + tag.stop - len(begun)
+
+    def _behind_a_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Where a parameter or the end of the call is expected."""
+        syntax = self._syntax
+        at = skip(text, at, end)
+        found = begins(self._behind_value, text, at, end)
+        if found is None:
+            return self._cut_off(at) if final else -1 - at
+        if found == syntax.parameter.literal:
+            return self._parameter(text, at, end, base, final)
+        if not found:
+            return self._reject(at, "a parameter or the end of the call is expected")
+        self._close_arguments()
+        self._step = self._behind_call
+        if found == syntax.call_close:
+            self._ended_at = base + at + len(found)
+            return at + len(found)
+        self._sink.missing_close(self._ended_at)
+        return at
+
+    def _parameter(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        syntax = self._syntax
+        tag = syntax.parameter.read(text[at : min(end, at + LONGEST_TAG)])
+        if tag is None:
+            return self._cut_off(at) if final else -1 - at
+        if tag.stop < 0:
+            return self._reject(at, "the tag of a parameter cannot be read")
+        attribute, string = syntax.string
+        kind: Kind = "untyped"
+        if attribute in tag.attributes:
+            kind = "string" if tag.attributes[attribute] == string else "json"
+        self._key(tag.name)
+        self._value = TaggedValue(
+            self._writer(tag.name, kind),
+            syntax.parameter_close,
+            self._behind_value,
+            self._sink.limit,
+            framed=syntax.framed,
+            cdata=syntax.cdata,
+        )
+        self._step = self._in_value
+        return at + tag.stop
+
+    def _behind_call(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Behind a call: the marker that closes it, another call between the same markers, or neither."""
+        syntax = self._syntax
+        if not self._wrapped:
+            return self._end(at, alone=not self._section)
+        place = skip(text, at, min(end, at + PATIENCE))
+        found = begins((*syntax.close, syntax.call.literal), text, place, end) if place < at + PATIENCE else ""
+        if found is None and not final:
+            return -1 - at
+        alone = not self._section and not self._calls
+        if found in syntax.close and found:
+            if self._section or alone:
+                self._ended_at = base + place + len(found)
+            return self._end(place + len(found), alone)
+        if found and not self._section:
+            self._sink.end(self._ended_at)
+            self._next_item()
+            self._sink.begin(base + place)
+            self._step = self._call_tag
+            return place
+        self._sink.missing_close(self._ended_at)
+        return self._end(at, alone)

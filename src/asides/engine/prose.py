@@ -1,0 +1,177 @@
+"""Prose: text and thinking up to the next marker that acts, and what that marker does. Message headers too."""
+
+from __future__ import annotations
+
+from .calling import Calling
+from .format import TEXT, THINKING
+from .headers import read_header, starts_header
+from .machine import NON_SPACE, log
+from .markers import Action, Found
+from .mentions import Verdict
+
+
+class Prose(Calling):
+    """Reads what stands between markers."""
+
+    __slots__ = ()
+
+    def _read_prose(self, end: int, final: bool) -> bool:
+        """Read text or thinking up to the next marker that acts."""
+        table = self._table
+        scan = max(self._scan - self._base, self._at)
+        if self._bare_from >= 0 and self._kind is None and self._begin_bare(end, final):
+            return True
+        while True:
+            found = self._find(table, scan, end)
+            if found is None:
+                hold = end if final else table.begins(self._buffer, scan, end)
+                break
+            if not final and table.may_extend(self._buffer, found, end):
+                hold = found.start
+                break
+            verdict, stop = self._judge(found, end, final)
+            if verdict is Verdict.WAIT:
+                hold = found.start
+                break
+            if verdict is Verdict.ACTS and not self._is_literal(found):
+                return self._act(found)
+            if verdict is Verdict.SPENT:
+                self._say_literal(found.start)
+                self.notice("limit", self._base + found.start)
+            scan = stop
+        self._scan = self._base + hold
+        self._flow(hold, beside=False, final=final)
+        return False
+
+    def _judge(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
+        """Whether a marker acts or is only talked about."""
+        verdict, stop = self._judge_quotes(found, end, final)
+        if not self._quotes:
+            return verdict, stop
+        if verdict is Verdict.ACTS and self._table.state == TEXT and self._in_fence(found.start):
+            verdict, stop = Verdict.LITERAL, found.stop
+            self._fenced = True
+        if verdict is Verdict.LITERAL and found.marker.action is Action.STOP:
+            # A stop marker with nothing but whitespace behind it is a stop, wherever it stands.
+            after = NON_SPACE.search(self._buffer, found.stop, end)
+            if after is None and end - found.stop <= self.limit:
+                if final:
+                    return Verdict.ACTS, found.stop
+                self._wake = NON_SPACE
+                return Verdict.WAIT, found.stop
+        return verdict, stop
+
+    def _in_fence(self, place: int) -> bool:
+        floor = max(self._content_from - self._base, 0)
+        self._fences.advance(self._buffer, self._base, place, floor)
+        return self._fences.inside and self._fences.opened_at < self._fences_until
+
+    def _is_literal(self, found: Found) -> bool:
+        """Whether a marker that acts elsewhere is plain words here, and saying so."""
+        marker = found.marker
+        if marker.leading and (self._seen_text or self._kind is not None or not self._blank_before(found.start)):
+            return True
+        if marker.action is not Action.NESTED:
+            return False
+        if self._blank and self._blank_before(found.start):
+            return False
+        self._say_literal(found.start)
+        self.notice("nested_open", self._base + found.start)
+        return True
+
+    def _blank_before(self, place: int) -> bool:
+        return NON_SPACE.search(self._buffer, self._at, place) is None
+
+    def _act(self, found: Found) -> bool:
+        """Go where a marker leads."""
+        marker = found.marker
+        if self._debug:
+            offset = self._base + found.start
+            log.debug("%s at %d: in %s, %s", marker.text, offset, self._table.state, marker.action.value)
+        if marker.action is Action.CALL:
+            self._flow(found.start, beside=False)
+            self._begin_region(marker, found)
+            return True
+        if marker.action is Action.HEADER:
+            self._flow(found.start, beside=False)
+            self._scan = self._base + found.start
+            self._mode = self._read_header
+            return True
+        if self._undecided:
+            if marker.action is Action.STRAY and marker.closes_thinking:
+                self._settle_as_thinking(self._base + found.start)
+                return True
+            if marker.action in (Action.OPEN, Action.STOP):
+                self._settle_as_text()
+        self._flow(found.start, beside=True)
+        offset = self._base + found.start
+        if marker.action is Action.STOP:
+            self._stop(offset)
+        elif marker.action is Action.NESTED:
+            self._close_part(True)  # with exact whitespace, what stood before the echo is a part
+        else:
+            said = self._seen_text
+            self._close_part(True)
+            if marker.action is Action.STRAY and (said or not marker.closes_thinking):
+                self.notice("stray_close", offset, f"{marker.text} closes nothing; it is left out")
+            self._settle_on(marker.text)
+            self._go(marker.target)
+        self._pass(found.stop)
+        return True
+
+    def _stop(self, offset: int) -> None:
+        if self._table.state == THINKING:
+            self.notice("unclosed_thinking", offset)
+        self._close_part(self._table.state != THINKING)
+        self._stopped = True
+        self._go(TEXT)
+
+    def _settle_as_thinking(self, close: int) -> None:
+        """A lone close: everything before it was thinking."""
+        self._restart(THINKING, True, False)
+        self._rewind(0, close)
+
+    def _read_begin(self, end: int, final: bool) -> bool:
+        """The output may begin inside the header that the prompt has opened."""
+        found = self._find(self._tables.header, self._at, end)
+        place = found.start if found else (end if final else self._tables.header.begins(self._buffer, self._at, end))
+        answer = starts_header(self._format, self._buffer[self._at : place], found.marker if found else None)
+        if answer is None and not final and found is None:
+            return False
+        if answer and found:
+            self._mode = self._read_header
+            self._scan = self._base + self._at
+        else:
+            self._outside = True
+            self._mode = self._read_prose
+        return True
+
+    def _read_header(self, end: int, final: bool) -> bool:
+        """Read the header of a message and enter the state that it names."""
+        place = self._scan - self._base
+        result = read_header(self._format, self._tables.header, self._buffer, place, end, final)
+        if result is None:
+            return False
+        offset = self._scan
+        if result.state is None and result.syntax is None:
+            # No header after all: the marker is words.
+            self.notice("malformed_header", offset, "a header marker with no header; it is taken literally")
+            self._scan = self._base + result.stop
+            self._mode = self._read_prose
+            return True
+        self._flow(place, beside=True)
+        self._at = max(self._at, place)
+        if self._table.state == THINKING and self._kind is not None:
+            self.notice("implicit_close", offset)
+        self._close_part(True)
+        for code, message in result.notices:
+            self.notice(code, offset, message)
+        self._settle_on(result.marker)
+        if result.syntax is not None:
+            self._go(TEXT)
+            self._pass(result.stop)
+            self._start_region([result.syntax], result.name, offset, result.stop, offset)
+            return True
+        self._go(result.state or TEXT)
+        self._pass(result.stop)
+        return True

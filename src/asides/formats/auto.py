@@ -1,0 +1,203 @@
+"""`auto`: no family at first, settled step by step by what is met.
+
+It holds the distinctive markers of the other families: no sentences, no bare JSON or Python, no wrappers that are also
+common tags. The first thinking marker settles how thinking is written, the first call how calls are.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+from msgspec.structs import replace
+
+from ..engine.calls.syntax import CallSyntax
+from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State
+from . import pending_other as other
+from . import pending_tagged as tagged
+from .cohere import COHERE_COMMAND3
+from .gemma import GEMMA4
+from .harmony import HARMONY
+from .inkling import INKLING
+from .kimi import KIMI_K3
+from .lfm import LFM2
+from .muse import MUSE
+from .solar import SOLAR_OPEN
+
+PAIRS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<thought>", "</thought>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<think:opensource>", "</think:opensource>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+)
+"""Families whose thinking is one pair of markers; their calls and stops are settled apart."""
+
+STOPS = (
+    "<end_of_turn>",
+    "<seed:eos>",
+    "<|EOT|>",
+    "<|assistant_end|>",
+    "<|end_of_text|>",
+    "<|endofresponse|>",
+    "<|endoftext|>",
+    "<|eom_id|>",
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|message_sep|>",
+    "<|role_end|>",
+    "<｜end▁of▁sentence｜>",
+    "<｜hy_eos:opensource｜>",
+    "[e~[",
+)
+"""What ends a turn in families that are settled by a pair. Stops that are also words or tags elsewhere are left out."""
+
+ASSISTANT = (
+    "<seed:bos>assistant\n",
+    "<start_of_turn>model\n",
+    "<|assistant_start|>",
+    "<|assistant|>",
+    "<|im_assistant|>assistant<|im_middle|>",
+    "<|im_start|>assistant\n",
+    "<|start_header_id|>assistant<|end_header_id|>\n\n",
+    "<|start_of_role|>assistant<|end_of_role|>",
+    "<｜Assistant｜>",
+    "<｜hy_Assistant:opensource｜>",
+    "]~b]ai\n",
+)
+"""What opens the assistant's turn in the prompts of such families."""
+
+SYNTAXES = (
+    other.HERMES,
+    tagged.QWEN_XML,
+    tagged.GLM,
+    other.GRANITE,
+    other.TOOL_CALLS_LIST,
+    tagged.hunyuan_keyed(""),
+    tagged.hunyuan_keyed(":opensource"),
+    tagged.SEED_XML,
+    tagged.MINIMAX_M2,
+    tagged.MINIMAX_M3,
+    tagged.DOTS_XML,
+    other.DOTS_JSON,
+    tagged.MINICPM,
+    tagged.DSML_V32,
+    tagged.DSML_V4,
+    tagged.STEPTML,
+    tagged.ATEM,
+    tagged.KIMI_K3,
+    other.LONGCAT,
+    other.APERTUS,
+    other.COHERE,
+    other.GRANITE_20B,
+    other.INTERNLM,
+    replace(other.LLAMA3_JSON, bare=False),
+    replace(other.LLAMA4_PYTHONIC, bare=False),
+    replace(other.GIGACHAT, open=("<|function_call|>",)),
+    other.INKLING,
+    other.NEMOTRON,
+    other.MISTRAL_NAMED,
+    other.MISTRAL_LIST,
+    other.KIMI_K2,
+    other.DEEPSEEK_V31,
+    other.DEEPSEEK_V3,
+    *LFM2.calls,
+    other.OLMO3,
+    other.GEMMA4,
+    other.FUNCTIONGEMMA,
+)
+"""Every call syntax with openers of its own. Where several share one, the body's first characters decide."""
+
+
+
+
+def _merge(*formats: Format) -> dict[State, dict[str, State]]:
+    """The markers of several formats together; the first to have one says where it leads."""
+    states: dict[State, dict[str, State]] = {TEXT: {}, THINKING: {}, HEADER: {}}
+    for format in formats:
+        for state, markers in format.states.items():
+            for marker, target in markers.items():
+                states[state].setdefault(marker, target)
+    return states
+
+
+def _header() -> Header:
+    assert HARMONY.header is not None and MUSE.header is not None
+    return replace(HARMONY.header, recipients={**HARMONY.header.recipients, **MUSE.header.recipients})
+
+
+MESSAGES = HARMONY.but(name="auto", states=_merge(HARMONY, MUSE), header=_header(), calls=MUSE.calls)
+"""Harmony and Muse share the marker that opens a header, so together they are one family here."""
+
+WHOLE = (COHERE_COMMAND3, GEMMA4, INKLING, KIMI_K3, MESSAGES, SOLAR_OPEN)
+"""Families whose markers tell the whole format at once."""
+
+_PLAIN = {TEXT: dict.fromkeys(STOPS, END), THINKING: dict.fromkeys(STOPS, END)}
+
+
+@cache
+def _pair(opener: str, closer: str, syntax: CallSyntax | None = None) -> Format:
+    """Thinking is settled on one pair of markers; calls perhaps too."""
+    return Format.tags(
+        opener,
+        closer,
+        name="auto",
+        stops=STOPS,
+        calls=SYNTAXES if syntax is None else (syntax,),
+        assistant=ASSISTANT,
+        settle=partial(_settle_call, opener, closer) if syntax is None else None,
+    )
+
+
+def _settle_call(opener: str, closer: str, met: str | CallSyntax) -> Format:
+    return _pair(opener, closer, None if isinstance(met, str) else met)
+
+
+@cache
+def _families() -> dict[str, Format | tuple[str, str]]:
+    """For every marker that tells how thinking is written: the pair, or the whole format."""
+    found: dict[str, Format | tuple[str, str]] = {}
+    for pair in PAIRS:
+        found.update(dict.fromkeys(pair, pair))
+    for family in WHOLE:
+        for markers in family.states.values():
+            for marker, target in markers.items():
+                if target not in (END, OUTSIDE):
+                    found.setdefault(marker, family)
+        if family.header is not None and family.header.body:
+            found.setdefault(family.header.body, family)
+    return found
+
+
+@cache
+def _any(syntax: CallSyntax | None = None) -> Format:
+    """Thinking is not settled; calls perhaps."""
+    pairs = [Format.tags(opener, closer) for opener, closer in PAIRS]
+    return Format(
+        name="auto",
+        source="the distinctive markers of every family here",
+        states=_merge(Format(name="", states=_PLAIN), *pairs, *WHOLE),
+        calls=SYNTAXES if syntax is None else (syntax,),
+        header=MESSAGES.header,
+        assistant=ASSISTANT + tuple(header for family in WHOLE for header in family.assistant),
+        settle=partial(_settle, syntax),
+    )
+
+
+def _settle(syntax: CallSyntax | None, met: str | CallSyntax) -> Format:
+    if not isinstance(met, str):
+        return _any(met)
+    family = _families().get(met)
+    if family is None:
+        return _any(syntax)
+    return family if isinstance(family, Format) else _pair(*family, syntax)
+
+
+AUTO = _any()
+FORMATS = (AUTO,)

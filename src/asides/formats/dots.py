@@ -1,0 +1,18 @@
+"""rednote's dots."""
+
+from __future__ import annotations
+
+from ..engine.format import Format
+from .pending_other import DOTS_JSON
+from .pending_tagged import DOTS_XML
+
+DOTS = Format.tags(
+    "<think>",
+    "</think>",
+    name="dots",
+    source="dots as SGLang reads it: output starts in text; calls as tags or as JSON",
+    stops=("<|endofresponse|>", "<|endoftext|>"),
+    calls=(DOTS_XML, DOTS_JSON),
+    assistant=("<|response|>",),
+)
+FORMATS = (DOTS,)

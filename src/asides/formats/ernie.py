@@ -1,0 +1,20 @@
+"""Baidu ERNIE 4.5 Thinking."""
+
+from __future__ import annotations
+
+from ..engine.format import THINKING, Format
+from .chatml import ASSISTANT
+from .pending_other import HERMES
+
+ERNIE45 = Format.tags(
+    "<think>",
+    "</think>",
+    name="ernie45",
+    source="ERNIE-4.5 Thinking as vLLM reads it: output starts in thinking; the answer may stand in <response>",
+    start=THINKING,
+    wrappers=("<response>", "</response>"),
+    stops=("<|im_end|>", "</s>"),
+    calls=(HERMES,),
+    assistant=ASSISTANT,
+)
+FORMATS = (ERNIE45,)

@@ -1,0 +1,27 @@
+"""Gemma 4, whose markers close where others open, and FunctionGemma."""
+
+from __future__ import annotations
+
+from ..engine.format import END, TEXT, Format
+from .pending_other import FUNCTIONGEMMA as FUNCTIONGEMMA_CALLS
+from .pending_other import GEMMA4 as GEMMA4_CALLS
+
+GEMMA4 = Format.tags(
+    ("<|channel>thought\n", "<|channel>thought", "<|channel>"),
+    "<channel|>",
+    name="gemma4",
+    aliases=("gemma4_no_thinking",),
+    source="chat template of gemma-4-31B-it: the generation prompt opens no thinking, or closes it when thinking is "
+    "off, which is its default; the word after the opener belongs to it",
+    stops=("<turn|>", "<|tool_response>", "<eos>"),
+    calls=(GEMMA4_CALLS,),
+    assistant=("<|turn>model\n",),
+)
+FUNCTIONGEMMA = Format(
+    name="functiongemma",
+    source="FunctionGemma as vLLM and Ollama read it; it does not think",
+    states={TEXT: dict.fromkeys(("<end_of_turn>", "<start_function_response>", "<eos>"), END)},
+    calls=(FUNCTIONGEMMA_CALLS,),
+    assistant=("<start_of_turn>model\n",),
+)
+FORMATS = (GEMMA4, FUNCTIONGEMMA)

@@ -1,0 +1,46 @@
+"""Formats of no family: tags that many models are asked for, and no markers at all."""
+
+from __future__ import annotations
+
+from ..engine.format import END, TEXT, Format
+from .chatml import ASSISTANT, STOPS
+from .pending_other import HERMES, JSON_BARE
+
+_NAMES = ("think", "thinking", "reasoning", "reason", "thought", "internal")
+
+THINK_TAG = Format.tags(
+    (*(f"<{name}>" for name in _NAMES), "<|begin_of_thought|>"),
+    (*(f"</{name}>" for name in _NAMES), "<|end_of_thought|>"),
+    name="think_tag",
+    aliases=("think", "default", "basic", "base"),
+    source="the tags that prompts ask for; NexRL's think_tag, default of NexRL, basic of Dynamo; Sky-T1 and others "
+    "write begin_of_thought",
+    wrappers=("<|begin_of_solution|>", "<|end_of_solution|>"),
+    ignore_case=True,
+    attributes=True,
+    stops=STOPS,
+    calls=(HERMES,),
+    assistant=ASSISTANT,
+)
+JSON = Format.tags(
+    "<think>",
+    "</think>",
+    name="json",
+    source="calls as bare JSON with no marker, as SMG's parser of this name reads them",
+    stops=STOPS,
+    calls=(JSON_BARE,),
+    assistant=ASSISTANT,
+)
+PASSTHROUGH = Format(
+    name="passthrough",
+    aliases=("identity", "none"),
+    source="no markers at all: everything is text, as in Ollama and SMG",
+    states={TEXT: {}},
+)
+ROLE_COLON = Format(
+    name="role_colon",
+    source="tinker's renderer of this name: turns named by a word and a colon, no thinking, no calls",
+    states={TEXT: {"\n\nUser:": END}},
+    assistant=("Assistant:",),
+)
+FORMATS = (THINK_TAG, JSON, PASSTHROUGH, ROLE_COLON)

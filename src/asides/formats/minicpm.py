@@ -1,0 +1,18 @@
+"""OpenBMB's MiniCPM5."""
+
+from __future__ import annotations
+
+from ..engine.format import Format
+from .chatml import ASSISTANT, STOPS
+from .pending_tagged import MINICPM
+
+MINICPM5 = Format.tags(
+    "<think>",
+    "</think>",
+    name="minicpm5",
+    source="chat template of MiniCPM5-1B: no opener in the generation prompt by default",
+    stops=(*STOPS, "</s>"),
+    calls=(MINICPM,),
+    assistant=ASSISTANT,
+)
+FORMATS = (MINICPM5,)

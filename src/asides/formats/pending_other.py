@@ -1,0 +1,33 @@
+"""Placeholders until the call syntaxes are here."""
+
+from __future__ import annotations
+
+from ..engine.calls.json_calls import JsonCalls
+HERMES = JsonCalls(open=('<tool_call>',), close=('</tool_call>',))
+LONGCAT = JsonCalls(open=('<stub:LONGCAT>',), close=('</stub:LONGCAT>',))
+DOTS_JSON = JsonCalls(open=('<stub:DOTS_JSON>',), close=('</stub:DOTS_JSON>',))
+TOOL_CALLS_LIST = JsonCalls(open=('<stub:TOOL_CALLS_LIST>',), close=('</stub:TOOL_CALLS_LIST>',))
+APERTUS = JsonCalls(open=('<stub:APERTUS>',), close=('</stub:APERTUS>',))
+COHERE = JsonCalls(open=('<stub:COHERE>',), close=('</stub:COHERE>',))
+GRANITE = JsonCalls(open=('<stub:GRANITE>',), close=('</stub:GRANITE>',))
+GRANITE_20B = JsonCalls(open=('<stub:GRANITE_20B>',), close=('</stub:GRANITE_20B>',))
+INTERNLM = JsonCalls(open=('<stub:INTERNLM>',), close=('</stub:INTERNLM>',))
+LLAMA3_JSON = JsonCalls(open=('<stub:LLAMA3_JSON>',), close=('</stub:LLAMA3_JSON>',))
+PHI4 = JsonCalls(open=('<stub:PHI4>',), close=('</stub:PHI4>',))
+GIGACHAT = JsonCalls(open=('<stub:GIGACHAT>',), close=('</stub:GIGACHAT>',))
+INKLING = JsonCalls(open=('<stub:INKLING>',), close=('</stub:INKLING>',))
+XLAM = JsonCalls(open=('<stub:XLAM>',), close=('</stub:XLAM>',))
+NEMOTRON = JsonCalls(open=('<stub:NEMOTRON>',), close=('</stub:NEMOTRON>',))
+MISTRAL_LIST = JsonCalls(open=('<stub:MISTRAL_LIST>',), close=('</stub:MISTRAL_LIST>',))
+JSON_BARE = JsonCalls(open=('<stub:JSON_BARE>',), close=('</stub:JSON_BARE>',))
+KIMI_K2 = JsonCalls(open=('<stub:KIMI_K2>',), close=('</stub:KIMI_K2>',))
+DEEPSEEK_V31 = JsonCalls(open=('<stub:DEEPSEEK_V31>',), close=('</stub:DEEPSEEK_V31>',))
+DEEPSEEK_V3 = JsonCalls(open=('<stub:DEEPSEEK_V3>',), close=('</stub:DEEPSEEK_V3>',))
+MISTRAL_NAMED = JsonCalls(open=('<stub:MISTRAL_NAMED>',), close=('</stub:MISTRAL_NAMED>',))
+HARMONY_BODY = JsonCalls(open=('<stub:HARMONY_BODY>',), close=('</stub:HARMONY_BODY>',))
+PYTHONIC = JsonCalls(open=('<stub:PYTHONIC>',), close=('</stub:PYTHONIC>',))
+LLAMA4_PYTHONIC = JsonCalls(open=('<stub:LLAMA4_PYTHONIC>',), close=('</stub:LLAMA4_PYTHONIC>',))
+LFM2 = JsonCalls(open=('<stub:LFM2>',), close=('</stub:LFM2>',))
+OLMO3 = JsonCalls(open=('<stub:OLMO3>',), close=('</stub:OLMO3>',))
+GEMMA4 = JsonCalls(open=('<stub:GEMMA4>',), close=('</stub:GEMMA4>',))
+FUNCTIONGEMMA = JsonCalls(open=('<stub:FUNCTIONGEMMA>',), close=('</stub:FUNCTIONGEMMA>',))

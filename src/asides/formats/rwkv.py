@@ -1,0 +1,16 @@
+"""RWKV World."""
+
+from __future__ import annotations
+
+from ..engine.format import Format
+
+RWKV = Format.tags(
+    "<think>",
+    "</think>",
+    name="rwkv_world",
+    aliases=("rwkv",),
+    source="chat template of RWKV-World: no opener in the generation prompt by default; it writes no calls",
+    stops=("\n\nUser:",),
+    assistant=("Assistant:",),
+)
+FORMATS = (RWKV,)

@@ -1,0 +1,18 @@
+"""Salesforce's xLAM."""
+
+from __future__ import annotations
+
+from ..engine.format import Format
+from .chatml import ASSISTANT, STOPS
+from .pending_other import XLAM
+
+XLAM_FORMAT = Format.tags(
+    "<think>",
+    "</think>",
+    name="xlam",
+    source="xLAM as vLLM reads it: JSON, bare or in one of several frames",
+    stops=(*STOPS, "<|eot_id|>"),
+    calls=(XLAM,),
+    assistant=ASSISTANT,
+)
+FORMATS = (XLAM_FORMAT,)

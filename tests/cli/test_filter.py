@@ -1,0 +1,229 @@
+"""The filter as a user meets it: what goes where, option by option."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import asides
+from tests.cli.running import run
+
+REPLY = b"<think>2+2\nis 4</think>\n\nIt is 4.<think>sure?</think>\nYes."
+CALLING = b'<think>hm</think>Look:\n<tool_call>{"name": "find", "arguments": {"q": "x"}}</tool_call>'
+BROKEN = b'Look: <tool_call>{"name": "find", "arguments": {"q": </tool_call> so'
+
+
+def test_answer_to_stdout_thoughts_to_stderr() -> None:
+    done = run("-f", "qwen3", given=REPLY)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"It is 4.\nYes.", b"2+2\nis 4\n\nsure?\n")
+
+
+def test_stdout_is_exactly_the_text_of_the_message() -> None:
+    text = "  leading <think>a</think>\n\n\nmiddle \n<think>b</think>   end \n\n"
+    expected = asides.parse(text, "qwen3", start="text").text
+    assert run("-f", "qwen3", given=text.encode()).stdout.decode() == expected
+
+
+def test_default_format_is_auto() -> None:
+    assert run(given=REPLY).stdout == b"It is 4.\nYes."
+    harmony = b"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>"
+    done = run(given=harmony)
+    assert (done.stdout, done.stderr) == (b"Hi.", b"hm\n")
+
+
+@pytest.mark.parametrize("format", ["qwen3", "auto"])
+def test_lone_close_is_explained_once(format: str) -> None:
+    done = run("-f", format, given=b"so it is 4</think>It is 4.</think>Really.")
+    assert done.stdout == b"so it is 4It is 4.Really."
+    assert done.stderr.count(b"--start thinking") == 1
+    assert done.stderr.startswith(b"asides: </think> ")
+
+
+@pytest.mark.parametrize("arguments", [["--start", "thinking"], ["--start", "undecided"]])
+def test_lone_close_with_the_right_start(arguments: list[str]) -> None:
+    done = run("-f", "qwen3", *arguments, given=b"so it is 4</think>It is 4.")
+    assert (done.stdout, done.stderr) == (b"It is 4.", b"so it is 4\n")
+
+
+@pytest.mark.parametrize("given", [b"<think>a</think>b</think>c", b"a</tool_call>b"])
+def test_other_stray_closes_are_no_lone_close(given: bytes) -> None:
+    assert b"--start" not in run("-f", "qwen3", given=given).stderr
+
+
+def test_format_starts_as_it_says() -> None:
+    done = run("-f", "qwen3_thinking", given=b"so it is 4</think>It is 4.")
+    assert (done.stdout, done.stderr) == (b"It is 4.", b"so it is 4\n")
+
+
+def test_only_thinking() -> None:
+    done = run("-f", "qwen3", "--only", "thinking", given=REPLY)
+    assert (done.stdout, done.stderr) == (b"2+2\nis 4\n\nsure?", b"")
+
+
+def test_only_text() -> None:
+    done = run("-f", "qwen3", "--only", "text", given=REPLY)
+    assert (done.stdout, done.stderr) == (b"It is 4.\nYes.", b"")
+
+
+def test_hide() -> None:
+    done = run("-f", "qwen3", "--hide", given=REPLY + CALLING)
+    assert done.stderr == b""
+
+
+def test_only_calls_is_a_json_line_per_call() -> None:
+    done = run("-f", "qwen3", "--only", "calls", given=CALLING + CALLING)
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert set(first) == {"name", "arguments", "id", "error"}
+    assert (first["name"], json.loads(first["arguments"]), first["error"]) == ("find", {"q": "x"}, None)
+    assert first["id"] != second["id"]
+    assert done.stderr == b""
+
+
+def test_only_calls_tells_of_broken_ones() -> None:
+    done = run("-f", "qwen3", "--only", "calls", given=BROKEN)
+    assert json.loads(done.stdout)["error"] is not None
+
+
+def test_calls_are_shown_beside_the_thoughts() -> None:
+    done = run("-f", "qwen3", given=CALLING)
+    assert (done.stdout, done.stderr) == (b"Look:", b'hm\ncall find {"q": "x"}\n')
+
+
+def test_a_broken_call_is_marked_as_such() -> None:
+    done = run("-f", "qwen3", given=BROKEN)
+    assert done.stdout == b"Look: so"
+    assert b"call find" in done.stderr
+    assert b"not to be run" in done.stderr
+
+
+def test_no_calls_reads_them_as_text() -> None:
+    assert run("-f", "qwen3", "--no-calls", given=CALLING).stdout == CALLING.partition(b"</think>")[2]
+
+
+def test_json_is_the_events() -> None:
+    done = run("-f", "qwen3", "--json", given=REPLY)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[0] == {"type": "part_start", "index": 0, "kind": "thinking", "gap": "", "name": "", "id": ""}
+    assert [event["text"] for event in events if event["type"] == "text_delta"] == ["It is 4.", "Yes."]
+    assert done.stderr == b""
+
+
+def test_numbers() -> None:
+    given = b"<think>a\nb</think>one\n\nthree<think>c</think>four\n<think>d</think>five"
+    done = run("-f", "qwen3", "-n", given=given)
+    assert done.stdout == b"1:one\n2:\n3:threefour\n4:five"
+    assert done.stderr == b"thinking 1:1:a\nthinking 1:2:b\nthinking 2:1:c\nthinking 3:1:d\n"
+
+
+def test_numbers_of_thoughts_alone() -> None:
+    done = run("-f", "qwen3", "-n", "--only", "thinking", given=REPLY)
+    assert done.stdout == b"thinking 1:1:2+2\nthinking 1:2:is 4\nthinking 2:1:sure?"
+
+
+def test_lines_end_at_newlines_only() -> None:
+    assert run("-f", "qwen3", "-n", given="a\x0bb\u2028c\rd\ne".encode()).stdout == "1:a\x0bb\u2028c\rd\n2:e".encode()
+
+
+def test_exact_keeps_whitespace() -> None:
+    assert run("-f", "qwen3", "--exact", given=b"<think> a </think>\n\nb").stdout == b"\n\nb"
+
+
+def test_strict_ends_with_1_and_keeps_what_was_said() -> None:
+    done = run("-f", "qwen3", "--strict", given=b"so</think>It is 4.")
+    assert (done.returncode, done.stdout) == (1, b"so")
+    assert b"stray_close" in done.stderr
+
+
+def test_calls_in_thinking() -> None:
+    draft = b'<think>maybe <tool_call>{"name": "f", "arguments": {}}</tool_call> no</think>done'
+    assert run("-f", "qwen3", "--only", "calls", given=draft).stdout == b""
+    done = run("-f", "qwen3", "--only", "calls", "--calls-in-thinking", "always", given=draft)
+    assert json.loads(done.stdout)["name"] == "f"
+
+
+def test_mentions() -> None:
+    given = b"close with `</think>` here"
+    assert run("-f", "qwen3", given=given).stdout == given
+    assert b"</think>" not in run("-f", "qwen3", "--mentions", "marker", given=given).stdout
+
+
+def test_tools_are_read(tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text('[{"type": "function", "function": {"name": "find", "parameters": {}}}]')
+    assert run("-f", "qwen3", "--tools", tools, given=CALLING).returncode == 0
+
+
+@pytest.mark.parametrize("content", ["{", '{"name": "find"}', "[1]"])
+def test_bad_tools_are_refused(tmp_path: Path, content: str) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text(content)
+    done = run("-f", "qwen3", "--tools", tools, given=CALLING)
+    assert done.returncode == 2
+    assert str(tools).encode() in done.stderr
+
+
+def test_missing_tools_are_refused(tmp_path: Path) -> None:
+    assert run("--tools", tmp_path / "none.json").returncode == 2
+
+
+def test_verbose_tells_transitions_and_notices() -> None:
+    done = run("-f", "qwen3", "-v", given=REPLY + b"</think>")
+    assert b"asides: <think> at 0" in done.stderr
+    assert b"asides: stray_close at character" in done.stderr
+    assert done.stdout == b"It is 4.\nYes."
+
+
+def test_version() -> None:
+    done = run("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"asides")
+
+
+def test_help_teaches() -> None:
+    for command in ([], ["split"], ["formats"], ["demo"]):
+        done = run(*command, "--help")
+        assert done.returncode == 0
+        text = done.stdout.decode()
+        for code in ("0", "1", "2", "130", "141"):
+            assert f"\n  {code} " in text
+        assert max(map(len, text.splitlines())) < 80
+    overview = run("--help").stdout.decode()
+    for word in ("examples:", "asides split", "asides formats", "asides demo", "--start thinking"):
+        assert word in overview
+
+
+def test_unknown_format_names_near_ones() -> None:
+    done = run("-f", "qwne3")
+    assert done.returncode == 2
+    assert b"qwen3" in done.stderr.partition(b"mean")[2]
+
+
+def test_nothing_like_it() -> None:
+    done = run("-f", "%%%%")
+    assert done.returncode == 2
+    assert b"asides formats" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["reply.txt"], b"asides split FILE"),
+        (["-n", "split", "reply.txt"], b"the command comes first"),
+        (["--only", "words"], b"--only"),
+        (["--json", "--only", "text"], b"not allowed"),
+        (["-n", "--json"], b"-n"),
+        (["-n", "--only", "calls"], b"-n"),
+        (["--sta", "text"], b"--sta"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], told: bytes) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert told in done.stderr
+
+
+def test_nothing_in_nothing_out() -> None:
+    done = run()
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -1,0 +1,63 @@
+"""The laws over what was recorded: the cases, read with every format, and real outputs of models where they are there."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import asides
+from tests.laws.effort import LONG
+from tests.support import characters, check_chunking, check_held, check_kept, check_one_path, cut
+from tests.test_cases import ALL
+
+TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
+"""Real outputs. They stand beside the repository and are not part of it."""
+SOME = 12
+"""How many recorded texts an ordinary run takes for each format, and from each file of traces."""
+
+
+@cache
+def inputs() -> tuple[str, ...]:
+    """The input of every case, once."""
+    return tuple(sorted({"".join(case.chunks) for case in ALL}))
+
+
+@pytest.mark.parametrize("name", asides.formats())
+def test_laws_over_cases_of_other_formats(name: str) -> None:
+    """What is a marker to one format is text to another, and must come back whole."""
+    texts = inputs() if LONG else random.Random(name).sample(inputs(), min(SOME, len(inputs())))
+    for text in texts:
+        outcome = check_chunking(name, text, [characters(text)], {})
+        check_kept(name, text, outcome, {})
+        check_one_path(name, text, {})
+        check_held(name, text, characters(text), {"limit": 16})
+
+
+def traces() -> Iterator[tuple[str, int, str]]:
+    """A sample of every file of traces, the same every time."""
+    for path in sorted(TRACES.glob("*.jsonl")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        numbers = range(len(lines)) if LONG else sorted(random.Random(path.stem).sample(range(len(lines)), SOME))
+        for number in numbers:
+            yield path.stem, number, json.loads(lines[number])["text"]
+
+
+def test_laws_over_real_outputs() -> None:
+    """Real outputs, in pieces of the size of tokens, with the formats that come near them."""
+    if not TRACES.is_dir():
+        pytest.skip("no recorded outputs stand beside this repository (../shared/data/traces)")
+    wanted = [name for name in ("auto", "qwen3", "think_tag", "deepseek_v32", "harmony") if name in asides.formats()]
+    for source, number, text in traces():
+        generator = random.Random(f"{source} {number}")
+        places = sorted(generator.sample(range(len(text)), len(text) // 4))
+        for name in wanted:
+            for policies in ({}, {"start": "undecided"}, {"whitespace": "exact", "limit": 16}):
+                ways = [cut(text, places), cut(text, generator.sample(range(len(text)), min(3, len(text))))]
+                if LONG or len(text) < 2000:
+                    ways.append(characters(text))
+                check_kept(name, text, check_chunking(name, text, ways, policies), policies)

@@ -1,0 +1,93 @@
+"""The public names, and the house: which module may import which, read from the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import asides
+
+PACKAGE = Path(asides.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+LEAF = {"errors", "parts", "events"}
+MAY_IMPORT = {
+    # Every room of the house and those that it may know. Rooms that are not listed may know all that are.
+    "errors": {"events"},  # for its annotations alone
+    "parts": set(),
+    "events": {"parts"},
+    "engine": LEAF,
+    "formats": LEAF | {"engine"},
+    "api": LEAF | {"engine", "formats"},
+    "detect": LEAF | {"engine", "formats"},
+    "render": LEAF | {"engine", "formats"},
+    "dialects": LEAF | {"engine"},
+    "backends": LEAF | {"dialects"},
+}
+TOP = {"cli", "gateway", "__main__"}
+"""Nothing imports these, but they each other."""
+
+
+def test_the_public_names_are_sorted_and_there() -> None:
+    """`__all__` is sorted, holds no name twice, and every name is there."""
+    assert asides.__all__ == sorted(set(asides.__all__))
+    missing = [name for name in asides.__all__ if not hasattr(asides, name)]
+    assert not missing
+
+
+def test_every_public_name_is_announced() -> None:
+    """What can be had from `asides` without an underscore is a module or in `__all__`."""
+    rooms = {module.stem if module.parent == PACKAGE else module.parent.name for module in MODULES}
+    others = {name for name in vars(asides) if not name.startswith("_")} - set(asides.__all__) - rooms
+    assert others <= {"annotations"}
+
+
+@pytest.mark.parametrize("name", asides.__all__)
+def test_every_public_name_says_what_it_is(name: str) -> None:
+    """A public name has a docstring of its own."""
+    value = getattr(asides, name)
+    assert isinstance(value, str) or (value.__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_every_module_says_what_it_owns(path: Path) -> None:
+    """A module begins with a docstring."""
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{path} has no docstring"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    """A room imports only what stands below it."""
+    room = _room(path.relative_to(PACKAGE).with_suffix("").parts)
+    for imported in _imports(path):
+        if imported == room or room == "__init__":
+            continue
+        if imported in TOP:
+            assert room in TOP, f"{room} imports {imported}, which stands on top"
+        allowed = MAY_IMPORT.get(room)
+        if allowed is not None:
+            assert imported in allowed, f"{path.name}: {room} may not know {imported}"
+
+
+def _room(parts: tuple[str, ...]) -> str:
+    return parts[0]
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """The rooms of asides that a module imports, wherever in it."""
+    package = ["asides", *path.relative_to(PACKAGE).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            stem = base + (node.module.split(".") if node.module else [])
+            names = [stem] if len(stem) > 1 else [[*stem, alias.name] for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name[0] == "asides" and len(name) > 1:
+                yield name[1]
