@@ -38,6 +38,17 @@ def best_of_each(
     return {name: seconds / number for name, seconds in shortest.items()}
 
 
+def best_of_fresh(
+    makers: Mapping[str, Callable[[], Callable[[], object]]], *, repeat: int = 5
+) -> dict[str, float]:
+    """Like `best_of_each`, for what can be run only once: each maker prepares a run, which is not timed, and returns it."""
+    shortest = dict.fromkeys(makers, float("inf"))
+    for _ in range(repeat):
+        for name, make in makers.items():
+            shortest[name] = min(shortest[name], _run(make(), 1))
+    return shortest
+
+
 def enough(function: Callable[[], object], *, seconds: float = 0.1) -> int:
     """How many calls take about `seconds`: a `number` for which the clock's own grain is no matter."""
     number = 1
@@ -85,6 +96,11 @@ def _three_digits(number: float) -> str:
     if number >= 100:
         return f"{number:,.0f}"
     return f"{number:.1f}" if number >= 10 else f"{number:.2f}"
+
+
+def verdict(found: float, aim: float) -> str:
+    """Whether a ratio is within its aim: empty, or `over`."""
+    return "over" if found > aim else ""
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

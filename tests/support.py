@@ -428,8 +428,8 @@ def markers(format: Format) -> list[str]:
         found.update(syntax.openers, syntax.closers)
     if format.header is not None:
         found |= {format.header.channel_marker, format.header.type_marker, format.header.body}
-        if format.header.call is not None:
-            found.update(format.header.call.openers, format.header.call.closers)
+        for syntax in format.header.calls:
+            found.update(syntax.openers, syntax.closers)
     return sorted(found - {""}, key=lambda name: (-len(name), name))
 
 

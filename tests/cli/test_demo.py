@@ -32,6 +32,7 @@ def test_the_recordings_show_what_they_say() -> None:
     assert parts("A lone close") == [asides.Thinking, asides.Text]
     assert parts("only a draft") == [asides.Thinking, asides.Text, asides.ToolCall]
     assert parts("Channels") == [asides.Thinking, asides.Text]
+    assert parts("A call by its header") == [asides.Thinking, asides.Text, asides.ToolCall]
     assert parts("only talked about") == [asides.Thinking, asides.Text]
     assert parts("the end comes too soon") == [asides.Thinking, asides.Text, asides.Thinking]
 

@@ -6,7 +6,18 @@ import subprocess
 
 from tests.cli.running import COMMAND, environment
 
-HEAVY = ("asyncio", "dataclasses", "difflib", "email", "importlib.metadata", "json", "shutil", "tempfile", "tomllib")
+HEAVY = (
+    "asyncio",
+    "dataclasses",
+    "difflib",
+    "email",
+    "importlib.metadata",
+    "json",
+    "pathlib",
+    "shutil",
+    "tempfile",
+    "tomllib",
+)
 
 
 def test_the_filter_imports_little() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import asides
 from asides import Format
-from asides.engine.calls.syntax import CallSyntax
+from tests.laws.calls import BODIES, samples, syntaxes
 from tests.support import markers, stop_markers
 
 WORDS = ("zebra7", "a", "It is 4.", "x" * 40, "é", "🙂", "日本", "\ud800", "\udc00", "\x00", "<", ">", "|", "</", "0")
@@ -22,47 +22,6 @@ SPACES = (" ", "\n", "\n\n", "\t", "\r\n", "   ", "\n \n\n", " " * 20, "\u3000",
 QUOTES = ('"', "'", "`", "``", "“", "”", "‘", "’", "«", "»")  # noqa: RUF001 - the quotes that count
 PAIRS = (('"', '"'), ("'", "'"), ("`", "`"), ("``", "``"), ("“", "”"), ("«", "»"), ("'", '"'), ("x`", "`"))
 FENCES = ("```", "```\n", "\n```\n", "\n```python\n", "~~~\n", "\n~~~\n", "````\n", "  ```\n", "``` `\n", "\n``` \n")
-
-BODIES = (
-    '{"name": "f", "arguments": {"a": 1}}',
-    '{"name":"f","arguments":{}}',
-    '\n{"name": "f", "arguments": {"a": "zebra7", "b": [1, {"c": null}]}}\n',
-    '{"arguments": {"a": "\\u00e9\\n"}, "name": "f"}',
-    '{"name": "f", "parameters": {"a": true}, "id": "call_7"}',
-    '{"name": "f", "arguments": "{\\"a\\": 1}"}',
-    '[{"name": "f", "arguments": {}}, {"name": "g", "arguments": {"b": 2}}]',
-    '{"name": "f", "arguments": {}}\n{"name": "g", "arguments": {}}',
-    '{"f": {"a": 1}}',
-    '{"name": "f"}',
-    '{"name": 7, "arguments": {}}',
-    '{"name": "f", "arguments": [1]}',
-    '{"name": "f", "arguments": {"a": zebra7}}',
-    '{"name": "f", "arguments": {"a": "',
-    '{"name": "f", "arg',
-    "{}",
-    "[]",
-    "[",
-    "{",
-    "zebra7",
-    "",
-    "<function=f>\n<parameter=a>\n1\n</parameter>\n</function>",
-    "<function=f><parameter=a>zebra7</parameter><parameter=b>\n{}\n</parameter></function>",
-    "<function=f></function>",
-    "<function=f>\n<parameter=a>\n1",
-    "<function=f",
-    '<function name="f"><parameter name="a">1</parameter></function>',
-    '<invoke name="f">\n<parameter name="a">1</parameter>\n</invoke>',
-    '<invoke name="f"><parameter name="a" string="true">x</parameter></invoke>',
-    "f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n",
-    "f<arg_key>a</arg_key><arg_value>",
-    "f(a=1, b='x')",
-    "[f(a=1), g(b=[True, None], c={'d': \"e\"})]",
-    '[f(a="zebra7',
-    "f{a:1}",
-    'f\n```json\n{"a": 1}\n```',
-    'functions.f:0 {"a": 1}',
-)
-"""Bodies of calls in many syntaxes, well formed, odd and cut off."""
 
 TOOLS = (
     {
@@ -76,31 +35,6 @@ TOOLS = (
         },
     },
 )
-
-
-def samples(format: Format) -> Iterator[str]:
-    """Calls as this format may write them: every opener with bodies of many kinds, closed, unclosed and closed twice."""
-    for syntax in syntaxes(format):
-        closers = (*(syntax.close or ("",)), "")
-        for opener in syntax.open or ("",):
-            for number, body in enumerate(BODIES):
-                yield opener + body + closers[number % len(closers)]
-            yield opener + BODIES[0] + closers[0] + closers[0]
-            yield opener + opener + BODIES[0] + closers[0]
-            if closers[0]:
-                yield opener + BODIES[0].replace("1", f'"{closers[0]}"') + closers[0]
-        for opener in syntax.section:
-            call = (syntax.open or ("",))[0] + BODIES[0] + closers[0]
-            for closer in (*syntax.section_close, ""):
-                yield opener + call + closer
-                yield f"{opener}\n{call}\n{call}\n{closer}"
-                yield opener + closer
-
-
-def syntaxes(format: Format) -> list[CallSyntax]:
-    """Every call syntax of a format."""
-    header = format.header
-    return [*format.calls, *((header.call,) if header is not None and header.call is not None else ())]
 
 
 def grammar_words(format: Format) -> Iterator[str]:
@@ -140,7 +74,7 @@ def pieces(name: str) -> tuple[str, ...]:
     fenced = [f"\n```\n{marker}\n```\n" for marker in own]
     misses = [miss for marker in own for miss in near_misses(marker) if miss]
     stops = [stop + space for stop in stop_markers(format) for space in ("", "\n", " zebra7")]
-    calls = list(samples(format)) or list(BODIES)
+    calls = samples(format) or list(BODIES)
     grammar = list(grammar_words(format)) or ["zebra7"]
     groups = [
         (20, list(WORDS)),

@@ -76,7 +76,7 @@ def _unique(items: Iterable[str]) -> list[str]:
 
 def _syntaxes(format: Format) -> list[CallSyntax]:
     header = format.header
-    return [*format.calls, *([header.call] if header is not None and header.call is not None else [])]
+    return [*format.calls, *(header.calls if header is not None else ())]
 
 
 def _syntax_name(syntax: CallSyntax) -> str:

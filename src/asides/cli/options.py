@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
@@ -138,7 +137,9 @@ def explain_unknown(error: UnknownFormatError) -> UsageError:
 
 
 def _read_tools(path: str) -> list[dict[str, Any]]:
+    with open(path, "rb") as file:
+        content = file.read()
     try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=list[dict[str, Any]])
+        return msgspec.json.decode(content, type=list[dict[str, Any]])
     except msgspec.DecodeError as error:
         raise UsageError(f"{path}: not a JSON list of tool definitions: {error}") from error

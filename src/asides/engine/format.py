@@ -49,8 +49,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Role words that may begin the output, when the prompt ended inside the header."""
     strip: str = ""
     """A prefix of recipients that is not part of the function's name."""
-    call: CallSyntax | None = None
-    """How the body of a call is written."""
+    calls: tuple[CallSyntax, ...] = ()
+    """How the body of a call may be written; its first characters decide."""
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -30,8 +30,8 @@ class HeaderResult(msgspec.Struct, frozen=True):
     """The index behind the header, or behind the marker when it was no header."""
     state: State | None = None
     """What the message holds; None when it is a call, or no message at all."""
-    syntax: CallSyntax | None = None
-    """How the call is written, when it is one."""
+    syntaxes: tuple[CallSyntax, ...] = ()
+    """How the call may be written, when it is one."""
     name: str = ""
     """The name of the function to call."""
     marker: str = ""
@@ -81,7 +81,7 @@ def read_header(format: Format, table: Table, text: str, start: int, end: int, f
         if marker.action is Action.HEADER and marker.target == HEADER:
             if marker.text in format.states.get(TEXT, {}) and not _is_channel(format, marker) and place > start:
                 broken = _broken(format, text, restarted, place)
-                if broken.state is not None or broken.syntax is not None:
+                if broken.state is not None or broken.syntaxes:
                     return broken
                 restarted = place
             at = stop
@@ -117,7 +117,7 @@ def _whole(format: Format, text: str, start: int, place: int, stop: int, marker:
         notices.append(("malformed_header", f"the header holds other words: {said.rest.strip()[:60]!r}"))
     if said.channel and not said.known:
         notices.append(("unknown_channel", f"there is no channel {said.channel!r}; taken as text"))
-    return HeaderResult(stop, said.state, said.syntax, said.name, marker.text, tuple(notices))
+    return HeaderResult(stop, said.state, said.syntaxes, said.name, marker.text, tuple(notices))
 
 
 def _broken(format: Format, text: str, start: int, place: int) -> HeaderResult:
@@ -130,7 +130,7 @@ def _broken(format: Format, text: str, start: int, place: int) -> HeaderResult:
         if said.known:
             stop = place - len(said.rest.lstrip())
             notice: tuple[NoticeCode, str] = ("malformed_header", "the header does not end as it should")
-            return HeaderResult(stop, said.state, said.syntax, said.name, marker, (notice,))
+            return HeaderResult(stop, said.state, said.syntaxes, said.name, marker, (notice,))
     if not words.strip() or (header is not None and words.strip() in header.roles):
         return HeaderResult(place, state=OUTSIDE, marker=marker)
     return HeaderResult(start + len(marker) if marker else place)
@@ -142,7 +142,7 @@ class _Said(msgspec.Struct, frozen=True):
     known: bool
     """Whether it names a channel or a recipient that means something."""
     state: State | None
-    syntax: CallSyntax | None
+    syntaxes: tuple[CallSyntax, ...]
     name: str
     channel: str
     rest: str
@@ -166,12 +166,12 @@ def _understand(format: Format, header: Header, text: str) -> _Said:
     elif (match := _RECIPIENT.search(before)) or (match := _RECIPIENT.search(after)):
         recipient = match.group(1)
     after = _without_type(header, after)
-    if recipient and recipient not in header.recipients and header.call is not None:
-        return _Said(True, None, header.call, recipient.removeprefix(header.strip), channel, after)
+    if recipient and recipient not in header.recipients and header.calls:
+        return _Said(True, None, header.calls, recipient.removeprefix(header.strip), channel, after)
     if recipient in header.recipients:
-        return _Said(True, header.recipients[recipient], None, "", channel, after)
+        return _Said(True, header.recipients[recipient], (), "", channel, after)
     known = channel in header.channels
-    return _Said(known, header.channels.get(channel, header.default), None, "", channel, after)
+    return _Said(known, header.channels.get(channel, header.default), (), "", channel, after)
 
 
 def _without_type(header: Header, text: str) -> str:

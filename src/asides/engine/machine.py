@@ -68,6 +68,7 @@ class Machine:
         "_gap",
         "_gap_head",
         "_glance",
+        "_header_before",
         "_holds",
         "_index",
         "_keep",
@@ -86,6 +87,7 @@ class Machine:
         "_scan",
         "_seen_text",
         "_seen_thinking",
+        "_separate",
         "_spilled",
         "_start",
         "_stopped",
@@ -144,6 +146,7 @@ class Machine:
         self._out: list[Event] = []
         self._holds: list[list[Event]] = []
         self._finished = False
+        self._header_before = ""
         self._quick: type[TextDelta] | type[ThinkingDelta] | None = None
 
         self._tables = compile_tables(format, self._calls_in_thinking, calls)
@@ -166,6 +169,7 @@ class Machine:
         self._mode: Callable[[int, bool], bool] = self._read_prose
         self._table = self._tables.thinking if state == THINKING else self._tables.text
         self._outside = False
+        self._separate = False
         self._fresh = fresh
         self._blank = True
         self._content_from = 0

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
+import msgspec
+
 from ..errors import StrictError, UsageError
 from ..events import NOTICES, Event, Notice
 from .format import HEADER, TEXT, THINKING, Format, State
@@ -31,6 +33,17 @@ SHORT = 512
 """Chunks longer than this do not take the fast path: searching them marker by marker is faster."""
 
 
+class Opening(msgspec.Struct, frozen=True):
+    """Where reading begins."""
+
+    state: State
+    fresh: bool = False
+    """Whether a marker stands just before, so that whitespace at the start belongs to it."""
+    undecided: bool = False
+    header: str = ""
+    """What the prompt holds of a message header that the output goes on with."""
+
+
 class Parser(Prose):
     """Takes a model's output apart as it comes. `feed` chunks, then `finish`; both return a list of events."""
 
@@ -42,22 +55,23 @@ class Parser(Prose):
         check("start", start, (None, "text", "thinking", "undecided"))
         super().__init__(format, **policies)
         self._keep = self._tape.pieces.append if self._collect else self._keep_some
-        state, fresh, undecided = self._first_state(start, prompt)
-        self._restart(state, fresh, undecided)
-        if state == HEADER:
+        opening = self._opening(start, prompt)
+        self._header_before = opening.header
+        self._restart(opening.state, opening.fresh, opening.undecided)
+        if opening.state == HEADER:
             self._mode = self._read_begin
         self._settle_fast_path(0)
 
-    def _first_state(self, start: Start | None, prompt: str | None) -> tuple[State, bool, bool]:
-        """Where reading begins: the state, whether a marker stands just before it, and whether it is undecided."""
+    def _opening(self, start: Start | None, prompt: str | None) -> Opening:
+        """Where reading begins: the caller's word, else what the prompt says, else the format's own start."""
+        first = self._format.start
         if start == "undecided":
-            first = self._format.start
-            return (TEXT, False, True) if first in (TEXT, THINKING) else (first, False, False)
+            return Opening(TEXT, undecided=True) if first in (TEXT, THINKING) else Opening(first)
         if start is not None:
-            return (THINKING, True, False) if start == "thinking" else (TEXT, False, False)
+            return Opening(THINKING, fresh=True) if start == "thinking" else Opening(TEXT)
         if prompt is not None:
-            return (*read_prompt(self._format, prompt), False)
-        return self._format.start, self._format.start == THINKING, False
+            return read_prompt(self._format, prompt)
+        return Opening(first, fresh=first == THINKING)
 
     def feed(self, chunk: str) -> list[Event]:
         """Read a chunk and return what it tells."""
@@ -274,22 +288,23 @@ class Parser(Prose):
         self._finished = True
 
 
-def read_prompt(format: Format, prompt: str) -> tuple[State, bool]:
-    """The state that a prompt leaves the model in, and whether a marker stands at its very end."""
-    headers = [(prompt.rfind(header), header) for header in format.assistant]
-    place, header = max(headers, default=(-1, ""))
-    first: State = TEXT if format.start == THINKING else format.start
+def read_prompt(format: Format, prompt: str) -> Opening:
+    """Where a prompt leaves the model: read off what follows the last assistant header, or off a marker at its end."""
+    place, header = max(((prompt.rfind(header), header) for header in format.assistant), default=(-1, ""))
     if place < 0:
         tail = prompt.rstrip()
         tables = compile_tables(format, "never", False)
-        for table in (tables.text, tables.thinking):
-            for marker in table.markers.values():
-                if tail.endswith(marker.text) and marker.action in (Action.OPEN, Action.CLOSE, Action.NESTED):
-                    return (TEXT, True) if marker.action is Action.CLOSE else (THINKING, True)
-        return format.start, format.start == THINKING
-    parser = Parser(format.but(start=first), collect=True, mentions="marker", calls_in_thinking="never")
-    parser.feed(prompt[place + len(header) :])
-    state: State = THINKING if parser.state == "thinking" else TEXT
-    if first == HEADER and parser.held == len(prompt) - place - len(header) and parser.state == "text":
-        return HEADER, False
-    return state, parser._kind is None and parser._fresh
+        ends = [m for table in (tables.text, tables.thinking) for m in table.markers.values() if tail.endswith(m.text)]
+        if any(marker.action is Action.CLOSE for marker in ends):
+            return Opening(TEXT, fresh=True)
+        if any(marker.action is Action.OPEN for marker in ends):
+            return Opening(THINKING, fresh=True)
+        return Opening(format.start, fresh=format.start == THINKING)
+    tail = prompt[place + len(header) :]
+    first: State = TEXT if format.start == THINKING else format.start
+    parser = Parser(format.but(start=first), mentions="marker", calls_in_thinking="never")
+    parser.feed(tail)
+    if first == HEADER and parser._mode in (parser._read_begin, parser._read_header):
+        return Opening(HEADER, header=tail[parser._told() :])
+    fresh = parser._kind is None and parser._fresh
+    return Opening(THINKING if parser.state == "thinking" else TEXT, fresh=fresh)

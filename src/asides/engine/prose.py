@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from .calling import Calling
 from .format import TEXT, THINKING
 from .headers import read_header, starts_header
@@ -133,6 +135,10 @@ class Prose(Calling):
 
     def _read_begin(self, end: int, final: bool) -> bool:
         """The output may begin inside the header that the prompt has opened."""
+        if self._header_before:
+            self._mode = self._read_header
+            self._scan = self._base + self._at
+            return True
         found = self._find(self._tables.header, self._at, end)
         place = found.start if found else (end if final else self._tables.header.begins(self._buffer, self._at, end))
         answer = starts_header(self._format, self._buffer[self._at : place], found.marker if found else None)
@@ -149,11 +155,20 @@ class Prose(Calling):
     def _read_header(self, end: int, final: bool) -> bool:
         """Read the header of a message and enter the state that it names."""
         place = self._scan - self._base
-        result = read_header(self._format, self._tables.header, self._buffer, place, end, final)
+        before, text = self._header_before, self._buffer
+        if before:
+            text = before + text[place:]
+            shift = place - len(before)
+            result = read_header(self._format, self._tables.header, text, 0, end - shift, final)
+            if result is not None:
+                result = msgspec.structs.replace(result, stop=max(result.stop + shift, place))
+        else:
+            result = read_header(self._format, self._tables.header, text, place, end, final)
         if result is None:
             return False
+        self._header_before = ""
         offset = self._scan
-        if result.state is None and result.syntax is None:
+        if result.state is None and not result.syntaxes:
             # No header after all: the marker is words.
             self.notice("malformed_header", offset, "a header marker with no header; it is taken literally")
             self._scan = self._base + result.stop
@@ -166,11 +181,12 @@ class Prose(Calling):
         self._close_part(True)
         for code, message in result.notices:
             self.notice(code, offset, message)
+        self._separate = True
         self._settle_on(result.marker)
-        if result.syntax is not None:
+        if result.syntaxes:
             self._go(TEXT)
             self._pass(result.stop)
-            self._start_region([result.syntax], result.name, offset, result.stop, offset)
+            self._start_region(result.syntaxes, result.name, offset, result.stop, offset)
             return True
         self._go(result.state or TEXT)
         self._pass(result.stop)

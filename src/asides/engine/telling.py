@@ -108,8 +108,8 @@ class Telling(Machine):
             self._kind = "text"
             gap = ""
             if self._seen_text and self._tidy:
-                gap = self._gap if self._format.header is None else "\n\n"
-            self._seen_text, self._gap = True, ""
+                gap = "\n\n" if self._separate else self._gap
+            self._seen_text, self._gap, self._separate = True, "", False
         self.emit(PartStart(self._index, self._kind, gap))
 
     def _notice_place(self, offset: int) -> None:
@@ -129,6 +129,7 @@ class Telling(Machine):
         """Enter a state; the part before has ended."""
         self._table = self._tables.thinking if state == THINKING else self._tables.text
         self._outside = state == OUTSIDE
+        self._separate = self._separate or self._outside
         self._mode = self._read_prose
 
     def _pass(self, stop: int) -> None:

@@ -14,6 +14,7 @@ FAMILIES = (
     "deepseek",
     "dots",
     "ernie",
+    "functionary",
     "gemma",
     "generic",
     "gigachat",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .pending_other import APERTUS as APERTUS_CALLS
+from .other_syntaxes import APERTUS as APERTUS_CALLS
 
 APERTUS = Format.tags(
     "<|inner_prefix|>",

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from ..engine.calls.syntax import CallSyntax
 from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State
-from . import pending_other as other
-from . import pending_tagged as tagged
+from . import other_syntaxes as other
+from . import tagged_syntaxes as tagged
 from .cohere import COHERE_COMMAND3
 from .gemma import GEMMA4
 from .harmony import HARMONY

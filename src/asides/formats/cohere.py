@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import END, TEXT, THINKING, Format
-from .pending_other import COHERE as COHERE_CALLS
+from .other_syntaxes import COHERE as COHERE_CALLS
 
 COHERE = Format(
     name="cohere",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..engine.format import THINKING, Format
-from .pending_other import DEEPSEEK_V3, DEEPSEEK_V31
-from .pending_tagged import DSML_V4, DSML_V32
+from .other_syntaxes import DEEPSEEK_V3, DEEPSEEK_V31
+from .tagged_syntaxes import DSML_V4, DSML_V32
 
 DEEPSEEK_R1 = Format.tags(
     "<think>",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .pending_other import DOTS_JSON
-from .pending_tagged import DOTS_XML
+from .other_syntaxes import DOTS_JSON
+from .tagged_syntaxes import DOTS_XML
 
 DOTS = Format.tags(
     "<think>",

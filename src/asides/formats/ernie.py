@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engine.format import THINKING, Format
 from .chatml import ASSISTANT
-from .pending_other import HERMES
+from .other_syntaxes import HERMES
 
 ERNIE45 = Format.tags(
     "<think>",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..engine.format import END, TEXT, Format
-from .pending_other import FUNCTIONGEMMA as FUNCTIONGEMMA_CALLS
-from .pending_other import GEMMA4 as GEMMA4_CALLS
+from .other_syntaxes import FUNCTIONGEMMA as FUNCTIONGEMMA_CALLS
+from .other_syntaxes import GEMMA4 as GEMMA4_CALLS
 
 GEMMA4 = Format.tags(
     ("<|channel>thought\n", "<|channel>thought", "<|channel>"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engine.format import END, TEXT, Format
 from .chatml import ASSISTANT, STOPS
-from .pending_other import HERMES, JSON_BARE
+from .other_syntaxes import HERMES, JSON_BARE
 
 _NAMES = ("think", "thinking", "reasoning", "reason", "thought", "internal")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .pending_other import GIGACHAT
+from .other_syntaxes import GIGACHAT
 
 GIGACHAT3 = Format.tags(
     "<think>",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import TEXT, THINKING, Format
-from .pending_tagged import GLM
+from .tagged_syntaxes import GLM
 
 GLM45 = Format.tags(
     "<think>",

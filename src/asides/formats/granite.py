@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..engine.format import END, TEXT, THINKING, Format
-from .pending_other import GRANITE as GRANITE_CALLS
-from .pending_other import GRANITE_20B as GRANITE_20B_CALLS
-from .pending_other import HERMES
+from .other_syntaxes import GRANITE as GRANITE_CALLS
+from .other_syntaxes import GRANITE_20B as GRANITE_20B_CALLS
+from .other_syntaxes import HERMES
 
 _STOPS = ("<|end_of_text|>",)
 _ASSISTANT = ("<|start_of_role|>assistant<|end_of_role|>",)

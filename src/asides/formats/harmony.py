@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header
-from .pending_other import HARMONY_BODY
+from .other_syntaxes import HARMONY_BODY
 
 _ENDS = {
     "<|end|>": OUTSIDE,
@@ -28,7 +28,7 @@ HARMONY = Format(
         type_marker="<|constrain|>",
         body="<|message|>",
         strip="functions.",
-        call=HARMONY_BODY,
+        calls=(HARMONY_BODY,),
     ),
     assistant=("<|start|>assistant",),
 )

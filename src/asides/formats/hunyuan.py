@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .pending_other import TOOL_CALLS_LIST
-from .pending_tagged import hunyuan_keyed
+from .other_syntaxes import TOOL_CALLS_LIST
+from .tagged_syntaxes import hunyuan_keyed
 
 HUNYUAN_A13B = Format.tags(
     "<think>",

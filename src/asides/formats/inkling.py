@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header
-from .pending_other import INKLING as INKLING_CALLS
+from .other_syntaxes import INKLING as INKLING_CALLS
 
 _MARKERS = {
     "<|message_model|>": HEADER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engine.format import Format
 from .chatml import ASSISTANT, STOPS
-from .pending_other import INTERNLM
+from .other_syntaxes import INTERNLM
 
 INTERN_S1 = Format.tags(
     "<think>",

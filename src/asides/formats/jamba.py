@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .pending_other import TOOL_CALLS_LIST
+from .other_syntaxes import TOOL_CALLS_LIST
 
 JAMBA = Format.tags(
     "<think>",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..engine.format import END, TEXT, THINKING, Format
-from .pending_other import KIMI_K2 as K2_CALLS
-from .pending_tagged import KIMI_K3 as K3_CALLS
+from .other_syntaxes import KIMI_K2 as K2_CALLS
+from .tagged_syntaxes import KIMI_K3 as K3_CALLS
 
 _ASSISTANT = ("<|im_assistant|>assistant<|im_middle|>",)
 

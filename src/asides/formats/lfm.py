@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engine.format import Format
 from .chatml import ASSISTANT, STOPS
-from .pending_other import LFM2 as LFM2_CALLS
+from .other_syntaxes import LFM2 as LFM2_CALLS
 
 LFM2 = Format.tags(
     "<think>",
@@ -13,7 +13,7 @@ LFM2 = Format.tags(
     aliases=("lfm2_thinking", "lfm2.5"),
     source="chat templates of LFM2-8B-A1B and LFM2.5-8B-A1B: the model opens thinking itself, when it wants to",
     stops=STOPS,
-    calls=LFM2_CALLS if isinstance(LFM2_CALLS, tuple) else (LFM2_CALLS,),
+    calls=LFM2_CALLS,
     assistant=ASSISTANT,
 )
 FORMATS = (LFM2,)

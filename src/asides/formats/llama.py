@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .pending_other import LLAMA3_JSON, LLAMA4_PYTHONIC, PYTHONIC
+from .other_syntaxes import LLAMA3_JSON, LLAMA4_PYTHONIC, PYTHONIC
 
 LLAMA3 = Format.tags(
     "<think>",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .pending_other import LONGCAT
+from .other_syntaxes import LONGCAT
 
 LONGCAT_FORMAT = Format.tags(
     ("<longcat_think>", "<think>"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engine.format import Format
 from .chatml import ASSISTANT, STOPS
-from .pending_tagged import MINICPM
+from .tagged_syntaxes import MINICPM
 
 MINICPM5 = Format.tags(
     "<think>",

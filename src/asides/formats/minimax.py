@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..engine.format import THINKING, Format
-from .pending_tagged import MINIMAX_M2 as M2_CALLS
-from .pending_tagged import MINIMAX_M3 as M3_CALLS
+from .tagged_syntaxes import MINIMAX_M2 as M2_CALLS
+from .tagged_syntaxes import MINIMAX_M3 as M3_CALLS
 
 _STOPS = ("[e~[",)
 _ASSISTANT = ("]~b]ai\n",)

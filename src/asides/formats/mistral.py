@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .pending_other import MISTRAL_LIST, MISTRAL_NAMED
+from .other_syntaxes import MISTRAL_LIST, MISTRAL_NAMED
 
 MISTRAL = Format.tags(
     ("[THINK]", "<think>"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header
-from .pending_tagged import ATEM
+from .tagged_syntaxes import ATEM
 
 _MARKERS = {"<|eom|>": OUTSIDE, "<|eot|>": END, "<|start|>": HEADER}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..engine.format import THINKING, Format
 from .chatml import ASSISTANT, STOPS
-from .pending_other import NEMOTRON as TOOLCALL
-from .pending_tagged import QWEN_XML
+from .other_syntaxes import NEMOTRON as TOOLCALL
+from .tagged_syntaxes import QWEN_XML
 
 NEMOTRON_V3 = Format.tags(
     "<think>",

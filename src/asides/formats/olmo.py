@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engine.format import THINKING, Format
 from .chatml import ASSISTANT, STOPS
-from .pending_other import OLMO3 as OLMO3_CALLS
+from .other_syntaxes import OLMO3 as OLMO3_CALLS
 
 OLMO3 = Format.tags(
     "<think>",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .pending_other import PHI4
+from .other_syntaxes import PHI4
 
 PHI = Format.tags(
     "<think>",

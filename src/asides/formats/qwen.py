@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..engine.format import THINKING, Format
 from .chatml import ASSISTANT, STOPS
-from .pending_other import HERMES
-from .pending_tagged import QWEN_XML
+from .other_syntaxes import HERMES
+from .tagged_syntaxes import QWEN_XML
 
 QWEN3 = Format.tags(
     "<think>",

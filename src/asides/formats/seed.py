@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .pending_tagged import SEED_XML
+from .tagged_syntaxes import SEED_XML
 
 SEED_OSS = Format.tags(
     "<seed:think>",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engine.format import THINKING, Format
 from .chatml import ASSISTANT, STOPS
-from .pending_tagged import QWEN_XML, STEPTML
+from .tagged_syntaxes import QWEN_XML, STEPTML
 
 STEP3 = Format.tags(
     "<think>",

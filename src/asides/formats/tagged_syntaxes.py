@@ -15,7 +15,7 @@ QWEN_XML = XmlCalls(
     parameter_close="</parameter>",
     framed=True,
 )
-"""`<tool_call><function=f><parameter=a>v</parameter></function></tool_call>`, with newlines; Qwen3-Coder and its like."""
+"""`<tool_call><function=f><parameter=a>v</parameter></function></tool_call>`, with newlines: Qwen3-Coder."""
 
 SEED_XML = XmlCalls(
     open=("<seed:tool_call>", "<function="),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engine.format import Format
 from .chatml import ASSISTANT, STOPS
-from .pending_other import XLAM
+from .other_syntaxes import XLAM
 
 XLAM_FORMAT = Format.tags(
     "<think>",
@@ -12,7 +12,7 @@ XLAM_FORMAT = Format.tags(
     name="xlam",
     source="xLAM as vLLM reads it: JSON, bare or in one of several frames",
     stops=(*STOPS, "<|eot_id|>"),
-    calls=(XLAM,),
+    calls=XLAM,
     assistant=ASSISTANT,
 )
 FORMATS = (XLAM_FORMAT,)

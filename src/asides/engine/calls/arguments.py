@@ -16,10 +16,11 @@ _UNPAIRED = re.compile("[\ud800-\udfff]")
 class ArgumentsReader:
     """Reads the value that holds the arguments and writes it out as a JSON object."""
 
-    __slots__ = ("_inner", "_loose", "_scanner", "_shape", "_tail", "_write", "done", "error", "message", "was_string")
+    __slots__ = ("_inner", "_loose", "_meet_string", "_scanner", "_shape", "_tail", "_write", "done", "error", "message")
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None], meet_string: Callable[[], None]) -> None:
         self._write = write
+        self._meet_string = meet_string
         self._scanner = JsonScanner()
         self._inner: JsonScanner | None = None
         self._shape = ""
@@ -30,8 +31,6 @@ class ArgumentsReader:
         self.error: str | None = None
         """Why the arguments cannot be used: `invalid_json` or `not_object`."""
         self.message = ""
-        self.was_string = False
-        """Whether the object was written inside a string."""
 
     @property
     def in_string(self) -> bool:
@@ -110,7 +109,8 @@ class ArgumentsReader:
             if not words:
                 return
             self._shape = words[0]
-            self.was_string = self._shape == "{"
+            if self._shape == "{":
+                self._meet_string()
         stop, before = 0, -1
         while before < stop < len(words) and not inner.done:
             before = stop
@@ -156,7 +156,8 @@ class CallReader(StepReader):
         self._headed = False
         self._early: list[str] = []
         self._arguments: ArgumentsReader | None = None
-        self._noticed: int | None = None
+        self._arguments_at = 0
+        self._in_string = False
         self._error: tuple[str, str] | None = None
         self._after_arguments: Step = self._lead
 
@@ -164,13 +165,14 @@ class CallReader(StepReader):
         """Announce the call, and tell what was kept until its name was known."""
         self._headed = True
         self._sink.head(self._name or "", self._id)
-        if self._noticed is not None:
-            self._sink.string_arguments(self._noticed)
+        if self._in_string:
+            self._sink.string_arguments(self._arguments_at)
         self._sink.arguments("".join(self._early))
         self._early = []
 
-    def _begin_arguments(self, after: Step) -> None:
-        self._arguments = ArgumentsReader(self._write)
+    def _begin_arguments(self, offset: int, after: Step) -> None:
+        self._arguments = ArgumentsReader(self._write, self._meet_string)
+        self._arguments_at = offset
         self._after_arguments = after
         self._step = self._in_arguments
 
@@ -180,6 +182,11 @@ class CallReader(StepReader):
         else:
             self._early.append(text)
 
+    def _meet_string(self) -> None:
+        self._in_string = True
+        if self._headed:
+            self._sink.string_arguments(self._arguments_at)
+
     def _in_arguments(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Inside the value that holds the arguments."""
         arguments = self._arguments
@@ -187,12 +194,8 @@ class CallReader(StepReader):
         place, closes = end, False
         if arguments.error is not None:
             place, closes = find_marker(text, max(at, self._passed - base), end, self._closers, final)
-        was_string, was_sound = arguments.was_string, arguments.error is None
+        was_sound = arguments.error is None
         stop = arguments.read(text, at, place, final and place == end)
-        if arguments.was_string and not was_string:
-            self._noticed = base + at
-            if self._headed:
-                self._sink.string_arguments(base + at)
         if arguments.done:
             self._step = self._after_arguments
             return stop

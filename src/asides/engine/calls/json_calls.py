@@ -190,11 +190,11 @@ class JsonReader(CallReader):
             if self._headed:
                 return self._break(at, "more than one key where the only key is the name", "unreadable")
             self._name = key
-            return self._meet_arguments(at)
+            return self._meet_arguments(at, base)
         if key in syntax.names and self._name is None:
             return self._read_name(text, at, end)
         if key in syntax.arguments and self._arguments is None:
-            return self._meet_arguments(at)
+            return self._meet_arguments(at, base)
         if key in syntax.ids and text[at] == '"':
             return self._read_id(text, at, end, base)
         if self._bare and not self._headed and key not in syntax.ids and key != _TYPE:
@@ -226,10 +226,10 @@ class JsonReader(CallReader):
         self._step = self._comma
         return stop
 
-    def _meet_arguments(self, at: int) -> int:
+    def _meet_arguments(self, at: int, base: int) -> int:
         if self._bare and (self._name is None or self._unknown(self._name)):
             return self._reject(at, "the arguments come before the name, or no such tool was given")
-        self._begin_arguments(self._comma)
+        self._begin_arguments(base + at, self._comma)
         if self._name is not None:
             self._head()
         return at

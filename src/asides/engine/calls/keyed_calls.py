@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 
 from .reader import Reader, Sink
+from .steps import LONGEST_SPACE, skip, skip_some, wait
 from .syntax import CallSyntax
-from .tagged import LONGEST_TAG, PATIENCE, TaggedReader, TaggedValue, begins, skip
+from .tagged import LONGEST_TAG, TaggedReader, TaggedValue, literal_at, skip_gap
 
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'=\\]++")
+_KEY = re.compile(r"[^<\n]*+")
 _NEWLINE = "\\n"
 """Some models spell out the newline that their template writes between tags."""
 _GAP = re.compile(r"(?:\s++|\\n)*+")
@@ -29,10 +31,10 @@ class KeyedCalls(CallSyntax, frozen=True, kw_only=True):
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
         """A name, and behind it a key or the end of the call; in a section, the marker of a call."""
-        place = skip(text, at, min(end, at + PATIENCE))
+        place = skip_some(text, at, end)
         if place == end:
             return True if final else None
-        found = begins((*self.open, *self.section_close), text, place, end) if self.section else ""
+        found = literal_at((*self.open, *self.section_close), text, place, end) if self.section else ""
         if found == "":
             match = _NAME.match(text, place, end)
             if match is None or match.end() - place > LONGEST_TAG:
@@ -43,9 +45,9 @@ class KeyedCalls(CallSyntax, frozen=True, kw_only=True):
         return bool(found)
 
     def _behind_name(self, text: str, at: int, end: int) -> str | None:
-        place = skip(text, at, min(end, at + PATIENCE), _GAP)
+        place = skip_gap(_GAP, text, at, min(end, at + LONGEST_SPACE))
         expected = (self.key, *self.closers, _NEWLINE, *((self.separator,) if self.separator else ()))
-        return begins(expected, text, place, end) if place < at + PATIENCE else ""
+        return literal_at(expected, text, place, end) if place < at + LONGEST_SPACE else ""
 
     def reader(self, sink: Sink, opener: str) -> Reader:
         """A reader for what follows the opener."""
@@ -63,8 +65,6 @@ class KeyedReader(TaggedReader):
         if not self._section:
             self._step = self._call_name
 
-    # Steps. Each returns where it stopped, or -1 - position when it needs more.
-
     def _enter(self, found: str, at: int) -> int:
         self._step = self._call_name
         return at + len(found)
@@ -75,31 +75,35 @@ class KeyedReader(TaggedReader):
         match = _NAME.match(text, at, end)
         stop = match.end() if match else at
         if at == end or (stop == end and not final and stop - at < LONGEST_TAG):
-            return -1 - at
+            return wait(at)
         if match is None or stop - at >= LONGEST_TAG:
             return self._reject(at, "the call names no function", "no_name")
         self._name = match[0]
+        self._sink.named(match[0])
+        self._ended_at = base + stop
         self._step = self._behind_name
         return stop
 
     def _behind_name(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         separator = self._syntax.separator
         if separator:
-            at = skip(text, at, end, _GAP)
-            found = begins((*self._behind_value, separator), text, at, end)
+            at = skip_gap(_GAP, text, at, end)
+            found = literal_at((*self._behind_value, separator), text, at, end)
             if found is None:
-                return self._cut_off(at) if final else -1 - at
-            at += len(separator) if found == separator else 0
+                return wait(at)
+            if found == separator:
+                at += len(separator)
+                self._ended_at = base + at
         self._step = self._behind_a_value
         return at
 
     def _behind_a_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Where a key or the end of the call is expected."""
         syntax = self._syntax
-        at = skip(text, at, end, _GAP)
-        found = begins(self._behind_value, text, at, end)
+        at = skip_gap(_GAP, text, at, end)
+        found = literal_at(self._behind_value, text, at, end)
         if found is None:
-            return self._cut_off(at) if final else -1 - at
+            return wait(at)
         if found == syntax.key:
             self._head()
             self._step = self._in_key
@@ -115,10 +119,12 @@ class KeyedReader(TaggedReader):
 
     def _in_key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         syntax = self._syntax
-        place = text.find(syntax.key_close, at, end)
-        if place < 0 and end - at < LONGEST_TAG + len(syntax.key_close):
-            return -1 - at
-        if not 0 <= place - at < LONGEST_TAG:
+        match = _KEY.match(text, at, min(end, at + LONGEST_TAG))
+        place = match.end() if match else at
+        found = literal_at((syntax.key_close,), text, place, end)
+        if found is None:
+            return wait(at)
+        if not found:
             return self._reject(at, "a key does not end")
         self._argument = text[at:place]
         self._step = self._behind_key
@@ -126,16 +132,14 @@ class KeyedReader(TaggedReader):
 
     def _behind_key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         syntax = self._syntax
-        at = skip(text, at, end, _GAP)
-        found = begins((syntax.value, _NEWLINE), text, at, end)
+        at = skip_gap(_GAP, text, at, end)
+        found = literal_at((syntax.value, _NEWLINE), text, at, end)
         if found is None:
-            return -1 - at
+            return wait(at)
         if not found:
             return self._reject(at, "the value of a key is expected")
         self._key(self._argument)
         writer = self._writer(self._argument, "untyped")
-        self._value = TaggedValue(
-            writer, syntax.value_close, self._behind_value, self._sink.limit, gap=_GAP
-        )
+        self._value = TaggedValue(writer, syntax.value_close, self._behind_value, self._sink.limit, gap=_GAP)
         self._step = self._in_value
         return at + len(found)

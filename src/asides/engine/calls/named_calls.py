@@ -183,7 +183,7 @@ class NamedReader(CallReader):
                 return self._reject(at, "a code block that is not JSON")
             self._fence = True
             return match.end()
-        self._begin_arguments(self._behind_arguments)
+        self._begin_arguments(base + at, self._behind_arguments)
         return at
 
     def _behind_arguments(self, text: str, at: int, end: int, base: int, final: bool) -> int:
@@ -268,7 +268,7 @@ class BodyReader(CallReader):
             if after == end:
                 return wait(at)
             if text[after] in '"}':
-                self._begin_arguments(self._behind)
+                self._begin_arguments(base + place, self._behind)
                 return place
         self._sink.arguments('{"input": "')
         self._step = self._free

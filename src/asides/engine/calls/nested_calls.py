@@ -11,7 +11,8 @@ import re
 import msgspec
 
 from .reader import Reader, Sink
-from .tagged import LONGEST_TAG, TaggedValue, begins, skip
+from .steps import skip, wait
+from .tagged import LONGEST_TAG, TaggedValue, literal_at
 from .values import Schema, ValueWriter, quote
 from .xml_calls import XmlCalls, XmlReader
 
@@ -46,25 +47,24 @@ class NestedReader(XmlReader):
         self._space: list[str] = []
         self._element = syntax.element
         super().__init__(syntax, sink, opener)
+        self._behind_value = (syntax.call_close, *syntax.closers)
 
     def _clear(self) -> None:
         super()._clear()
         self._frames.clear()
-        self._space.clear()
+        self._forget_space()
 
     def _behind_a_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Where a tag opens or the innermost one closes."""
-        if not self._frames:
-            at = skip(text, at, end)
-            found = begins((self._syntax.call_close, *self._syntax.closers), text, at, end)
-            if found != "":
-                return super()._behind_a_value(text, at, end, base, final)
-            return self._open(text, at, end, base, final)
-        frame = self._frames[-1]
         at = skip(text, at, end)
-        found = begins((frame.close,), text, at, end)
+        if not self._frames:
+            if literal_at(self._behind_value, text, at, end) == "":
+                return self._open(text, at, end, base, final)
+            return super()._behind_a_value(text, at, end, base, final)
+        frame = self._frames[-1]
+        found = literal_at((frame.close,), text, at, end)
         if found is None:
-            return -1 - at
+            return wait(at)
         if not found:
             return self._open(text, at, end, base, final)
         self._sink.arguments("]" if frame.is_list else "}")
@@ -72,33 +72,30 @@ class NestedReader(XmlReader):
         self._ended_at = base + at + len(found)
         return at + len(found)
 
-    def _parameter(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        return self._open(text, at, end, base, final)
-
     def _open(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """A tag opens."""
         name, stop = self._tag(text, at, end)
         if name is None:
-            return self._cut_off(at) if final and not self._frames else -1 - at
+            return wait(at)
         if stop < 0:
             return self._reject(at, "a parameter or the end of the call is expected")
         schema: Schema | None
         if not self._frames:
             self._key(name)
-            schema = self._schema.property(name) if self._schema is not None else None
+            schema = self._schema.member(name) if self._schema is not None else None
         else:
             schema = self._nested(self._frames[-1], name)
         close = self._syntax.parameter.start + "/" + name + ">"
         self._frames.append(_Frame(close, schema))
-        self._step = self._in_value if schema is not None and schema.types == {"string"} else self._opened
-        if self._step == self._in_value:
-            self._begin_leaf()
+        if schema is not None and schema.types == {"string"}:
+            return self._begin_leaf(stop)
+        self._step = self._opened
         return stop
 
     def _tag(self, text: str, at: int, end: int) -> tuple[str | None, int]:
         """The name of the tag that opens here and where it ends; no name when more must be seen."""
         start = self._syntax.parameter.start
-        found = begins((start,), text, at, end)
+        found = literal_at((start,), text, at, end)
         if found is None:
             return None, at
         match = _NAME.match(text, at + len(start), min(end, at + LONGEST_TAG))
@@ -116,7 +113,7 @@ class NestedReader(XmlReader):
         self._sink.arguments(separator if frame.is_list else f"{separator}{quote(name)}: ")
         if frame.schema is None:
             return None
-        return frame.schema.items if frame.is_list else frame.schema.property(name)
+        return frame.schema.items if frame.is_list else frame.schema.member(name)
 
     def _opened(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Directly behind a tag: does it hold text, or other tags?"""
@@ -124,14 +121,15 @@ class NestedReader(XmlReader):
         place = skip(text, at, end)
         if place > at:
             self._space.append(text[at:place])
-        if sum(map(len, self._space[-1:])) > self._sink.limit:
-            return self._begin_leaf_at(place)
-        found = begins((frame.close, self._syntax.parameter.start), text, place, end)
+            self._spaces += place - at
+            if self._spaces > self._sink.limit:
+                return self._begin_leaf(place)
+        found = literal_at((frame.close, self._syntax.parameter.start), text, place, end)
         if found is None:
-            return -1 - place
+            return wait(place)
         types = (frame.schema.types if frame.schema is not None else None) or frozenset()
         if found == frame.close and types and not types - {"array", "object", "null"}:
-            self._space.clear()
+            self._forget_space()
             self._sink.arguments("[]" if "array" in types else "{}" if "object" in types else "null")
             self._frames.pop()
             self._step = self._behind_a_value
@@ -140,25 +138,25 @@ class NestedReader(XmlReader):
         if found == self._syntax.parameter.start:
             name, stop = self._tag(text, place, end)
             if name is None:
-                return -1 - place
+                return wait(place)
             if stop >= 0:
-                self._space.clear()
+                self._forget_space()
                 frame.is_list = "object" not in types and ("array" in types or name == self._element)
                 self._sink.arguments("[" if frame.is_list else "{")
                 self._step = self._behind_a_value
                 return place
-        return self._begin_leaf_at(place)
+        return self._begin_leaf(place)
 
-    def _begin_leaf_at(self, place: int) -> int:
-        self._step = self._in_value
-        self._begin_leaf()
-        return place
-
-    def _begin_leaf(self) -> None:
+    def _begin_leaf(self, at: int) -> int:
         """The innermost tag holds text."""
         frame = self._frames.pop()
         writer = ValueWriter(self._sink.arguments, self._sink.limit, frame.schema)
-        for space in self._space:
-            writer.add(space)
-        self._space.clear()
+        writer.add("".join(self._space))
+        self._forget_space()
         self._value = TaggedValue(writer, frame.close, (self._syntax.parameter.start,), self._sink.limit)
+        self._step = self._in_value
+        return at
+
+    def _forget_space(self) -> None:
+        self._space.clear()
+        self._spaces = 0

@@ -10,8 +10,8 @@ from .steps import LONGEST_NAME, StepReader, escape, marker_at, skip, skip_some,
 from .syntax import CallSyntax
 
 _NAME = re.compile(r"[^\W\d][\w.:\-]*+")
-_SNIFF = re.compile(r"\[\s*+[^\W\d][\w.:\-]{0,255}\s*+\(")
-_SNIFF_PARTIAL = re.compile(r"\[\s*+(?:[^\W\d][\w.:\-]{0,255}\s*+)?\Z")
+_SNIFF = re.compile(r"\[\s{0,255}+[^\W\d][\w.:\-]{0,255}+\s{0,255}+\(")
+_SNIFF_PARTIAL = re.compile(r"\[\s{0,255}+(?:[^\W\d][\w.:\-]{0,255}+\s{0,255}+)?\Z")
 _KEYWORD = re.compile(r"([^\W\d][\w\-]*+)[ \t\n\r]*+=")
 _KEYWORD_PARTIAL = re.compile(r"[^\W\d][\w\-]*+[ \t\n\r]*+\Z")
 _ATOM = re.compile(r"[\w.+\-]*+")
@@ -20,7 +20,7 @@ _STRING_PARTIAL = re.compile(r"""[rRuU]?(?:\"\"?|''?)?\Z""")
 _RUNS = {'"': re.compile(r'[^"\\]*+'), "'": re.compile(r"[^'\\]*+")}
 _ESCAPE = re.compile(
     r"\\(?:(?P<octal>[0-7]{1,3})|[xuU](?P<hex>(?<=x)[0-9a-fA-F]{2}|(?<=u)[0-9a-fA-F]{4}|(?<=U)[0-9a-fA-F]{8})"
-    r"|N\{(?P<name>[^{}\n]{1,100})\}|(?P<line>\r?\n)|(?P<one>[^0-7xuUN\r\n]))"
+    r"|N\{(?P<name>[^{}\n]{1,100})\}|(?P<line>\r\n|\r|\n)|(?P<one>[^0-7xuUN\r\n]))"
 )
 _LONGEST_ESCAPE = 104
 _ONES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -49,7 +49,9 @@ class PythonCalls(CallSyntax, frozen=True, kw_only=True):
             after = skip_some(text, at + 1, end)
             if after < end and text[after] == "]":
                 return not self.bare
-            return None if not final and _SNIFF_PARTIAL.match(text, at, end) else False
+            if _SNIFF_PARTIAL.match(text, at, end) is None:
+                return False
+            return None if not final else not self.bare
         return self.lines and _NAME.match(text, at, end) is not None
 
     def reader(self, sink: Sink, opener: str) -> Reader:
@@ -76,6 +78,7 @@ class PythonReader(StepReader):
         self._held: list[str] = []
         self._quote = ""
         self._raw = False
+        self._in_key = False
 
     # Up to a call.
 
@@ -188,7 +191,7 @@ class PythonReader(StepReader):
 
     def _separate(self, frame: _Frame) -> None:
         # A step may be taken again when it had to wait, so the comma is written only once for each value.
-        if frame.values == frame.commas and frame.values:
+        if frame.commas < frame.values:
             frame.commas += 1
             self._put(", ")
 
@@ -270,9 +273,9 @@ class PythonReader(StepReader):
             return at + 2
         match = _ESCAPE.match(text, at, end)
         short = end - at < (_LONGEST_ESCAPE if text.startswith("\\N", at, end) else 10)
-        if not final and short and (match is None or (match["octal"] and match.end() == end)):
-            if match is not None or _may_go_on(text[at + 1 : end]):
-                return wait(at)
+        goes_on = _may_go_on(text[at + 1 : end]) if match is None else match.end() == end and not match["one"]
+        if not final and short and goes_on:
+            return wait(at)
         written = _meaning(match) if match is not None else None
         if match is None or written is None:
             return self._reject(at, "a string holds an escape that Python does not know")
@@ -328,21 +331,20 @@ class PythonReader(StepReader):
 
     def _after_item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Another call, or the end."""
-        place = skip_some(text, at, end)
         if self._list:
-            if place == end:
+            at = skip(text, at, end)
+            if at == end:
                 return wait(at)
-            self._step = self._item if text[place] == "," else self._close
-            if text[place] in ",]":
-                return place + 1
-            return self._reject(place, "a comma or a closing bracket is missing")
+            self._step = self._item if text[at] == "," else self._close
+            return at + 1 if text[at] in ",]" else self._reject(at, "a comma or a closing bracket is missing")
+        place = skip_some(text, at, end)
         marker = marker_at(text, place, end, self._closers, final)
         if marker is None:
             return wait(at)
         if marker:
             return self._done(place + len(marker))
         if place < end:
-            place = skip(text, place + 1, end) if text[place] in ",;" else place
+            place = skip_some(text, place + 1, end) if text[place] in ",;" else place
             if place == end and not final:
                 return wait(at)
             if _NAME.match(text, place, end):
@@ -380,7 +382,7 @@ class _Frame:
 
 def _may_go_on(escape: str) -> bool:
     """Whether what stands behind a backslash may be the beginning of an escape."""
-    if not escape or escape == "\r":
+    if not escape:
         return True
     digits = escape[1:]
     if escape[0] in "xuU":

@@ -10,45 +10,34 @@ parameter, the end of the call, a closing marker of the region) or the end of in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from .reader import Sink, Status
+from .steps import LONGEST_SPACE, SPACE, StepReader, begins, skip, wait
 from .syntax import CallSyntax
 from .values import Kind, Schema, ValueWriter, quote
 
 LONGEST_TAG = 1024
 """A tag, with a name and attributes, is no longer than this, in characters."""
-PATIENCE = 1024
-"""How much whitespace may stand between a call and its closing marker, where it is looked at before it is taken."""
-SPACE = re.compile(r"\s*+")
 
 CDATA = "<![CDATA["
 CDATA_CLOSE = "]]>"
 
 
-def begins(literals: tuple[str, ...], text: str, at: int, end: int) -> str | None:
-    """Which of the literals stands at `at`: the empty string when none, None when more must be seen."""
+def literal_at(literals: tuple[str, ...], text: str, at: int, end: int) -> str | None:
+    """Which of the literals stands at `at`: the empty string when none does, None when more must be seen."""
+    cut = False
     for literal in literals:
+        stop = at + len(literal)
         if text.startswith(literal, at, end):
             return literal
-    rest = text[at:end] if end - at < LONGEST_TAG else ""
-    if at == end or (rest and any(literal.startswith(rest) for literal in literals)):
-        return None
-    return ""
+        cut = cut or (stop > end and literal.startswith(text[at:end]))
+    return None if cut else ""
 
 
-def skip(text: str, at: int, end: int, gap: re.Pattern[str] = SPACE) -> int:
-    """Where the whitespace that begins at `at` ends."""
+def skip_gap(gap: re.Pattern[str], text: str, at: int, end: int) -> int:
+    """Behind what may stand between two tags."""
     match = gap.match(text, at, end)
     return match.end() if match else at
-
-
-def possible(literal: str, text: str, at: int, end: int) -> int:
-    """Where a beginning of `literal` stands at the end of `text[at:end]`, or `end`."""
-    place = text.find(literal[0], max(at, end - len(literal) + 1), end)
-    while place >= 0 and not literal.startswith(text[place:end]):
-        place = text.find(literal[0], place + 1, end)
-    return place if place >= 0 else end
 
 
 class TaggedValue:
@@ -104,24 +93,22 @@ class TaggedValue:
         while not self.done:
             stop = self._step(text, at, end, final)
             if stop < 0:
-                return -stop - 1
+                return -1 - stop
             at = stop
         return at
-
-    # Steps. Each returns where it stopped, or -1 - position when it needs more.
 
     def _lead(self, text: str, at: int, end: int, final: bool) -> int:
         """One newline directly behind the opening tag is not part of the value."""
         if at == end:
-            return -1 - at
+            return wait(at)
         self._step = self._body
         return at + (text[at] == "\n")
 
     def _open_cdata(self, text: str, at: int, end: int, final: bool) -> int:
-        place = skip(text, at, min(end, at + PATIENCE))
-        found = begins((CDATA,), text, place, end) if place < at + PATIENCE else ""
+        place = skip(text, at, min(end, at + LONGEST_SPACE))
+        found = literal_at((CDATA,), text, place, end) if place < at + LONGEST_SPACE else ""
         if found is None and not final:
-            return -1 - at
+            return wait(at)
         self._step = self._body
         if not found:
             return at
@@ -132,9 +119,9 @@ class TaggedValue:
         close = CDATA_CLOSE if self._cdata else self._close
         place = text.find(close, at, end)
         if place < 0:
-            stop = possible(close, text, at, end)
+            stop = begins(text, at, end, (close,))
             self._put(text[at:stop])
-            return -1 - stop
+            return wait(stop)
         self._put(text[at:place])
         self._pending = ["\n" + close if self._newline else close]
         self._newline = False
@@ -154,17 +141,17 @@ class TaggedValue:
 
     def _behind(self, text: str, at: int, end: int, final: bool) -> int:
         """Behind a closing tag: does the value end here?"""
-        stop = skip(text, at, end, self._gap)
+        stop = skip_gap(self._gap, text, at, end)
         if stop > at:
             self._pending.append(text[at:stop])
             self._size += stop - at
             self.space += stop - at
             at = stop
-        found = begins(self._next if self._closed else (self._close,), text, at, end)
+        found = literal_at(self._next if self._closed else (self._close,), text, at, end)
         if self._size > self._limit:
             found = ""
         elif found is None and not final:
-            return -1 - at
+            return wait(at)
         if found == "":
             words = "".join(self._pending)
             self._step = self._body
@@ -182,21 +169,19 @@ class TaggedValue:
         return at
 
 
-class TaggedReader:
+class TaggedReader(StepReader):
     """The steps that every tagged grammar takes. Subclasses say what stands between a call's opener and its end."""
 
     def __init__(self, syntax: CallSyntax, sink: Sink, opener: str, calls: tuple[str, ...]) -> None:
-        self.status = Status.READING
-        self.code = "unreadable"
-        self.reason = ""
+        super().__init__(sink)
         self._markers = syntax
-        self._sink = sink
         self._begins_call = calls
         self._section = opener in syntax.section
-        self._step: Callable[[str, int, int, int, bool], int] = self._item
         self._calls = 0
         self._ended_at = 0
         self._value: TaggedValue | None = None
+        if self._section:
+            self._step = self._item
         self._clear()
 
     def _clear(self) -> None:
@@ -206,15 +191,6 @@ class TaggedReader:
         self._members = 0
         self._schema: Schema | None = None
 
-    def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        """Take one step after another until one needs more."""
-        while self.status is Status.READING:
-            stop = self._step(text, at, end, base, final)
-            if stop < 0:
-                return -stop - 1
-            at = stop
-        return at
-
     def recover(self, marker: str) -> None:
         """The closing marker of one call in a section does not end the section."""
         self.status = Status.DONE
@@ -222,29 +198,25 @@ class TaggedReader:
             self.status = Status.READING
             self._next_item()
 
-    # Steps. Each returns where it stopped, or -1 - position when it needs more.
-
     def _item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Where a call of a section, or the section's end, is expected."""
         at = skip(text, at, end)
         if at == end and not (final and self._calls):
-            return -1 - at
+            return wait(at)
         if at == end:
             self._sink.missing_close(base + at)
-            self.status = Status.DONE
-            return at
+            return self._done(at)
         section_close = self._markers.section_close
-        found = begins((*self._begins_call, *section_close), text, at, end)
+        found = literal_at((*self._begins_call, *section_close), text, at, end)
         if found is None and not final:
-            return -1 - at
-        if found is None and begins(self._begins_call, text, at, end) is None:
+            return wait(at)
+        if found is None and literal_at(self._begins_call, text, at, end) is None:
             self._sink.begin(base + at)
-            return -1 - at
+            return wait(at)
         if not found:
             return self._reject(at, "a call is expected")
         if found in section_close:
-            self.status = Status.DONE
-            return at + len(found)
+            return self._done(at + len(found))
         self._sink.begin(base + at)
         return self._enter(found, at)
 
@@ -257,7 +229,7 @@ class TaggedReader:
         assert value is not None
         at = value.read(text, at, end, final)
         if not value.done:
-            return -1 - at
+            return wait(at)
         self._ended_at = base + at - value.space
         self._step = self._behind_a_value
         return at
@@ -270,18 +242,12 @@ class TaggedReader:
         """The call is over, and with it the region unless that is a section."""
         self._sink.end(self._ended_at, alone=alone)
         self._next_item()
-        if not self._section:
-            self.status = Status.DONE
-        return at
+        return at if self._section else self._done(at)
 
     def _next_item(self) -> None:
         self._calls += 1
         self._clear()
         self._step = self._item
-
-    def _reject(self, at: int, reason: str, code: str = "unreadable") -> int:
-        self.status, self.code, self.reason = Status.REJECTED, code, reason
-        return at
 
     def _head(self) -> None:
         """The arguments begin."""
@@ -299,15 +265,9 @@ class TaggedReader:
         self._members += 1
 
     def _writer(self, key: str, kind: Kind) -> ValueWriter:
-        schema = self._schema.property(key) if self._schema is not None else None
+        schema = self._schema.member(key) if self._schema is not None else None
         return ValueWriter(self._sink.arguments, self._sink.limit, schema, kind)
 
     def _close_arguments(self) -> None:
         self._head()
         self._sink.arguments("}" if self._members else "{}")
-
-    def _cut_off(self, at: int) -> int:
-        """The input ends inside a call: tell at least whose."""
-        if self._name:
-            self._head()
-        return -1 - at

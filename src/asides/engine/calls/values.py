@@ -15,34 +15,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from .json_scan import JsonScanner
+from .steps import escape
 
-_ESCAPED = re.compile(r'["\\\x00-\x1f]')
-_CONTROL = re.compile(r"[\x00-\x1f]")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _NOT_NUMBER = re.compile(r"[^-+.0-9eE]")
 _NOT_SPACE = re.compile(r"[^ \t\n\r]")
 _SPACE = " \t\n\r"
 
-_SHORT = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _WORDS = {"true": "boolean", "false": "boolean", "null": "null"}
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 _NAMES = {"integer": "number"}
 _NOTHING: Mapping[str, Any] = {}
 
 Kind = Literal["string", "json", "untyped"]
-
-
-def escape(text: str) -> str:
-    """The characters of a JSON string that stand for `text`. Pieces escaped one by one join to the whole escaped."""
-    if _ESCAPED.search(text) is None:
-        return text
-    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return _CONTROL.sub(_escape_control, text) if _CONTROL.search(text) else text
-
-
-def _escape_control(match: re.Match[str]) -> str:
-    character = match.group()
-    return _SHORT.get(character) or f"\\u{ord(character):04x}"
 
 
 def quote(text: str) -> str:
@@ -64,7 +49,7 @@ class Schema:
         """The strings that it lists."""
         self.types, self.strings = self._read()
 
-    def property(self, key: str) -> Schema | None:
+    def member(self, key: str) -> Schema | None:
         """What it says of a member."""
         fallback: Schema | None = None
         for node in self._reach(into_typed=True):

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from .reader import Reader, Sink
+from .steps import LONGEST_SPACE, skip, skip_some, wait
 from .syntax import CallSyntax
-from .tagged import LONGEST_TAG, PATIENCE, TaggedReader, TaggedValue, begins, skip
+from .tagged import LONGEST_TAG, TaggedReader, TaggedValue, literal_at
 from .values import Kind
 
 _NAME = re.compile(r"[^<>\n]*+")
@@ -60,7 +61,7 @@ class Tag(msgspec.Struct, frozen=True):
         else:
             match = _NAME.match(text, place)
             place, name = (match.end(), match[0].strip()) if match else (place, None)
-        found = begins((self.stop,), text, place, end)
+        found = literal_at((self.stop,), text, place, end)
         if found and name is not None:
             return ReadTag(place + len(found), name, attributes)
         if not found and (found is None or begun) and end < LONGEST_TAG:
@@ -95,11 +96,11 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
         """A call's tag, or what may stand before it; or the rest of a tag that the opener began."""
-        place = skip(text, at, min(end, at + PATIENCE))
+        place = skip_some(text, at, end)
         if place == end:
             return True if final else None
         expected = (*self.wrappers, self.call.literal, *self.section_close)
-        found = begins((*expected, self.preface) if self.preface else expected, text, place, end)
+        found = literal_at((*expected, self.preface) if self.preface else expected, text, place, end)
         if not found and text[place] not in "{[<":
             for opener in self.open:
                 if opener not in self.wrappers:
@@ -126,8 +127,6 @@ class XmlReader(TaggedReader):
         if not self._section:
             self._step = self._lead if self._wrapped else self._call_tag
 
-    # Steps. Each returns where it stopped, or -1 - position when it needs more.
-
     def _enter(self, found: str, at: int) -> int:
         self._wrapped = found in self._syntax.wrappers
         self._step = self._lead if self._wrapped else self._call_tag
@@ -137,9 +136,9 @@ class XmlReader(TaggedReader):
         """Between the marker around a call and the call's tag."""
         at = skip(text, at, end)
         call, preface = self._syntax.call.literal, self._syntax.preface
-        found = begins((call, preface) if preface else (call,), text, at, end)
+        found = literal_at((call, preface) if preface else (call,), text, at, end)
         if found is None:
-            return -1 - at
+            return wait(at)
         if found == call:
             if not self._section:
                 self._sink.begin(base + at)
@@ -154,13 +153,14 @@ class XmlReader(TaggedReader):
         begun = self._begun
         tag = self._syntax.call.read(begun + text[at : min(end, at + LONGEST_TAG - len(begun))])
         if tag is None:
-            return -1 - at
+            return wait(at)
         if begun:
             self._sink.begin(base + at - len(begun))
             self._begun = ""
         if tag.stop < 0 or not tag.name:
             return self._reject(at, "the call names no function", "no_name")
         self._name = tag.name
+        self._sink.named(tag.name)
         self._step = self._behind_a_value
         self._ended_at = base + at + tag.stop - len(begun)
         return at + tag.stop - len(begun)
@@ -169,9 +169,9 @@ class XmlReader(TaggedReader):
         """Where a parameter or the end of the call is expected."""
         syntax = self._syntax
         at = skip(text, at, end)
-        found = begins(self._behind_value, text, at, end)
+        found = literal_at(self._behind_value, text, at, end)
         if found is None:
-            return self._cut_off(at) if final else -1 - at
+            return wait(at)
         if found == syntax.parameter.literal:
             return self._parameter(text, at, end, base, final)
         if not found:
@@ -188,7 +188,7 @@ class XmlReader(TaggedReader):
         syntax = self._syntax
         tag = syntax.parameter.read(text[at : min(end, at + LONGEST_TAG)])
         if tag is None:
-            return self._cut_off(at) if final else -1 - at
+            return wait(at)
         if tag.stop < 0:
             return self._reject(at, "the tag of a parameter cannot be read")
         attribute, string = syntax.string
@@ -212,10 +212,10 @@ class XmlReader(TaggedReader):
         syntax = self._syntax
         if not self._wrapped:
             return self._end(at, alone=not self._section)
-        place = skip(text, at, min(end, at + PATIENCE))
-        found = begins((*syntax.close, syntax.call.literal), text, place, end) if place < at + PATIENCE else ""
+        place = skip_some(text, at, end)
+        found = literal_at((*syntax.close, syntax.call.literal), text, place, end) if place < at + LONGEST_SPACE else ""
         if found is None and not final:
-            return -1 - at
+            return wait(at)
         alone = not self._section and not self._calls
         if found in syntax.close and found:
             if self._section or alone:

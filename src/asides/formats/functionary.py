@@ -1,0 +1,22 @@
+"""MeetKai's Functionary 3.2."""
+
+from __future__ import annotations
+
+from ..engine.calls.named_calls import NamedCalls
+from ..engine.format import END, TEXT, Format
+
+CALLS = NamedCalls(open=(">>>",), direct=True)
+"""`>>>f` and the arguments on the next line."""
+
+FUNCTIONARY = Format(
+    name="functionary_v3_2",
+    aliases=("functionary",),
+    source="chat template of functionary-medium-v3.2: `>>>all` opens the answer and `>>>` a call. The generation "
+    "prompt ends with `>>>`, so the first word of the output may be `all`; a first call is read only when its "
+    "`>>>` is put back before it. It does not think",
+    states={TEXT: {">>>all\n": TEXT, "all\n": TEXT, "<|eot_id|>": END, "<|end_of_text|>": END}},
+    leading=frozenset({"all\n"}),
+    calls=(CALLS,),
+    assistant=("<|start_header_id|>assistant<|end_header_id|>\n\n",),
+)
+FORMATS = (FUNCTIONARY,)
