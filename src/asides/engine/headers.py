@@ -35,6 +35,7 @@ class HeaderResult(msgspec.Struct, frozen=True):
     name: str = ""
     """The name of the function to call."""
     marker: str = ""
+    """The marker that tells the family: the channel's where one is named, else the one that ended the header."""
     notices: tuple[tuple[NoticeCode, str], ...] = ()
 
 
@@ -58,10 +59,13 @@ def starts_header(format: Format, text: str, marker: Marker | None) -> bool | No
             return None
     if not rest:
         return True if marker is not None else None
+    if header is None or not header.body:
+        # Where the marker behind the header says what the message is, a single word may stand before it.
+        return False if _WORD.fullmatch(rest) is None else True if marker is not None else None
     match = _RECIPIENT.match(rest)
-    if match is not None and header is not None and header.body:
+    if match is not None:
         return (True if marker is not None else None) if not rest[match.end() :].strip() else False
-    return None if marker is None and header is not None and header.body and "to=".startswith(rest) else False
+    return None if marker is None and "to=".startswith(rest) else False
 
 
 def read_header(format: Format, table: Table, text: str, start: int, end: int, final: bool) -> HeaderResult | None:
@@ -117,7 +121,8 @@ def _whole(format: Format, text: str, start: int, place: int, stop: int, marker:
         notices.append(("malformed_header", f"the header holds other words: {said.rest.strip()[:60]!r}"))
     if said.channel and not said.known:
         notices.append(("unknown_channel", f"there is no channel {said.channel!r}; taken as text"))
-    return HeaderResult(stop, said.state, said.syntaxes, said.name, marker.text, tuple(notices))
+    told_by = header.channel_marker if said.channel else marker.text
+    return HeaderResult(stop, said.state, said.syntaxes, said.name, told_by, tuple(notices))
 
 
 def _broken(format: Format, text: str, start: int, place: int) -> HeaderResult:

@@ -225,7 +225,7 @@ class Machine:
 
     def _judge_quotes(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
         """Whether a marker is quoted, and so only talked about."""
-        if not self._quotes:
+        if not self._quotes or found.marker.certain:
             return Verdict.ACTS, found.stop
         floor = max(self._content_from - self._base, 0)
         return judge(

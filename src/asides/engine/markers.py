@@ -56,6 +56,11 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether it acts only before any text."""
 
     @property
+    def certain(self) -> bool:
+        """Whether it is a token of its own (see `tokens.py`), which nobody writes when talking about it."""
+        return any("\ud800" <= character <= "\udbff" for character in self.text)
+
+    @property
     def ends_dead_region(self) -> bool:
         """Whether it tells that a call's opener with no call behind it was none."""
         return self.action not in (Action.BOUNDARY, Action.STRAY, Action.NESTED) or self.closes_thinking
@@ -94,6 +99,8 @@ class Table:
         self._extendable = self._prefixes & self.markers.keys()
         self.longest = max(map(len, names), default=0) + (300 if taking else 0)
         firsts = {name[0] for name in names}
+        self.spaced = any(character.isspace() for character in firsts)
+        """Whether a marker begins with whitespace, so that held whitespace may be one's beginning."""
         firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
         self._first = re.compile(_one_of(firsts)).search
         self.glance = re.compile(_one_of(firsts | {"`", "~"}) if state == TEXT else _one_of(firsts)).search

@@ -27,6 +27,16 @@ class Message(msgspec.Struct, frozen=True):
     """The thinking parts joined."""
     text: str = ""
     """The text parts joined, as a person would want to read them."""
+    roles: tuple[str, ...] = ()
+    """Where ids were read, what each is: thinking, text, call, marker or other."""
+
+    def token_roles(self) -> tuple[str, ...]:
+        """What each id is: `thinking`, `text`, `call`, `marker` or `other`. Empty where no ids were read."""
+        return self.roles
+
+    def mask(self, role: str) -> list[bool]:
+        """For each id, whether it has this role."""
+        return [found == role for found in self.roles]
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:

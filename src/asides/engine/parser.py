@@ -218,6 +218,7 @@ class Parser(Prose):
             or self._holds
             or self._spilled
             or self._blank
+            or table.spaced
             or self._region is not None
             or self._mode != self._read_prose
             or self._asleep is not None

@@ -48,7 +48,7 @@ class Prose(Calling):
     def _judge(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
         """Whether a marker acts or is only talked about."""
         verdict, stop = self._judge_quotes(found, end, final)
-        if not self._quotes:
+        if not self._quotes or found.marker.certain:
             return verdict, stop
         if verdict is Verdict.ACTS and self._table.state == TEXT and self._in_fence(found.start):
             verdict, stop = Verdict.LITERAL, found.stop

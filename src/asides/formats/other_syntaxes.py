@@ -1,4 +1,4 @@
-"""Call syntaxes as data: JSON, names in headers, Python and braces. Families name them; how they read is the engine's."""
+"""Call syntaxes as data: JSON, names in headers, Python and braces. How they are read is the engine's."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ PHI4 = JsonCalls(open=("functools[",))
 """`functools[{"name": "f", "arguments": {}}]`: Phi-4-mini."""
 GIGACHAT = JsonCalls(open=("function call<|role_sep|>", "<|function_call|>"))
 """`function call<|role_sep|>{"name": "f", "arguments": {}}`: GigaChat 3."""
-INKLING = JsonCalls(
-    open=("<|content_invoke_tool_json|>",), close=("<|end_message|>",), arguments=("args", "arguments")
-)
+INKLING = JsonCalls(open=("<|content_invoke_tool_json|>",), close=("<|end_message|>",), arguments=("args", "arguments"))
 """`<|content_invoke_tool_json|>{"name": "f", "args": {}}<|end_message|>`: Inkling."""
 NEMOTRON = JsonCalls(open=("<TOOLCALL>",), close=("</TOOLCALL>",))
 """`<TOOLCALL>[{"name": "f", "arguments": {}}]</TOOLCALL>`: Nemotron."""
@@ -107,7 +105,5 @@ OLMO3 = PythonCalls(open=("<function_calls>",), close=("</function_calls>",), li
 
 GEMMA4 = BraceCalls(open=("<|tool_call>",), close=("<tool_call|>",), quote='<|"|>')
 """`<|tool_call>call:f{a:<|"|>v<|"|>,n:42}<tool_call|>`: Gemma 4."""
-FUNCTIONGEMMA = BraceCalls(
-    open=("<start_function_call>",), close=("<end_function_call>",), quote="<escape>"
-)
+FUNCTIONGEMMA = BraceCalls(open=("<start_function_call>",), close=("<end_function_call>",), quote="<escape>")
 """`<start_function_call>call:f{a:<escape>v<escape>}<end_function_call>`: FunctionGemma."""

@@ -16,7 +16,18 @@ _UNPAIRED = re.compile("[\ud800-\udfff]")
 class ArgumentsReader:
     """Reads the value that holds the arguments and writes it out as a JSON object."""
 
-    __slots__ = ("_inner", "_loose", "_meet_string", "_scanner", "_shape", "_tail", "_write", "done", "error", "message")
+    __slots__ = (
+        "_inner",
+        "_loose",
+        "_meet_string",
+        "_scanner",
+        "_shape",
+        "_tail",
+        "_write",
+        "done",
+        "error",
+        "message",
+    )
 
     def __init__(self, write: Callable[[str], None], meet_string: Callable[[], None]) -> None:
         self._write = write
@@ -228,9 +239,10 @@ def unescape(body: str) -> str:
     """What the body of a JSON string stands for."""
     if "\\" not in body:
         return body
-    from json.decoder import scanstring  # here, because few models need it and importing json costs start-up
+    import json  # here, because few models need it and importing it costs start-up
 
-    return scanstring(body + '"', 0, False)[0]
+    value: str = json.loads(f'"{body}"')
+    return value
 
 
 def _escape_half(match: re.Match[str]) -> str:

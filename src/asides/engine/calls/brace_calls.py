@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from .json_scan import ESCAPE_START, LITERAL, STRING_BODY
+from .arguments import unescape
+from .json_scan import ESCAPE_START, STRING_BODY
 from .reader import Reader, Sink
 from .steps import (
     LONGEST_NAME,
@@ -19,6 +20,7 @@ from .steps import (
     wait,
 )
 from .syntax import CallSyntax
+from .values import Schema, ValueWriter
 
 _NAME = re.compile(r"[^\s{}<>]*+")
 _KEY = re.compile(r"[^:{}\[\],\"]*+")
@@ -52,9 +54,11 @@ class BraceReader(StepReader):
     def __init__(self, syntax: BraceCalls, sink: Sink) -> None:
         super().__init__(sink)
         self._syntax = syntax
-        self._frames: list[str] = []
+        self._frames: list[tuple[str, Schema | None]] = []
         self._first = True
-        self._plain: list[str] = []
+        self._plain: ValueWriter | None = None
+        self._space: list[str] = []
+        self._key_text = ""
         self._in_key = False
         self._several = False
         self._ended_at = 0
@@ -66,8 +70,10 @@ class BraceReader(StepReader):
         led = starts(text, at, end, prefix, final)
         if led is None or at == end:
             return wait(at)
+        if not led and final and prefix.startswith(text[at:end]):
+            return wait(at)
         if not led:
-            return wait(at) if final and prefix.startswith(text[at:end]) else self._reject(at, f"{prefix!r} is expected")
+            return self._reject(at, f"{prefix!r} is expected")
         match = _NAME.match(text, at + len(prefix), min(end, at + LONGEST_NAME))
         stop = match.end() if match else at
         place = skip_some(text, stop, end)
@@ -80,25 +86,34 @@ class BraceReader(StepReader):
             return self._reject(place, "the call names no function", "no_name")
         self._sink.begin(base + at)
         self._sink.head(name)
-        return self._open(place, "{")
+        tools = self._sink.tools
+        schema = tools.parameters(name) if tools is not None else None
+        return self._open(place, "{", Schema(schema) if schema else None)
 
     # Keys and values.
 
-    def _open(self, at: int, bracket: str) -> int:
-        self._frames.append(bracket)
+    def _open(self, at: int, bracket: str, schema: Schema | None) -> int:
+        self._frames.append((bracket, schema))
         self._sink.arguments(bracket)
         self._first = True
         self._step = self._key if bracket == "{" else self._element
         return at + 1
 
     def _shut(self, at: int, base: int) -> int:
-        self._sink.arguments(_CLOSING[self._frames.pop()])
+        self._sink.arguments(_CLOSING[self._frames.pop()[0]])
         self._first = False
         self._step = self._after_value
         if not self._frames:
             self._ended_at = base + at + 1
             self._step = self._after
         return at + 1
+
+    def _schema(self) -> Schema | None:
+        """What is known of the value that comes."""
+        bracket, schema = self._frames[-1]
+        if schema is None:
+            return None
+        return schema.member(self._key_text) if bracket == "{" else schema.items
 
     def _separate(self) -> None:
         if not self._first:
@@ -125,7 +140,8 @@ class BraceReader(StepReader):
         if text[stop] != ":":
             return self._reject(stop, "a key and a colon are expected")
         self._separate()
-        self._sink.arguments(f'"{escape(text[at:stop].rstrip())}"')
+        self._key_text = text[at:stop].rstrip()
+        self._sink.arguments(f'"{escape(self._key_text)}"')
         self._step = self._colon
         return stop
 
@@ -155,19 +171,22 @@ class BraceReader(StepReader):
         if at == end:
             return wait(at)
         if text[at] in _CLOSING:
-            return self._open(at, text[at])
+            return self._open(at, text[at], self._schema())
         quote = marker_at(text, at, end, (self._syntax.quote, '"'), final)
         if quote is None:
             return wait(at)
         if quote:
             return self._begin_string(at + len(quote), quote, key=False)
-        self._plain = []
+        self._plain = ValueWriter(self._sink.arguments, self._sink.limit, self._schema())
+        self._space.clear()
         self._step = self._in_plain
         return at
 
     def _begin_string(self, at: int, quote: str, key: bool) -> int:
         self._sink.arguments('"')
         self._in_key = key
+        if key:
+            self._key_text = ""
         self._step = self._in_json_string if quote == '"' else self._in_string
         return at
 
@@ -178,6 +197,7 @@ class BraceReader(StepReader):
         stop = place if place >= 0 else begins(text, at, end, (quote,))
         if stop > at:
             self._sink.arguments(escape(text[at:stop]))
+            self._note(text[at:stop])
         return self._end_string(stop + len(quote)) if place >= 0 else wait(stop)
 
     def _in_json_string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
@@ -186,11 +206,17 @@ class BraceReader(StepReader):
         stop = match.end() if match else at
         if stop > at:
             self._sink.arguments(text[at:stop])
+            self._note(unescape(text[at:stop]))
         if stop == end or ESCAPE_START.match(text, stop, end):
             return wait(stop)
         if text[stop] != '"':
             return self._reject(stop, "a string holds what JSON does not allow")
         return self._end_string(stop + 1)
+
+    def _note(self, text: str) -> None:
+        """Remember a key, as far as one can be of use."""
+        if self._in_key and len(self._key_text) <= LONGEST_NAME:
+            self._key_text += text
 
     def _end_string(self, at: int) -> int:
         self._sink.arguments('"')
@@ -198,16 +224,20 @@ class BraceReader(StepReader):
         return at
 
     def _in_plain(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        """Text without quotes, up to the next comma or the closing bracket: a JSON literal or a string."""
+        """Text without quotes, up to the next comma or the closing bracket."""
+        plain = self._plain
+        assert plain is not None
         limit, closes = find_marker(text, at, end, self._syntax.close, final)
-        match = _PLAIN_ENDS[self._frames[-1]].search(text, at, limit)
+        match = _PLAIN_ENDS[self._frames[-1][0]].search(text, at, limit)
         stop = match.start() if match else limit
-        if stop > at:
-            self._plain.append(text[at:stop])
+        words = text[at:stop].rstrip()
+        if words:
+            plain.add("".join(self._space) + words)
+            self._space.clear()
         if match is None:
+            self._space.append(text[at + len(words) : stop])
             return self._reject(stop, "the call is not closed", "unclosed") if closes else wait(stop)
-        word = "".join(self._plain).strip()
-        self._sink.arguments(word if LITERAL.fullmatch(word) else f'"{escape(word)}"')
+        plain.close()
         self._step = self._after_value
         return stop
 
@@ -215,7 +245,7 @@ class BraceReader(StepReader):
         at = skip(text, at, end)
         if at == end:
             return wait(at)
-        bracket = self._frames[-1]
+        bracket = self._frames[-1][0]
         if text[at] == ",":
             self._step = self._key if bracket == "{" else self._element
             return at + 1

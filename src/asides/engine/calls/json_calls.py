@@ -210,6 +210,7 @@ class JsonReader(CallReader):
         if value is None:
             return stop
         self._name = value
+        self._sink.named(value)
         if self._arguments is not None:
             self._head()
         self._step = self._comma

@@ -1,7 +1,7 @@
 """A JSON value read a stretch at a time: where it ends, and whether it is JSON. Knows nothing of calls.
 
-Reading is strict until something is not JSON; from then on only strings and depth are followed, so that the end is found
-all the same. Whole runs of flat members are taken by one regular expression; only brackets cost a step each.
+Reading is strict until something is not JSON; from then on only strings and depth are followed, so that the end is
+found all the same. Whole runs of flat members are taken by one regular expression; only brackets cost a step each.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class JsonScanner:
 
     def _scan_strict(self, text: str, at: int, end: int) -> int:
         expect = self._expect
-        if expect == _IN_STRING or expect == _IN_KEY:
+        if expect in (_IN_STRING, _IN_KEY):
             match = STRING_BODY.match(text, at, end)
             at = match.end() if match else at
             if at == end:

@@ -306,4 +306,3 @@ class BodyReader(CallReader):
         """The call ends at `offset`, and reading goes on at `at`."""
         self._end_call(offset, alone=True)
         return self._done(at)
-
