@@ -8,10 +8,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 import asides
-from asides import Format, Message, Notice, PartEnd, PartStart, TextDelta, Thinking, ThinkingDelta, ToolCall, ToolCallDelta
+from asides import (
+    Format,
+    Message,
+    Notice,
+    PartEnd,
+    PartStart,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallDelta,
+)
 from asides.engine.format import END, HEADER, TEXT
 from asides.events import NOTICES, Event
 
@@ -43,7 +55,7 @@ def joined(events: Iterable[Event]) -> list[Event]:
     for event in events:
         if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
             last = found[-1] if found else None
-            if type(last) is type(event) and last.index == event.index:  # type: ignore[union-attr]
+            if type(last) is type(event) and last.index == event.index:
                 texts.append(event.text)
                 continue
             _write(found, texts)
@@ -101,7 +113,7 @@ def characters(text: str) -> Chunks:
 def cut(text: str, places: Iterable[int]) -> Chunks:
     """A text cut at these places."""
     bounds = [0, *sorted({place for place in places if 0 < place < len(text)}), len(text)]
-    return tuple(text[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False))
+    return tuple(text[start:stop] for start, stop in pairwise(bounds))
 
 
 # Saying what is wrong.
@@ -158,7 +170,9 @@ def check_one_path(format: str | Format, text: str, policies: Policies) -> None:
     whole = asides.parse(text, format, **policies)
     fed = run(format, (text,), **as_parse(format, policies)).message
     if whole != fed:
-        fail("law 2: parse differs from Parser", format, text, policies, f"parse:\n{show_parts(whole)}", show_parts(fed))
+        fail(
+            "law 2: parse differs from Parser", format, text, policies, f"parse:\n{show_parts(whole)}", show_parts(fed)
+        )
 
 
 def check_kept(format: str | Format, text: str, outcome: Outcome, policies: Policies) -> None:
@@ -435,9 +449,7 @@ def markers(format: Format) -> list[str]:
 
 def stop_markers(format: Format) -> list[str]:
     """The markers that end a turn."""
-    return sorted(
-        {name for table in format.states.values() for name, state in table.items() if state == END and name}
-    )
+    return sorted({name for table in format.states.values() for name, state in table.items() if state == END and name})
 
 
 _patterns: dict[int, tuple[Format, re.Pattern[str]]] = {}

@@ -16,7 +16,16 @@ import pytest
 import asides
 from asides import Message, Text, Thinking, ToolCall
 from asides.parts import Part
-from tests.support import as_parse, characters, check_chunking, check_kept, check_one_path, run, show_parts, two_way_splits
+from tests.support import (
+    as_parse,
+    characters,
+    check_chunking,
+    check_kept,
+    check_one_path,
+    run,
+    show_parts,
+    two_way_splits,
+)
 
 CASES = Path(__file__).parent / "cases"
 MANY = 600

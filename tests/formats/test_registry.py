@@ -3,45 +3,70 @@
 from __future__ import annotations
 
 import importlib.metadata
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import asides
 from asides import Format, UnknownFormatError, UsageError
 from asides.engine.format import HEADER, TEXT, THINKING
-from asides.formats import FAMILIES, registry
+from asides.formats import registry
 from asides.formats.table import markdown_table
 
 PEERS = {
-    "vllm reasoning": """cohere_command3 cohere_command4 deepseek_r1 deepseek_v3 deepseek_v4 ernie45 gemma4 glm45 glm47
-        granite holo2 hunyuan_a13b hy_v3 inkling kimi_k2 kimi_k3 ling3 mimo minimax_m2 minimax_m2_append_think minimax_m3
-        mistral muse_glimmer nemotron_v3 olmo3 openai_gptoss poolside_v1 qwen3 seed_oss step3 step3p5""",
-    "vllm tools": """apertus cohere_command3 cohere_command4 deepseek_v3 deepseek_v31 deepseek_v32 deepseek_v4 dots ernie45
+    "vllm reasoning": """
+        cohere_command3 cohere_command4 deepseek_r1 deepseek_v3 deepseek_v4 ernie45 gemma4 glm45 glm47 granite holo2
+        hunyuan_a13b hy_v3 inkling kimi_k2 kimi_k3 ling3 mimo minimax_m2 minimax_m2_append_think minimax_m3 mistral
+        muse_glimmer nemotron_v3 olmo3 openai_gptoss poolside_v1 qwen3 seed_oss step3 step3p5
+    """,
+    "vllm tools": """
+        apertus cohere_command3 cohere_command4 deepseek_v3 deepseek_v31 deepseek_v32 deepseek_v4 dots ernie45
         functiongemma gemma4 gigachat3 glm45 glm47 granite granite-20b-fc granite4 hermes hunyuan_a13b hy_v3 inkling
-        internlm jamba kimi_k2 kimi_k3 lfm2 ling3 llama3_json llama4_json llama4_pythonic longcat mimo minicpm5 minimax_m2
-        minimax_m3 mistral muse_glimmer olmo3 openai phi4_mini_json poolside_v1 pythonic qwen3_coder qwen3_xml seed_oss
-        step3 step3p5 xlam""",
-    "sglang reasoning": """apertus2509 cohere_command4 deepseek-r1 deepseek-v3 deepseek-v4 dots gemma4 glm45 gpt-oss hunyuan
-        inkling interns1 kimi kimi_k2 kimi_k3 mimo minimax minimax-append-think minimax-m3 mistral muse nemotron_3
-        poolside_v1 qwen3 qwen3-thinking step3 step3p5""",
-    "sglang tools": """apertus2509 cohere_command4 deepseekv3 deepseekv31 deepseekv32 deepseekv4 dots gemma4 gigachat3 glm
-        glm45 glm47 gpt-oss hermes hunyuan inkling interns1 kimi_k2 kimi_k3 lfm2 llama3 mimo minicpm5 minimax-m2 minimax-m3
-        mistral muse poolside_v1 pythonic qwen qwen25 qwen3_coder step3 step3p5 trinity""",
-    "ollama": """cogito cohere deepseek3 functiongemma gemma4 gemma4-no-thinking glimmer glm-4.7 glm-ocr harmony laguna lfm2
-        lfm2-thinking ministral nemotron-3-nano nemotron-3.5-nano olmo3 olmo3-think ornith passthrough poolside-v1 qwen3
-        qwen3-coder qwen3-thinking qwen3-vl-instruct qwen3-vl-thinking qwen3.5""",
-    "llama.cpp": """ministral_3 gpt_oss muse_glimmer functionary_v3_2 kimi_k2 kimi_k3 cohere2moe lfm2 lfm2.5 gigachat_v3
-        minimax_m3 deepseek_v3_2 gemma4 minicpm5 qwen3_coder""",
-    "dynamo": """basic deepseek_r1 deepseek_v3 deepseek_v3_1 deepseek_v3_2 deepseek_v4 deepseekv4 gemma4 glm45 glm47 gpt_oss
-        granite harmony hermes jamba kimi kimi_k2 kimi_k25 llama3_json minimax_append_think minimax_m2 mistral nemotron3
-        nemotron_deci nemotron_nano nemotron_v3 phi4 pythonic qwen25 qwen3 qwen3_coder step3""",
-    "lmdeploy": "default qwen-qwq intern-s1 deepseek-r1 deepseek-v3 deepseek-v32 deepseek-v3.2 deepseek-v4 gpt-oss",
-    "smg": """passthrough deepseek_r1 qwen3 qwen3_thinking kimi glm45 step3 minimax cohere_cmd nano_v3 inkling deepseek_v31
-        kimi_k25 kimi_thinking kimi_k3 json""",
-    "nexrl": "think_tag think default qwen3 deepseek_r1 kimi step3 nano_v3 minimax_append_think",
-    "tinker": """role_colon llama3 qwen3 qwen3_disable_thinking deepseekv3_thinking deepseekv3_disable_thinking kimi_k2
-        gpt_oss""",
+        internlm jamba kimi_k2 kimi_k3 lfm2 ling3 llama3_json llama4_json llama4_pythonic longcat mimo minicpm5
+        minimax_m2 minimax_m3 mistral muse_glimmer olmo3 openai phi4_mini_json poolside_v1 pythonic qwen3_coder
+        qwen3_xml seed_oss step3 step3p5 xlam
+    """,
+    "sglang reasoning": """
+        apertus2509 cohere_command4 deepseek-r1 deepseek-v3 deepseek-v4 dots gemma4 glm45 gpt-oss hunyuan inkling
+        interns1 kimi kimi_k2 kimi_k3 mimo minimax minimax-append-think minimax-m3 mistral muse nemotron_3
+        poolside_v1 qwen3 qwen3-thinking step3 step3p5
+    """,
+    "sglang tools": """
+        apertus2509 cohere_command4 deepseekv3 deepseekv31 deepseekv32 deepseekv4 dots gemma4 gigachat3 glm glm45
+        glm47 gpt-oss hermes hunyuan inkling interns1 kimi_k2 kimi_k3 lfm2 llama3 mimo minicpm5 minimax-m2
+        minimax-m3 mistral muse poolside_v1 pythonic qwen qwen25 qwen3_coder step3 step3p5 trinity
+    """,
+    "ollama": """
+        cogito cohere deepseek3 functiongemma gemma4 gemma4-no-thinking glimmer glm-4.7 glm-ocr harmony laguna lfm2
+        lfm2-thinking ministral nemotron-3-nano nemotron-3.5-nano olmo3 olmo3-think ornith passthrough poolside-v1
+        qwen3 qwen3-coder qwen3-thinking qwen3-vl-instruct qwen3-vl-thinking qwen3.5
+    """,
+    "llama.cpp": """
+        ministral_3 gpt_oss muse_glimmer functionary_v3_2 kimi_k2 kimi_k3 cohere2moe lfm2 lfm2.5 gigachat_v3
+        minimax_m3 deepseek_v3_2 gemma4 minicpm5 qwen3_coder
+    """,
+    "dynamo": """
+        basic deepseek_r1 deepseek_v3 deepseek_v3_1 deepseek_v3_2 deepseek_v4 deepseekv4 gemma4 glm45 glm47 gpt_oss
+        granite harmony hermes jamba kimi kimi_k2 kimi_k25 llama3_json minimax_append_think minimax_m2 mistral
+        nemotron3 nemotron_deci nemotron_nano nemotron_v3 phi4 pythonic qwen25 qwen3 qwen3_coder step3
+    """,
+    "lmdeploy": """
+        default qwen-qwq intern-s1 deepseek-r1 deepseek-v3 deepseek-v32 deepseek-v3.2 deepseek-v4 gpt-oss
+    """,
+    "smg": """
+        passthrough deepseek_r1 qwen3 qwen3_thinking kimi glm45 step3 minimax cohere_cmd nano_v3 inkling
+        deepseek_v31 kimi_k25 kimi_thinking kimi_k3 json
+    """,
+    "nexrl": """
+        think_tag think default qwen3 deepseek_r1 kimi step3 nano_v3 minimax_append_think
+    """,
+    "tinker": """
+        role_colon llama3 qwen3 qwen3_disable_thinking deepseekv3_thinking deepseekv3_disable_thinking kimi_k2
+        gpt_oss
+    """,
 }
 """The names that other projects give their parsers and renderers."""
 
@@ -84,6 +109,7 @@ STARTS = {
 @pytest.fixture
 def _clean_registry() -> Iterator[None]:
     """What a test registers is gone after it."""
+    asides.formats()
     formats, names = dict(registry._formats), dict(registry._names)
     loaded = registry._loaded
     yield
@@ -94,9 +120,7 @@ def _clean_registry() -> Iterator[None]:
     registry._loaded = loaded
 
 
-@pytest.mark.parametrize(
-    ("peer", "name"), [(peer, name) for peer, names in PEERS.items() for name in names.split()]
-)
+@pytest.mark.parametrize(("peer", "name"), [(peer, name) for peer, names in PEERS.items() for name in names.split()])
 def test_every_name_of_a_peer_resolves(peer: str, name: str) -> None:
     assert isinstance(asides.get_format(name), Format), peer
 
@@ -125,7 +149,9 @@ def test_names_are_canonical_sorted_and_resolve() -> None:
 def test_every_family_is_registered_and_says_where_its_facts_come_from() -> None:
     for name in asides.formats():
         assert asides.get_format(name).source, name
-    assert sorted(FAMILIES) == list(FAMILIES)
+    folder = Path(registry.__file__).parent
+    beside = {"__init__", "chatml", "registry", "table", "other_syntaxes", "tagged_syntaxes"}
+    assert list(registry.FAMILIES) == sorted(path.stem for path in folder.glob("*.py") if path.stem not in beside)
 
 
 def test_no_name_stands_twice() -> None:
@@ -137,9 +163,7 @@ def test_no_name_stands_twice() -> None:
     assert len(folded) == len(set(folded))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("qwen3", "qwen3_thinking"), ("glm45", "glm47"), ("olmo3", "olmo3_think")]
-)
+@pytest.mark.parametrize(("one", "other"), [("qwen3", "qwen3_thinking"), ("glm45", "glm47"), ("olmo3", "olmo3_think")])
 def test_names_that_start_elsewhere_are_formats_of_their_own(one: str, other: str) -> None:
     first, second = asides.get_format(one), asides.get_format(other)
     assert (first.start, second.start) == (TEXT, THINKING)
@@ -148,7 +172,8 @@ def test_names_that_start_elsewhere_are_formats_of_their_own(one: str, other: st
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("qwen4", "qwen3"), ("deepseek-r2", "deepseek_r1"), ("harmon", "harmony"), ("gtp-oss", "harmony")]
+    ("typed", "meant"),
+    [("qwen4", "qwen3"), ("deepseek-r2", "deepseek_r1"), ("harmon", "harmony"), ("gtp-oss", "harmony")],
 )
 def test_an_unknown_name_is_answered_with_near_ones(typed: str, meant: str) -> None:
     with pytest.raises(UnknownFormatError) as caught:
@@ -218,6 +243,30 @@ def test_third_parties_add_formats_by_entry_point(monkeypatch: pytest.MonkeyPatc
     assert {"third_one", "third_two", "third_three"} <= set(asides.formats())
     assert asides.parse("<c>a</c>b", "third_three").thinking == "a"
     assert asked == ["asides.formats"]
+
+
+@pytest.mark.usefixtures("_clean_registry")
+def test_an_entry_point_does_not_change_a_known_name(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = asides.get_format("qwen3")
+    mine = Format.tags("<a>", "</a>", name="third_one", aliases=("qwen3",))
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [_EntryPoint(mine)])
+    monkeypatch.setattr(registry, "_loaded", False)
+    assert "third_one" not in asides.formats()
+    assert asides.get_format("qwen3") is before
+    assert "third_one" in caplog.text
+
+
+@pytest.mark.parametrize(("name", "imports"), [("qwen3", "qwen"), ("gpt-oss", "harmony")])
+def test_families_are_imported_when_a_name_asks_for_them(name: str, imports: str) -> None:
+    program = f"""
+import sys, asides
+assert not [module for module in sys.modules if module.startswith("asides.formats.q")]
+asides.get_format({name!r})
+assert "asides.formats.{imports}" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_derived_format_does_not_inherit_names() -> None:

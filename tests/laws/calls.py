@@ -59,7 +59,7 @@ def syntaxes(format: Format) -> list[CallSyntax]:
 
 
 def samples(format: Format) -> list[str]:
-    """Calls as this format may write them: closed, unclosed, closed twice, in sections, and with a closer in a value."""
+    """Calls as this format may write them: closed, unclosed, closed twice, in sections, a closer in a value."""
     return list(dict.fromkeys(sample for syntax in syntaxes(format) for sample in _samples(syntax)))
 
 

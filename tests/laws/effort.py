@@ -7,7 +7,7 @@ import os
 LONG = os.environ.get("ASIDES_LAWS") == "long"
 """Whether time does not matter."""
 
-TIMES = int(os.environ.get("T","100"))
+TIMES = 100
 """How many times more examples a long run tries."""
 
 

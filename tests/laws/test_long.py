@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import asides
-from tests.laws.effort import LONG
 from tests.laws.calls import BODIES
+from tests.laws.effort import LONG
 from tests.support import characters, markers
 
 SIZE = 100_000_000 if LONG else 4_000_000

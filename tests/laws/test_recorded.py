@@ -1,4 +1,4 @@
-"""The laws over what was recorded: the cases, read with every format, and real outputs of models where they are there."""
+"""The laws over what was recorded: the cases, read with every format; and real outputs, where they are there."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.support import markers, stop_markers
 
 WORDS = ("zebra7", "a", "It is 4.", "x" * 40, "é", "🙂", "日本", "\ud800", "\udc00", "\x00", "<", ">", "|", "</", "0")
 SPACES = (" ", "\n", "\n\n", "\t", "\r\n", "   ", "\n \n\n", " " * 20, "\u3000", "\x1f")
-QUOTES = ('"', "'", "`", "``", "“", "”", "‘", "’", "«", "»")  # noqa: RUF001 - the quotes that count
+QUOTES = ('"', "'", "`", "``", "“", "”", "‘", "’", "«", "»")
 PAIRS = (('"', '"'), ("'", "'"), ("`", "`"), ("``", "``"), ("“", "”"), ("«", "»"), ("'", '"'), ("x`", "`"))
 FENCES = ("```", "```\n", "\n```\n", "\n```python\n", "~~~\n", "\n~~~\n", "````\n", "  ```\n", "``` `\n", "\n``` \n")
 
@@ -46,7 +46,15 @@ def grammar_words(format: Format) -> Iterator[str]:
             found = [value] if isinstance(value, str) else value if isinstance(value, tuple) else []
             yield from (word for word in found if isinstance(word, str) and len(word) > 1)
     if format.header is not None:
-        yield from (*format.header.channels, *format.header.roles, " to=functions.f", "to=", " to=user", " json", "code")
+        yield from (
+            *format.header.channels,
+            *format.header.roles,
+            " to=functions.f",
+            "to=",
+            " to=user",
+            " json",
+            "code",
+        )
         for channel in (*format.header.channels, "zebra7", ""):
             for tail in ("", " to=functions.f", " to=user json"):
                 yield f"{format.header.channel_marker}{channel}{tail}{format.header.body}"

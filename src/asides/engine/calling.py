@@ -130,8 +130,10 @@ class Calling(Telling):
 
     def open_call(self, region: Region) -> int:
         """A region shows itself to be a call: end the part before it and return the call's index."""
-        if self._kind == "thinking" and region.draft:
+        if self._kind == "thinking":
             self.notice("implicit_close", region.start)
+        if self._spilled:
+            self._end_spill(region.start)
         if region.calls == 0 and self._table.state == TEXT:
             self._frame(self._tape.text(region.space_from, region.start))
         self._close_part(True)
@@ -152,6 +154,9 @@ class Calling(Telling):
                 self._give_back("draft_call")
             else:
                 self._mode = self._read_after_calls
+            return
+        if not region.calls and not region.opener:
+            self._give_back(None)  # an empty list that nothing announced is words
             return
         self._settle_on(region.reader_syntax)
         self._region = None

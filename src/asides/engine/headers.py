@@ -119,6 +119,8 @@ def _whole(format: Format, text: str, start: int, place: int, stop: int, marker:
     notices: list[tuple[NoticeCode, str]] = []
     if said.rest.strip():
         notices.append(("malformed_header", f"the header holds other words: {said.rest.strip()[:60]!r}"))
+    elif said.marked and not said.channel:
+        notices.append(("malformed_header", "the header names no channel"))
     if said.channel and not said.known:
         notices.append(("unknown_channel", f"there is no channel {said.channel!r}; taken as text"))
     told_by = header.channel_marker if said.channel else marker.text
@@ -149,6 +151,8 @@ class _Said(msgspec.Struct, frozen=True):
     state: State | None
     syntaxes: tuple[CallSyntax, ...]
     name: str
+    marked: bool
+    """Whether a channel's marker stands in it."""
     channel: str
     rest: str
     """What was not understood: the end of the header's text."""
@@ -172,11 +176,11 @@ def _understand(format: Format, header: Header, text: str) -> _Said:
         recipient = match.group(1)
     after = _without_type(header, after)
     if recipient and recipient not in header.recipients and header.calls:
-        return _Said(True, None, header.calls, recipient.removeprefix(header.strip), channel, after)
+        return _Said(True, None, header.calls, recipient.removeprefix(header.strip), bool(mark), channel, after)
     if recipient in header.recipients:
-        return _Said(True, header.recipients[recipient], (), "", channel, after)
+        return _Said(True, header.recipients[recipient], (), "", bool(mark), channel, after)
     known = channel in header.channels
-    return _Said(known, header.channels.get(channel, header.default), (), "", channel, after)
+    return _Said(known, header.channels.get(channel, header.default), (), "", bool(mark), channel, after)
 
 
 def _without_type(header: Header, text: str) -> str:

@@ -83,20 +83,22 @@ class Table:
         self._ignore_case = ignore_case
         flags = re.IGNORECASE | re.ASCII if ignore_case else re.NOFLAG
         # Longest first, so that a marker is preferred to another that it begins with.
-        names = sorted(self.markers, key=lambda name: (name[0].lower(), -len(name)))
-        taking = {name for name, marker in self.markers.items() if attributes and _takes_attributes(marker)}
+        fold = str.lower if ignore_case else str
+        self._by_text = {fold(name): marker for name, marker in self.markers.items()}
+        names = sorted(self._by_text, key=lambda name: (name[0], -len(name)))
+        taking = {name for name, marker in self._by_text.items() if attributes and _takes_attributes(marker)}
         # One pattern for each first character, with that character in front: a search for one literal character runs
         # at memory speed, the search for one of several is ten times slower.
         self.searches = [
             re.compile(re.escape(first) + "(?:" + "|".join(_rest(name, name in taking) for name in group) + ")", flags)
-            for first, group in groupby(names, key=lambda name: name[0].lower())
+            for first, group in groupby(names, key=lambda name: name[0])
         ]
         self._attributed = re.compile(
             "(?:" + "|".join(re.escape(name[:-1]) for name in sorted(taking)) + ")" + ATTRIBUTES if taking else NEVER,
             flags,
         )
         self._prefixes = {name[:length] for name in names for length in range(1, len(name))}
-        self._extendable = self._prefixes & self.markers.keys()
+        self._extendable = {self._by_text[name].text for name in self._prefixes & self._by_text.keys()}
         self.longest = max(map(len, names), default=0) + (300 if taking else 0)
         firsts = {name[0] for name in names}
         self.spaced = any(character.isspace() for character in firsts)
@@ -110,9 +112,8 @@ class Table:
         """The marker that a search has found as `text`."""
         if self._ignore_case:
             text = text.lower()
-        if text not in self.markers:
-            text = text.split(None, 1)[0] + ">"
-        return self.markers[text]
+        found = self._by_text.get(text)
+        return found if found is not None else self._by_text[text.split(None, 1)[0] + ">"]
 
     def begins(self, text: str, start: int, end: int) -> int:
         """Where a possible beginning of a marker stands at the end of `text[start:end]`, or `end`."""

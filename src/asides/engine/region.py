@@ -146,7 +146,7 @@ class Region:
     @property
     def waiting(self) -> bool:
         """Whether what was read so far is still held back."""
-        return self.draft or self.holds_closer or (not self._committed and self.begun)
+        return self.draft or self.holds_closer or (not self._committed and (self.begun or self.broken is not None))
 
     @property
     def hold_start(self) -> int:
@@ -216,6 +216,8 @@ class Region:
 
     def end(self, offset: int, *, alone: bool = False, error: str | None = None, message: str = "") -> None:
         """The call ends."""
+        if not self._committed:
+            self._name_only()
         start = self.start if alone else self._call_start
         self._close((start, offset), error, message)
 

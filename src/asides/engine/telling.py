@@ -34,7 +34,7 @@ class Telling(Machine):
                 return
         if not text:
             if beside and self._spilled:
-                self._end_spill(stop)
+                self._end_spill(self._base + stop)
             return
         words = len(text.rstrip())
         if words:
@@ -49,16 +49,16 @@ class Telling(Machine):
                 self._say(stop)
                 self._spilled = True
             if beside and spills:
-                self._end_spill(stop)
+                self._end_spill(self._base + stop)
             elif beside:
                 self._frame(space)
                 self._at = stop
             elif not spills:
                 self._wake = NON_SPACE
 
-    def _end_spill(self, stop: int) -> None:
+    def _end_spill(self, offset: int) -> None:
         """Whitespace that was held too long stands beside a marker and is told as words all the same."""
-        self.notice("limit", self._base + stop)
+        self.notice("limit", offset)
         self._spilled = False
 
     def _say_literal(self, stop: int) -> None:
@@ -142,7 +142,12 @@ class Telling(Machine):
         self._fresh = self._blank = True
         self._spilled = False
         self._fences.reset(offset)
-        self._bare_from = offset if self._tables.bare and self._table.state == TEXT and not self._seen_text else -1
+        self._bare_from = -1
+
+    def _begin_text(self, offset: int) -> None:
+        """A text begins, where a call may stand without an opening marker."""
+        if self._tables.bare and self._table.state == TEXT:
+            self._bare_from = offset
 
     def _settle_on(self, met: str | CallSyntax) -> None:
         """`auto` alone: go on with the format that this marker or call syntax belongs to."""

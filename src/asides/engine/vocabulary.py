@@ -104,7 +104,7 @@ def _token_bytes(token: str | None, byte_level: bool) -> bytes:
 
 
 def _byte_level() -> dict[str, int]:
-    """The letters that byte-level vocabularies write for bytes: printable ones for themselves, the rest from U+0100 on."""
+    """The letters that byte-level vocabularies write for bytes: printable ones themselves, the rest from U+0100 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     table = {chr(byte): byte for byte in printable}
     rest = (byte for byte in range(256) if byte not in printable)

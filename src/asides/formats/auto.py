@@ -105,8 +105,8 @@ SYNTAXES = (
     other.MISTRAL_NAMED,
     other.MISTRAL_LIST,
     other.KIMI_K2,
-    other.DEEPSEEK_V31,
     other.DEEPSEEK_V3,
+    other.DEEPSEEK_V31,
     *LFM2.calls,
     other.OLMO3,
     other.GEMMA4,
@@ -115,34 +115,44 @@ SYNTAXES = (
 """Every call syntax with openers of its own. Where several share one, the body's first characters decide."""
 
 
-
-
 def _merge(*formats: Format) -> dict[State, dict[str, State]]:
     """The markers of several formats together; the first to have one says where it leads."""
     states: dict[State, dict[str, State]] = {TEXT: {}, THINKING: {}, HEADER: {}}
     for format in formats:
         for state, markers in format.states.items():
             for marker, target in markers.items():
-                states[state].setdefault(marker, target)
+                if marker != "<eos>":  # a stop of Gemma's, but also a word of everybody's
+                    states[state].setdefault(marker, target)
     return states
 
 
-def _header() -> Header:
-    assert HARMONY.header is not None and MUSE.header is not None
-    return replace(HARMONY.header, recipients={**HARMONY.header.recipients, **MUSE.header.recipients})
+def _headers(*formats: Format) -> Header:
+    """The header of the first, with the recipients of all."""
+    headers = [format.header for format in formats if format.header is not None]
+    recipients = {name: state for header in headers for name, state in header.recipients.items()}
+    return replace(headers[0], recipients=recipients)
 
 
-MESSAGES = HARMONY.but(name="auto", states=_merge(HARMONY, MUSE), header=_header(), calls=MUSE.calls)
-"""Harmony and Muse share the marker that opens a header, so together they are one family here."""
+def _settle_channel(met: str | CallSyntax) -> Format:
+    return HARMONY if met == "<|channel|>" else MESSAGES
 
-WHOLE = (COHERE_COMMAND3, GEMMA4, INKLING, KIMI_K3, MESSAGES, SOLAR_OPEN)
-"""Families whose markers tell the whole format at once."""
+
+MESSAGES = MUSE.but(
+    name="auto",
+    states=_merge(MUSE, HARMONY),
+    header=replace(_headers(HARMONY, MUSE), calls=()),
+    settle=_settle_channel,
+)
+"""After a header without a channel: Muse, unless a channel shows that it is Harmony after all."""
+
+WHOLE = (COHERE_COMMAND3, GEMMA4, INKLING, KIMI_K3, SOLAR_OPEN)
+"""Families whose markers tell the whole format at once. Harmony and Muse share markers; headers tell them apart."""
 
 _PLAIN = {TEXT: dict.fromkeys(STOPS, END), THINKING: dict.fromkeys(STOPS, END)}
 
 
-@cache
-def _pair(opener: str, closer: str, syntax: CallSyntax | None = None) -> Format:
+@cache  # tables are kept for each format object, so the same settling must give the same object
+def _pair(opener: str, closer: str, syntax: CallSyntax | None) -> Format:
     """Thinking is settled on one pair of markers; calls perhaps too."""
     return Format.tags(
         opener,
@@ -170,22 +180,22 @@ def _families() -> dict[str, Format | tuple[str, str]]:
             for marker, target in markers.items():
                 if target not in (END, OUTSIDE):
                     found.setdefault(marker, family)
-        if family.header is not None and family.header.body:
-            found.setdefault(family.header.body, family)
+    found["<|channel|>"] = HARMONY
+    found["<|message|>"] = MESSAGES
     return found
 
 
 @cache
-def _any(syntax: CallSyntax | None = None) -> Format:
+def _any(syntax: CallSyntax | None) -> Format:
     """Thinking is not settled; calls perhaps."""
     pairs = [Format.tags(opener, closer) for opener, closer in PAIRS]
     return Format(
         name="auto",
         source="the distinctive markers of every family here",
-        states=_merge(Format(name="", states=_PLAIN), *pairs, *WHOLE),
+        states=_merge(Format(name="", states=_PLAIN), *pairs, HARMONY, MUSE, *WHOLE),
         calls=SYNTAXES if syntax is None else (syntax,),
-        header=MESSAGES.header,
-        assistant=ASSISTANT + tuple(header for family in WHOLE for header in family.assistant),
+        header=_headers(HARMONY, MUSE),
+        assistant=ASSISTANT + tuple(opener for family in (HARMONY, *WHOLE) for opener in family.assistant),
         settle=partial(_settle, syntax),
     )
 
@@ -199,5 +209,5 @@ def _settle(syntax: CallSyntax | None, met: str | CallSyntax) -> Format:
     return family if isinstance(family, Format) else _pair(*family, syntax)
 
 
-AUTO = _any()
+AUTO = _any(None)
 FORMATS = (AUTO,)

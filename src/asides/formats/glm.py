@@ -10,7 +10,7 @@ GLM45 = Format.tags(
     "</think>",
     name="glm45",
     aliases=("glm", "glm46", "glm_ocr"),
-    source="chat template of GLM-4.6: the generation prompt opens no thinking (vLLM starts in thinking, SGLang in text)",
+    source="chat template of GLM-4.6: the generation prompt opens no thinking (vLLM starts in thinking)",
     stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
     calls=(GLM,),
     assistant=("<|assistant|>",),

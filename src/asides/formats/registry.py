@@ -1,18 +1,64 @@
-"""The registry: every name that resolves, and to which format. Third parties add theirs by the entry point `asides.formats`."""
+"""The registry: every name that resolves, and to which format. Third parties add theirs by an entry point.
+
+Families are imported when a name first asks for them, so that importing `asides` stays cheap.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable
+from importlib import import_module
 
 from ..engine.format import Format
 from ..errors import UnknownFormatError, UsageError
+
+FAMILIES = (
+    "apertus",
+    "apriel",
+    "auto",
+    "cohere",
+    "deepseek",
+    "dots",
+    "ernie",
+    "functionary",
+    "gemma",
+    "generic",
+    "gigachat",
+    "glm",
+    "granite",
+    "harmony",
+    "hunyuan",
+    "inkling",
+    "internlm",
+    "jamba",
+    "kimi",
+    "lfm",
+    "llama",
+    "longcat",
+    "minicpm",
+    "minimax",
+    "mistral",
+    "muse",
+    "nemotron",
+    "olmo",
+    "phi",
+    "qwen",
+    "reka",
+    "rwkv",
+    "seed",
+    "solar",
+    "step",
+    "xlam",
+)
+"""The modules beside this one that hold formats, each in a tuple `FORMATS`. A new family adds its name here."""
 
 ENTRY_POINTS = "asides.formats"
 """The entry-point group. Each entry point names a `Format` or an iterable of them."""
 
 _formats: dict[str, Format] = {}
 _names: dict[str, str] = {}
+_imported: set[str] = set()
 _loaded = False
 
 
@@ -23,22 +69,8 @@ def fold(name: str) -> str:
 
 def register(format: Format, replace: bool = False) -> Format:
     """Add a format under its name and aliases. With `replace` it takes over names that are in use."""
-    wanted = [format.name, *format.aliases]
-    if not replace:
-        for name in wanted:
-            taken = _names.get(fold(name))
-            if taken is not None:
-                raise UsageError(f"the name {name!r} belongs to the format {taken!r}; register(..., replace=True) takes it over")
-    _formats[format.name] = format
-    for name in wanted:
-        _names[fold(name)] = format.name
-    return format
-
-
-def register_all(formats: Iterable[Format]) -> None:
-    """Add several."""
-    for format in formats:
-        register(format)
+    _import(FAMILIES)
+    return _register(format, replace)
 
 
 def get_format(name: str | Format) -> Format:
@@ -46,6 +78,11 @@ def get_format(name: str | Format) -> Format:
     if isinstance(name, Format):
         return name
     folded = fold(name)
+    if folded not in _names:
+        # Most names begin with their family's, so that the others need not be imported.
+        _import(family for family in FAMILIES if folded.startswith(family))
+    if folded not in _names:
+        _import(FAMILIES)
     if folded not in _names:
         _load_entry_points()
     if folded not in _names:
@@ -58,8 +95,32 @@ def get_format(name: str | Format) -> Format:
 
 def formats() -> list[str]:
     """The canonical names, sorted."""
+    _import(FAMILIES)
     _load_entry_points()
     return sorted(_formats)
+
+
+def _register(format: Format, replace: bool) -> Format:
+    wanted = [format.name, *format.aliases]
+    if not replace:
+        for name in wanted:
+            taken = _names.get(fold(name))
+            if taken is not None:
+                raise UsageError(
+                    f"the name {name!r} belongs to the format {taken!r}; register(..., replace=True) takes it over"
+                )
+    _formats[format.name] = format
+    for name in wanted:
+        _names[fold(name)] = format.name
+    return format
+
+
+def _import(families: Iterable[str]) -> None:
+    for family in families:
+        if family not in _imported:
+            for format in import_module(f"{__package__}.{family}").FORMATS:
+                _register(format, replace=False)
+            _imported.add(family)
 
 
 def _load_entry_points() -> None:
@@ -72,4 +133,8 @@ def _load_entry_points() -> None:
     for entry_point in entry_points(group=ENTRY_POINTS):
         found = entry_point.load()
         for format in (found,) if isinstance(found, Format) else found:
-            register(format, replace=True)
+            try:
+                _register(format, replace=False)
+            except UsageError as error:
+                # A package that the user did not ask for by name must not change what a known name means.
+                logging.getLogger("asides").warning("format %r from an entry point is left out: %s", format.name, error)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from ..engine.calls.named_calls import NamedCalls
 from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header
 
-CALLS = NamedCalls(
-    open=("<|tool_call:name|>",), close=("<|tool_call:end|>",), separators=("<|tool_call:args|>",)
-)
+CALLS = NamedCalls(open=("<|tool_call:name|>",), close=("<|tool_call:end|>",), separators=("<|tool_call:args|>",))
 """`<|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{}<|tool_call:end|>`; up to the name it is header."""
 
 _MARKERS = {

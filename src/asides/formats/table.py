@@ -1,12 +1,28 @@
-"""The table of formats for the README, made from the registry. Knows how formats are described, not how they are read."""
+"""The table of formats for the README, made from the registry. Knows what formats say of themselves, no more."""
 
 from __future__ import annotations
 
-from ..engine.format import HEADER, TEXT, THINKING, Format
+from ..engine.calls.brace_calls import BraceCalls
+from ..engine.calls.json_calls import JsonCalls
+from ..engine.calls.keyed_calls import KeyedCalls
+from ..engine.calls.named_calls import NamedCalls
+from ..engine.calls.nested_calls import NestedCalls
+from ..engine.calls.python_calls import PythonCalls
+from ..engine.calls.syntax import CallSyntax
+from ..engine.calls.xml_calls import XmlCalls
+from ..engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
 from .registry import formats, get_format
 
-_CALLS = "calls"
-_COLUMNS = ("format", "also known as", "thinking", "starts in", _CALLS)
+_KINDS: dict[type[CallSyntax], str] = {
+    BraceCalls: "braces",
+    JsonCalls: "JSON",
+    KeyedCalls: "keys and values",
+    NamedCalls: "name, then JSON",
+    NestedCalls: "tags",
+    PythonCalls: "Python",
+    XmlCalls: "tags",
+}
+_COLUMNS = ("format", "also known as", "thinking", "starts in", "calls")
 
 
 def markdown_table() -> str:
@@ -24,17 +40,20 @@ def _row(format: Format) -> tuple[str, ...]:
 
 
 def _thinking(format: Format) -> str:
-    """The first opener and the first closer; the rest differ little."""
+    """The first opener and the first closer; the others differ little."""
     header = format.header
     if header is not None and header.body:
-        channels = [f"{header.channel_marker}{name}{header.body}" for name, to in header.channels.items() if to == THINKING]
-        channels += [f"to={name}{header.body}" for name, to in header.recipients.items() if to == THINKING]
-        openers = channels
+        openers = [header.channel_marker + name for name, state in header.channels.items() if state == THINKING]
+        openers += [f"to={name}" for name, state in header.recipients.items() if state == THINKING]
+        openers = [opener + header.body for opener in openers]
     else:
-        states = format.states.get(HEADER, {}) | format.states.get(TEXT, {})
-        openers = [marker for marker, target in states.items() if target == THINKING]
-        openers = openers or [m for m, target in format.states.get(HEADER, {}).items() if target == THINKING]
-    closers = [m for m, target in format.states.get(THINKING, {}).items() if target not in (THINKING, HEADER, "end")]
+        openers = [
+            marker
+            for state in (TEXT, HEADER)
+            for marker, target in format.states.get(state, {}).items()
+            if target == THINKING
+        ]
+    closers = [marker for marker, target in format.states.get(THINKING, {}).items() if target in (TEXT, OUTSIDE)]
     return f"{_code(openers[0])} … {_code(closers[0])}" if openers and closers else ""
 
 
@@ -43,13 +62,14 @@ def _start(format: Format) -> str:
 
 
 def _calls(format: Format) -> str:
-    """The opener of each call syntax."""
+    """For each call syntax, how it is written and its opener."""
     found = []
     for syntax in format.calls:
-        found += [_code(syntax.openers[0])] if syntax.openers else ["no marker"]
+        kind = _KINDS.get(type(syntax), "")
+        found.append(f"{kind} in {_code(syntax.openers[0])}" if syntax.openers else f"bare {kind}")
     if format.header is not None and format.header.calls:
         found.append("by recipient")
-    return ", ".join(dict.fromkeys(found))
+    return ", ".join(found)
 
 
 def _code(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..engine.calls.keyed_calls import KeyedCalls
 from ..engine.calls.nested_calls import NestedCalls
 from ..engine.calls.xml_calls import Tag, XmlCalls
@@ -29,7 +31,7 @@ SEED_XML = XmlCalls(
 """The same between Seed's own markers."""
 
 
-def _invokes(section: str, section_close: str, prefix: str = "", string: tuple[str, str] = ("", "")) -> XmlCalls:
+def _invokes(section: str, section_close: str, prefix: str = "", **more: Any) -> XmlCalls:
     """`<invoke name="f"><parameter name="a">v</parameter></invoke>` in a section; `prefix` stands before tag names."""
     return XmlCalls(
         section=(section,),
@@ -38,16 +40,17 @@ def _invokes(section: str, section_close: str, prefix: str = "", string: tuple[s
         call_close=f"</{prefix}invoke>",
         parameter=Tag(f"<{prefix}parameter", "name"),
         parameter_close=f"</{prefix}parameter>",
-        string=string,
+        **more,
     )
 
 
 MINIMAX_M2 = _invokes("<minimax:tool_call>", "</minimax:tool_call>")
 DOTS_XML = _invokes("<dots_function_call>", "</dots_function_call>")
 ATEM = _invokes("<atem:function_calls>", "</atem:function_calls>", "atem:")
-DSML_V32 = _invokes("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "｜DSML｜", ("string", "true"))
-"""DeepSeek V3.2. Its parameters say whether they are strings."""
-DSML_V4 = _invokes("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>", "｜DSML｜", ("string", "true"))
+_DSML: dict[str, Any] = {"string": ("string", "true"), "json": True}
+DSML_V32 = _invokes("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "｜DSML｜", **_DSML)
+"""DeepSeek V3.2. Its parameters say whether they are strings; one JSON object may stand in their place."""
+DSML_V4 = _invokes("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>", "｜DSML｜", **_DSML)
 
 MINICPM = XmlCalls(
     open=('<function name="',),
@@ -81,6 +84,9 @@ KIMI_K3 = XmlCalls(
     parameter=Tag("<|open|>argument", "key", "<|sep|>"),
     parameter_close="<|close|>argument<|sep|>",
     string=("type", "string"),
+    json=True,
+    json_tag=Tag("<|open|>json", "type", "<|sep|>"),
+    json_close="<|close|>json<|sep|>",
 )
 
 _M3 = "]<]minimax[>["

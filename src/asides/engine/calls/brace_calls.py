@@ -64,27 +64,30 @@ class BraceReader(StepReader):
         self._ended_at = 0
 
     def _lead(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        """The name, up to the brace."""
+        """The word before the name."""
         at = skip(text, at, end)
         prefix = self._syntax.prefix
         led = starts(text, at, end, prefix, final)
-        if led is None or at == end:
-            return wait(at)
-        if not led and final and prefix.startswith(text[at:end]):
+        if led is None or (final and prefix.startswith(text[at:end])):
             return wait(at)
         if not led:
             return self._reject(at, f"{prefix!r} is expected")
-        match = _NAME.match(text, at + len(prefix), min(end, at + LONGEST_NAME))
+        self._sink.begin(base + at)
+        self._step = self._name
+        return at + len(prefix)
+
+    def _name(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """The name, up to the brace."""
+        match = _NAME.match(text, at, min(end, at + LONGEST_NAME))
         stop = match.end() if match else at
         place = skip_some(text, stop, end)
         if place == end:
             return wait(at)
-        name = text[at + len(prefix) : stop]
+        name = text[at:stop]
         if text[place] != "{":
             return self._reject(place, "a brace is expected behind the name")
         if not name:
             return self._reject(place, "the call names no function", "no_name")
-        self._sink.begin(base + at)
         self._sink.head(name)
         tools = self._sink.tools
         schema = tools.parameters(name) if tools is not None else None

@@ -14,6 +14,19 @@ _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
 _SPACE = r"[ \t\n\r]*+"
 _SCALAR = rf"(?:{_STRING}|(?:{_NUMBER}|true|false|null)(?=[ \t\n\r,\]}}]))"
 
+
+def _or_container(value: str) -> str:
+    """A pattern for a scalar, or a list or object of such values."""
+    member = rf"{_STRING}{_SPACE}:{_SPACE}{value}{_SPACE}"
+    element = rf"{value}{_SPACE}"
+    members = rf"\{{{_SPACE}(?:{member}(?:,{_SPACE}{member})*+)?+\}}"
+    elements = rf"\[{_SPACE}(?:{element}(?:,{_SPACE}{element})*+)?+\]"
+    return rf"(?:{_SCALAR}|{members}|{elements})"
+
+
+# Small values are taken whole. What does not fit is looked at once more for each level, so there are few levels.
+_SMALL = _or_container(_or_container(_SCALAR))
+
 STRING_BODY = re.compile(_BODY)
 """What may stand in a string; stops before a quote, an escape that is cut off, or something that is not JSON."""
 LOOSE_BODY = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -23,8 +36,10 @@ LITERAL = re.compile(rf"{_NUMBER}|true|false|null")
 ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 """An escape that is cut off."""
 _SPACE_RUN = re.compile(_SPACE)
-_MEMBERS = re.compile(rf"(?:{_SPACE}{_STRING}{_SPACE}:{_SPACE}{_SCALAR}{_SPACE},)*+{_SPACE}")
-_ELEMENTS = re.compile(rf"(?:{_SPACE}{_SCALAR}{_SPACE},)*+{_SPACE}")
+_MEMBERS = re.compile(rf"(?:{_SPACE}{_STRING}{_SPACE}:{_SPACE}{_SMALL}{_SPACE},)*+{_SPACE}")
+_ELEMENTS = re.compile(rf"(?:{_SPACE}{_SMALL}{_SPACE},)*+{_SPACE}")
+_LAST_MEMBER = re.compile(rf"{_STRING}{_SPACE}:{_SPACE}{_SMALL}{_SPACE}\}}")
+_LAST_ELEMENT = re.compile(rf"{_SMALL}{_SPACE}\]")
 _LOOSE = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 _ATOM_CHARACTERS = re.compile(r"[-+.0-9A-Za-z_]*+")
 
@@ -96,22 +111,27 @@ class JsonScanner:
             if stop < end:
                 self._end_atom()
             return stop
-        if self._stack and expect in (_FIRST_KEY, _KEY):
-            match = _MEMBERS.match(text, at, end)
-            if match and match.end() > at:
-                if text[match.start() : match.end()].rstrip():
-                    self._expect = expect = _KEY
-                at = match.end()
-        elif self._stack and self._stack[-1] == "[" and expect in (_FIRST_VALUE, _VALUE):
-            match = _ELEMENTS.match(text, at, end)
-            if match and match.end() > at:
-                if text[match.start() : match.end()].rstrip():
-                    self._expect = expect = _VALUE
-                at = match.end()
-        else:
-            match = _SPACE_RUN.match(text, at, end)
-            at = match.end() if match else at
+        if expect in (_FIRST_KEY, _KEY):
+            return self._scan_run(text, at, end, _MEMBERS, _LAST_MEMBER, _KEY)
+        if self._stack and self._stack[-1] == "[" and expect in (_FIRST_VALUE, _VALUE):
+            return self._scan_run(text, at, end, _ELEMENTS, _LAST_ELEMENT, _VALUE)
+        match = _SPACE_RUN.match(text, at, end)
+        at = match.end() if match else at
         return self._token(text, at, expect) if at < end else at
+
+    def _scan_run(
+        self, text: str, at: int, end: int, run: re.Pattern[str], last: re.Pattern[str], after_comma: int
+    ) -> int:
+        """As many whole members or elements as there are; else one character."""
+        match = run.match(text, at, end)
+        if match is not None and match.end() > at:
+            if "," in text[at : match.end()]:
+                self._expect = after_comma
+            at = match.end()
+        match = last.match(text, at, end)
+        if match is not None:
+            return self._pop(match.end() - 1)
+        return self._token(text, at, self._expect) if at < end else at
 
     def _token(self, text: str, at: int, expect: int) -> int:
         """One character of structure."""

@@ -87,7 +87,7 @@ class NestedReader(XmlReader):
             schema = self._nested(self._frames[-1], name)
         close = self._syntax.parameter.start + "/" + name + ">"
         self._frames.append(_Frame(close, schema))
-        if schema is not None and schema.types == {"string"}:
+        if schema is not None and schema.only_string:
             return self._begin_leaf(stop)
         self._step = self._opened
         return stop

@@ -17,7 +17,19 @@ _KEYWORD_PARTIAL = re.compile(r"[^\W\d][\w\-]*+[ \t\n\r]*+\Z")
 _ATOM = re.compile(r"[\w.+\-]*+")
 _STRING_START = re.compile(r"""([rRuU]?)(\"\"\"|'''|\"|')""")
 _STRING_PARTIAL = re.compile(r"""[rRuU]?(?:\"\"?|''?)?\Z""")
-_RUNS = {'"': re.compile(r'[^"\\]*+'), "'": re.compile(r"[^'\\]*+")}
+_RUNS = {
+    quote: re.compile(rf"[^{quote[0]}\\]*+(?:(?:\\[nrt'\"\\]{inner})[^{quote[0]}\\]*+)*+")
+    for quote, inner in (
+        ('"', ""),
+        ("'", ""),
+        ('"""', '|"(?="?[^"])'),
+        ("'''", "|'(?='?[^'])"),
+    )
+}
+"""For each quote, what may stand in a string and is read in one go: all but the rarer escapes."""
+_RAW_RUNS = {quote: re.compile(rf"[^{quote}\\]*+") for quote in "\"'"}
+_COMMON_ESCAPE = re.compile(r"\\([nrt'\"\\])")
+_COMMON = {"n": "\\n", "r": "\\r", "t": "\\t", "'": "'", '"': '\\"', "\\": "\\\\"}
 _ESCAPE = re.compile(
     r"\\(?:(?P<octal>[0-7]{1,3})|[xuU](?P<hex>(?<=x)[0-9a-fA-F]{2}|(?<=u)[0-9a-fA-F]{4}|(?<=U)[0-9a-fA-F]{8})"
     r"|N\{(?P<name>[^{}\n]{1,100})\}|(?P<line>\r\n|\r|\n)|(?P<one>[^0-7xuUN\r\n]))"
@@ -103,13 +115,13 @@ class PythonReader(StepReader):
         match = _NAME.match(text, at, min(end, at + LONGEST_NAME))
         if match is None:
             return self._reject(at, "the name of a function is expected")
+        self._sink.begin(base + at)
         place = skip_some(text, match.end(), end)
         if place == end:
             return wait(at)
         if text[place] != "(":
             return self._reject(place, "a parenthesis is expected behind the name")
         self._clear(match.group())
-        self._sink.begin(base + at)
         self._step = self._argument
         if not self._bare:
             self._head()
@@ -242,12 +254,12 @@ class PythonReader(StepReader):
 
     def _string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         quote = self._quote
-        run = _RUNS[quote[0]]
+        run = _RAW_RUNS[quote[0]] if self._raw else _RUNS[quote]
         while True:
             match = run.match(text, at, end)
             stop = match.end() if match else at
             if stop > at:
-                self._put(escape(text[at:stop]))
+                self._put(_encode(text[at:stop]))
             if stop == end:
                 return wait(stop)
             if text[stop] == "\\":
@@ -378,6 +390,17 @@ class _Frame:
         self.commas = 0
         self.place: int | None = None
         """For a parenthesis that may yet be a tuple: where its bracket would stand in what is held."""
+
+
+def _encode(run: str) -> str:
+    """Text with common escapes only, as it stands in a JSON string."""
+    if "\\" not in run:
+        return escape(run)
+    # Every other piece is the character behind a backslash.
+    pieces = _COMMON_ESCAPE.split(run)
+    pieces[::2] = [escape(piece) for piece in pieces[::2]]
+    pieces[1::2] = [_COMMON[piece] for piece in pieces[1::2]]
+    return "".join(pieces)
 
 
 def _may_go_on(escape: str) -> bool:

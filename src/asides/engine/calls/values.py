@@ -25,6 +25,7 @@ _SPACE = " \t\n\r"
 _WORDS = {"true": "boolean", "false": "boolean", "null": "null"}
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 _NAMES = {"integer": "number"}
+_STRING = frozenset({"string"})
 _NOTHING: Mapping[str, Any] = {}
 
 Kind = Literal["string", "json", "untyped"]
@@ -48,6 +49,11 @@ class Schema:
         self.strings: frozenset[str]
         """The strings that it lists."""
         self.types, self.strings = self._read()
+
+    @property
+    def only_string(self) -> bool:
+        """Whether nothing but a string is allowed."""
+        return self.types == _STRING
 
     def member(self, key: str) -> Schema | None:
         """What it says of a member."""
@@ -179,7 +185,7 @@ class ValueWriter:
         self._shape = ""
         self._tail = ""
         self._scanner: JsonScanner | None = JsonScanner() if kind == "json" else None
-        if kind == "string" or self._types == {"string"}:
+        if kind == "string" or self._types == _STRING:
             self._flow()
 
     def add(self, text: str) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from .arguments import ArgumentsReader
 from .reader import Reader, Sink
 from .steps import LONGEST_SPACE, skip, skip_some, wait
 from .syntax import CallSyntax
@@ -88,6 +89,12 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
     """Whether a value may stand in `<![CDATA[` and `]]>`."""
     string: tuple[str, str] = ("", "")
     """The attribute that tells types, and what it holds for a string; with any other word the value is JSON."""
+    json: bool = False
+    """Whether one JSON object may stand in place of the parameters."""
+    json_tag: Tag | None = None
+    """The tag before that object, where it has one."""
+    json_close: str = ""
+    """The tag behind it."""
 
     @property
     def wrappers(self) -> tuple[str, ...]:
@@ -127,6 +134,10 @@ class XmlReader(TaggedReader):
         if not self._section:
             self._step = self._lead if self._wrapped else self._call_tag
 
+    def _clear(self) -> None:
+        super()._clear()
+        self._whole: ArgumentsReader | None = None
+
     def _enter(self, found: str, at: int) -> int:
         self._wrapped = found in self._syntax.wrappers
         self._step = self._lead if self._wrapped else self._call_tag
@@ -161,9 +172,60 @@ class XmlReader(TaggedReader):
             return self._reject(at, "the call names no function", "no_name")
         self._name = tag.name
         self._sink.named(tag.name)
-        self._step = self._behind_a_value
+        self._step = self._inside_call if self._syntax.json else self._behind_a_value
         self._ended_at = base + at + tag.stop - len(begun)
         return at + tag.stop - len(begun)
+
+    def _inside_call(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Behind the call's tag, where one JSON object may stand in place of parameters."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        tag = self._syntax.json_tag
+        found: str | None = "" if text[at] != "{" else "{"
+        if tag is not None:
+            found = literal_at((tag.literal,), text, at, end)
+        if not found:
+            if found is None:
+                return wait(at)
+            self._step = self._behind_a_value
+            return at
+        if tag is not None:
+            read = tag.read(text[at : min(end, at + LONGEST_TAG)])
+            if read is None:
+                return wait(at)
+            if read.stop < 0:
+                return self._reject(at, "a parameter or the end of the call is expected")
+            at += read.stop
+        self._head()
+        offset = base + at
+        self._whole = ArgumentsReader(self._sink.arguments, lambda: self._sink.string_arguments(offset))
+        self._step = self._in_json
+        return at
+
+    def _in_json(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        whole = self._whole
+        assert whole is not None
+        at = whole.read(text, at, end, final)
+        if whole.error is not None:
+            return self._reject(at, whole.message, whole.error)
+        if not whole.done:
+            return wait(at)
+        self._ended_at = base + at
+        self._step = self._behind_json
+        return at
+
+    def _behind_json(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        found = literal_at((self._syntax.json_close,), text, at, end)
+        if found is None:
+            return wait(at)
+        self._step = self._behind_a_value
+        return at + len(found)
+
+    def _close_arguments(self) -> None:
+        if self._whole is None:
+            super()._close_arguments()
 
     def _behind_a_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Where a parameter or the end of the call is expected."""
@@ -172,9 +234,9 @@ class XmlReader(TaggedReader):
         found = literal_at(self._behind_value, text, at, end)
         if found is None:
             return wait(at)
-        if found == syntax.parameter.literal:
+        if found == syntax.parameter.literal and self._whole is None:
             return self._parameter(text, at, end, base, final)
-        if not found:
+        if not found or found == syntax.parameter.literal:
             return self._reject(at, "a parameter or the end of the call is expected")
         self._close_arguments()
         self._step = self._behind_call
