@@ -14,7 +14,7 @@ import asides
 from asides import Format, UnknownFormatError, UsageError
 from asides.engine.format import HEADER, TEXT, THINKING
 from asides.formats import registry
-from asides.formats.table import markdown_table
+from asides.formats.table import markdown_table, with_table
 
 PEERS = {
     "vllm reasoning": """
@@ -280,3 +280,11 @@ def test_the_table_has_a_row_for_every_format() -> None:
     assert len(lines) == len(asides.formats()) + 2
     assert len({line.replace(r"\|", "").count("|") for line in lines}) == 1
     assert any(line.startswith("| `qwen3` | `qwen`") for line in lines)
+
+
+def test_the_table_is_put_between_its_comments() -> None:
+    before = "# Title\n<!-- formats: made by a program -->\nold\n<!-- /formats -->\nend\n"
+    after = with_table(before)
+    assert after.startswith("# Title\n<!-- formats: made by a program -->\n\n| format |")
+    assert after.endswith("|\n\n<!-- /formats -->\nend\n")
+    assert with_table(after) == after

@@ -115,10 +115,16 @@ def _register(format: Format, replace: bool) -> Format:
     return format
 
 
+def formats_of(family: str) -> tuple[Format, ...]:
+    """The formats that a family's module holds."""
+    held: tuple[Format, ...] = import_module(f"{__package__}.{family}").FORMATS
+    return held
+
+
 def _import(families: Iterable[str]) -> None:
     for family in families:
         if family not in _imported:
-            for format in import_module(f"{__package__}.{family}").FORMATS:
+            for format in formats_of(family):
                 _register(format, replace=False)
             _imported.add(family)
 

@@ -1,6 +1,13 @@
-"""The table of formats for the README, made from the registry. Knows what formats say of themselves, no more."""
+"""The table of formats for the README, made from the registry. Knows what formats say of themselves, no more.
+
+`python -m asides.formats.table` prints it; with `--write` it goes into the README in this folder.
+"""
 
 from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
 
 from ..engine.calls.brace_calls import BraceCalls
 from ..engine.calls.json_calls import JsonCalls
@@ -11,7 +18,7 @@ from ..engine.calls.python_calls import PythonCalls
 from ..engine.calls.syntax import CallSyntax
 from ..engine.calls.xml_calls import XmlCalls
 from ..engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
-from .registry import formats, get_format
+from .registry import FAMILIES, formats_of
 
 _KINDS: dict[type[CallSyntax], str] = {
     BraceCalls: "braces",
@@ -22,14 +29,21 @@ _KINDS: dict[type[CallSyntax], str] = {
     PythonCalls: "Python",
     XmlCalls: "tags",
 }
+_PLACE = re.compile(r"(<!-- formats:[^\n]*-->\n).*?(<!-- /formats -->)", re.DOTALL)
 _COLUMNS = ("format", "also known as", "thinking", "starts in", "calls")
 
 
 def markdown_table() -> str:
-    """Every format as a row: name, aliases, thinking markers, where output starts, how calls open."""
+    """Every format of this package as a row: name, aliases, thinking markers, where output starts, how calls open."""
     rows = [_COLUMNS, tuple("---" for _ in _COLUMNS)]
-    rows += [_row(get_format(name)) for name in formats()]
+    known = [format for family in FAMILIES for format in formats_of(family)]
+    rows += [_row(format) for format in sorted(known, key=lambda format: format.name)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def with_table(text: str) -> str:
+    """A document with the table between its two comments brought up to date."""
+    return _PLACE.sub(lambda match: f"{match[1]}\n{markdown_table()}\n{match[2]}", text)
 
 
 def _row(format: Format) -> tuple[str, ...]:
@@ -75,3 +89,15 @@ def _calls(format: Format) -> str:
 def _code(text: str) -> str:
     """As inline code in a table cell, where a bar would end the cell."""
     return "`" + text.replace("\n", "\\n").replace("|", "\\|") + "`"
+
+
+def _main(arguments: list[str]) -> None:
+    if arguments == ["--write"]:
+        path = Path("README.md")
+        path.write_text(with_table(path.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        sys.stdout.write(markdown_table())
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])

@@ -17,10 +17,8 @@ _SCALAR = rf"(?:{_STRING}|(?:{_NUMBER}|true|false|null)(?=[ \t\n\r,\]}}]))"
 
 def _or_container(value: str) -> str:
     """A pattern for a scalar, or a list or object of such values."""
-    member = rf"{_STRING}{_SPACE}:{_SPACE}{value}{_SPACE}"
-    element = rf"{value}{_SPACE}"
-    members = rf"\{{{_SPACE}(?:{member}(?:,{_SPACE}{member})*+)?+\}}"
-    elements = rf"\[{_SPACE}(?:{element}(?:,{_SPACE}{element})*+)?+\]"
+    members = rf"\{{{_SPACE}(?:{_STRING}{_SPACE}:{_SPACE}{value}{_SPACE}(?:,{_SPACE}(?!\}})|(?=\}})))*+\}}"
+    elements = rf"\[{_SPACE}(?:{value}{_SPACE}(?:,{_SPACE}(?!\])|(?=\])))*+\]"
     return rf"(?:{_SCALAR}|{members}|{elements})"
 
 

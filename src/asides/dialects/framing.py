@@ -1,0 +1,127 @@
+"""Framing: server-sent events and JSON lines, read from bytes cut anywhere, written so that every client reads them."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import Any
+
+import msgspec
+
+_LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+"""Characters that some clients take for the end of a line; JSON lets us write them as escapes."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+encode = msgspec.json.Encoder().encode
+
+
+def to_json(value: Any) -> bytes:
+    """JSON in one line that no client can break in two."""
+    try:
+        data = encode(value)
+    except UnicodeEncodeError:
+        from json import dumps  # here, because it is needed only for text that is not Unicode
+
+        return dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+    if b"\xc2\x85" in data or b"\xe2\x80\xa8" in data or b"\xe2\x80\xa9" in data:
+        data = data.decode().translate(_LINE_BREAKS).encode()
+    return data
+
+
+def sse(data: bytes, event: str = "") -> bytes:
+    """One server-sent event. Never an `id`: it makes some clients trip over keep-alive comments."""
+    return b"event: %b\ndata: %b\n\n" % (event.encode(), data) if event else b"data: %b\n\n" % data
+
+
+DONE = b"data: [DONE]\n\n"
+"""How a chat stream ends."""
+KEEP_ALIVE = b": keep-alive\n"
+"""A comment with a single newline: the only kind that every client passes over."""
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """One server-sent event."""
+
+    data: str
+    event: str = ""
+
+
+class SseReader:
+    """Reads server-sent events: any line ending, data over several lines, comments, bytes cut anywhere."""
+
+    __slots__ = ("_carriage", "_data", "_decoder", "_event", "_rest")
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest: list[str] = []
+        self._data: list[str] = []
+        self._event = ""
+        self._carriage = False
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """Read bytes and return the events that are whole."""
+        return self._lines(self._decoder.decode(chunk))
+
+    def finish(self) -> list[Frame]:
+        """The stream is over; an event that lacks only its blank line counts."""
+        frames = self._lines(self._decoder.decode(b"", True) + "\n\n")
+        self._rest.clear()
+        return frames
+
+    def _lines(self, text: str) -> list[Frame]:
+        if not text:
+            return []
+        if self._carriage and text[0] == "\n":
+            text = text[1:]  # the second half of a CRLF that was cut in two
+            self._carriage = False
+            if not text:
+                return []
+        self._carriage = text[-1] == "\r"
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        frames: list[Frame] = []
+        *lines, rest = text.split("\n")
+        if lines:
+            lines[0] = "".join(self._rest) + lines[0]
+            self._rest = [rest]
+            for line in lines:
+                self._line(line, frames)
+        else:
+            self._rest.append(rest)
+        return frames
+
+    def _line(self, line: str, frames: list[Frame]) -> None:
+        if not line:
+            if self._data:
+                frames.append(Frame("\n".join(self._data), self._event))
+            self._data, self._event = [], ""
+            return
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._event = value
+
+
+class JsonLines:
+    """Reads one JSON text per line, from bytes cut anywhere."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Read bytes and return the lines that are whole and not blank."""
+        *lines, rest = chunk.split(b"\n")
+        if not lines:
+            self._rest.append(rest)
+            return []
+        lines[0] = b"".join(self._rest) + lines[0]
+        self._rest = [rest]
+        return [line for line in (line.strip() for line in lines) if line]
+
+    def finish(self) -> list[bytes]:
+        """The stream is over; a last line without its newline counts."""
+        return self.feed(b"\n")

@@ -1,0 +1,119 @@
+"""A reply between two dialects: what was said, how it ended, what it cost. Values only.
+
+A reader makes `Piece`s of what an upstream sends: words that may still hold markers, thoughts and calls that it has
+already split off. The splitter turns pieces into `Item`s, where every part is told by the engine's own events, one
+sequence for each choice. A writer turns items into the bytes of its dialect.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from ..events import Event
+
+Reason = Literal["stop", "length", "content_filter"]
+"""Why a reply ended. Whether calls were made is told by its parts."""
+
+
+class Begin(msgspec.Struct, frozen=True, tag=True):
+    """A reply begins."""
+
+    id: str = ""
+    model: str = ""
+    created: int = 0
+    """Seconds since the epoch; 0 when the upstream does not say."""
+    extra: dict[str, Any] = {}
+    """Fields of the reply that only the same dialect understands."""
+
+
+class Words(msgspec.Struct, frozen=True, tag=True):
+    """Content as the upstream sent it; it may hold markers."""
+
+    choice: int
+    text: str
+    logprobs: tuple[dict[str, Any], ...] = ()
+    """Token by token, in the upstream's own shape, each with a `token` and perhaps `bytes`."""
+
+
+class Thought(msgspec.Struct, frozen=True, tag=True):
+    """Thinking that the upstream has already split off."""
+
+    choice: int
+    text: str
+    field: str = ""
+    """The name under which the upstream sends it."""
+    details: tuple[dict[str, Any], ...] = ()
+    """Details that came with it and must be sent back as they are."""
+    signature: str = ""
+
+
+class CallPiece(msgspec.Struct, frozen=True, tag=True):
+    """A piece of a call that the upstream has already read. The first of an index has the name."""
+
+    choice: int
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    """More of the argument text."""
+
+
+class Said(msgspec.Struct, frozen=True, tag=True):
+    """A part of a choice begins, grows or ends, or something odd was noticed."""
+
+    choice: int
+    event: Event
+    logprobs: tuple[dict[str, Any], ...] = ()
+    """The log probabilities of the words of a text or thinking delta."""
+
+
+class Ended(msgspec.Struct, frozen=True, tag=True):
+    """A choice has ended."""
+
+    choice: int
+    reason: Reason = "stop"
+    stop_sequence: str | None = None
+    extra: dict[str, Any] = {}
+
+
+class Usage(msgspec.Struct, frozen=True, tag=True):
+    """What the reply cost, in tokens."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int | None = None
+    """None when nobody knows."""
+    estimated: bool = False
+    """Whether the tokens of thinking were shared out by characters."""
+    cached_tokens: int = 0
+    durations: dict[str, int] = {}
+    """Ollama's times in nanoseconds, by their names."""
+    extra: dict[str, Any] = {}
+    """The upstream's own record, for the same dialect."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """The reply failed: before it began, or in the middle."""
+
+    message: str
+    status: int = 502
+    kind: str = "api_error"
+    """The type, in OpenAI's words."""
+    code: str | None = None
+    param: str | None = None
+    body: dict[str, Any] | None = None
+    """The upstream's own error, for the same dialect."""
+
+
+class Foreign(msgspec.Struct, frozen=True, tag=True):
+    """Something only the dialect that sent it understands. Passed on within that dialect, else left out."""
+
+    dialect: str
+    event: str
+    data: dict[str, Any]
+
+
+Piece = Begin | Words | Thought | CallPiece | Ended | Usage | Failed | Foreign
+Item = Begin | Said | Ended | Usage | Failed | Foreign

@@ -1,0 +1,149 @@
+"""A request between two dialects: who said what, which tools there are, how the caller wants thinking. Values only."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from ..errors import Error
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+ToolChoice = Literal["auto", "none", "required"]
+
+
+class RequestError(Error):
+    """A request that cannot be carried out. Says which field, and what to do."""
+
+    def __init__(self, message: str, param: str | None = None, status: int = 400) -> None:
+        self.message = message
+        self.param = param
+        """The field that is wrong."""
+        self.status = status
+        super().__init__(message)
+
+
+class TextPiece(msgspec.Struct, frozen=True, tag="text"):
+    """Words of a message."""
+
+    text: str
+    extra: dict[str, Any] = {}
+    """Fields that only the same dialect understands (cache_control…)."""
+
+
+class ThinkingPiece(msgspec.Struct, frozen=True, tag="thinking"):
+    """Thinking of an earlier turn, in whatever shape it came."""
+
+    text: str
+    signature: str = ""
+    details: tuple[dict[str, Any], ...] = ()
+    """OpenRouter's details or a reasoning item, to be sent back as they are."""
+
+
+class CallPiece(msgspec.Struct, frozen=True, tag="call"):
+    """A call of an earlier turn."""
+
+    name: str
+    arguments: str
+    """JSON text, as it was written."""
+    id: str = ""
+
+
+class ImagePiece(msgspec.Struct, frozen=True, tag="image"):
+    """An image: by address, or its data in base64 with its media type."""
+
+    url: str = ""
+    data: str = ""
+    media_type: str = ""
+    extra: dict[str, Any] = {}
+
+
+class OtherPiece(msgspec.Struct, frozen=True, tag="other"):
+    """Something only the same dialect understands."""
+
+    data: dict[str, Any]
+
+
+RequestPiece = TextPiece | ThinkingPiece | CallPiece | ImagePiece | OtherPiece
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One message of the conversation."""
+
+    role: Role
+    pieces: tuple[RequestPiece, ...] = ()
+    call_id: str = ""
+    """For a tool's result: the call it answers."""
+    tool_name: str = ""
+    """For a tool's result: the tool's name, where the dialect gives one."""
+    is_error: bool = False
+    """For a tool's result: whether the tool failed."""
+    extra: dict[str, Any] = {}
+    """Fields that only the same dialect understands (name, cache_control…)."""
+
+    @property
+    def text(self) -> str:
+        """The words of the message."""
+        return "".join(piece.text for piece in self.pieces if isinstance(piece, TextPiece))
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A function the model may call."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    strict: bool | None = None
+    extra: dict[str, Any] = {}
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """How the caller wants thinking."""
+
+    think: bool | None = None
+    """Whether the model shall think; None where the request does not say."""
+    show: bool = True
+    """Whether the caller wants to see it. Thinking that comes anyway is split off, counted and not sent."""
+    effort: str | None = None
+    """none, minimal, low, medium, high, xhigh or max."""
+    budget: int | None = None
+    """How many tokens it may take."""
+    summary: str | None = None
+    """Responses: which summary was asked for."""
+    omitted: bool = False
+    """Anthropic's `display: omitted`: blocks without their text."""
+    encrypted: bool = False
+    """Responses: whether `encrypted_content` was asked for."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for a reply."""
+
+    dialect: str
+    """The dialect that it was read from."""
+    model: str = ""
+    turns: tuple[Turn, ...] = ()
+    prompt: str | None = None
+    """For completions and Ollama's generate: the bare prompt."""
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | str = "auto"
+    """`auto`, `none`, `required`, or `function:NAME`."""
+    parallel_calls: bool | None = None
+    wish: Wish = Wish()
+    stream: bool = False
+    include_usage: bool = False
+    """Whether a chat client asked for the usage chunk."""
+    choices: int = 1
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    sampling: dict[str, Any] = {}
+    """temperature, top_p, top_k, min_p, seed, presence_penalty, frequency_penalty, repeat_penalty, by these names."""
+    response_format: dict[str, Any] | None = None
+    """In OpenAI's chat shape: `{"type": "json_object"}` or `{"type": "json_schema", "json_schema": {...}}`."""
+    logprobs: bool = False
+    top_logprobs: int | None = None
+    template_arguments: dict[str, Any] = {}
+    """`chat_template_kwargs`."""
+    user: str | None = None
+    extra: dict[str, Any] = {}
+    """Fields that only the same dialect understands, as they were."""

@@ -1,0 +1,759 @@
+"""Calls whose arguments stand between tags: where values end, what type they have, and what they cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asides
+from asides import Format, Message, ToolCall
+from asides.engine.calls.keyed_calls import KeyedCalls
+from asides.engine.calls.syntax import CallSyntax
+from asides.engine.calls.tools import Tools
+from asides.engine.calls.values import Schema, ValueWriter
+from asides.formats import tagged_syntaxes
+from asides.formats.tagged_syntaxes import (
+    ATEM,
+    DOTS_XML,
+    DSML_V4,
+    DSML_V32,
+    GLM,
+    HUNYUAN_KEYED,
+    KIMI_K3,
+    MINICPM,
+    MINIMAX_M2,
+    MINIMAX_M3,
+    QWEN_XML,
+    SEED_XML,
+    STEPTML,
+    hunyuan_keyed,
+)
+from tests.support import characters, check_chunking, check_kept, run, two_way_splits
+
+M3 = "]<]minimax[>["
+
+
+def format_of(*syntaxes: CallSyntax) -> Format:
+    """A format that writes calls in these syntaxes."""
+    return Format.tags("<think>", "</think>", name="tagged", stops=("<|im_end|>",), calls=syntaxes)
+
+
+def read(syntax: CallSyntax, text: str, **policies: Any) -> Message:
+    """What a text means, whole and however it is cut in two or into characters."""
+    format = format_of(syntax)
+    outcome = check_chunking(format, text, [*two_way_splits(text), characters(text)], policies)
+    check_kept(format, text, outcome, policies)
+    assert outcome.message is not None
+    return outcome.message
+
+
+def call_of(syntax: CallSyntax, text: str, **policies: Any) -> ToolCall:
+    """The one call of a text, which has no error."""
+    message = read(syntax, text, **policies)
+    assert [type(part) for part in message.parts] == [ToolCall], message.parts
+    call = message.tool_calls[0]
+    assert call.error is None, call
+    return call
+
+
+def tools(**properties: Any) -> list[dict[str, Any]]:
+    """One tool `f` with these parameters."""
+    schema = {"type": "object", "properties": properties, "$defs": {"Size": {"enum": [1, 2]}}}
+    return [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+
+
+# Every syntax.
+
+
+def plain(name: str, values: dict[str, str], *, start: str, close: str, item: str) -> str:
+    """A call made of a head, a pattern for each parameter, and an end."""
+    return start.format(name) + "".join(item.format(key, value) for key, value in values.items()) + close
+
+
+def writer(start: str, item: str, close: str) -> Callable[[str, dict[str, str]], str]:
+    """How one syntax writes a call."""
+    return lambda name, values: plain(name, values, start=start, close=close, item=item)
+
+
+ONE: dict[str, tuple[CallSyntax, Callable[[str, dict[str, str]], str], str, str]] = {
+    "qwen": (
+        QWEN_XML,
+        writer("<tool_call>\n<function={}>\n", "<parameter={}>\n{}\n</parameter>\n", "</function>\n</tool_call>"),
+        "",
+        "",
+    ),
+    "qwen, bare": (QWEN_XML, writer("<function={}>", "<parameter={}>\n{}\n</parameter>", "</function>"), "", ""),
+    "seed": (
+        SEED_XML,
+        writer(
+            "<seed:tool_call>\n<function={}>\n", "<parameter={}>\n{}\n</parameter>\n", "</function>\n</seed:tool_call>"
+        ),
+        "",
+        "",
+    ),
+    "minimax_m2": (
+        MINIMAX_M2,
+        writer('<invoke name="{}">\n', '<parameter name="{}">{}</parameter>\n', "</invoke>"),
+        "<minimax:tool_call>\n",
+        "\n</minimax:tool_call>",
+    ),
+    "dots": (
+        DOTS_XML,
+        writer('<invoke name="{}">', '<parameter name="{}">{}</parameter>', "</invoke>"),
+        "<dots_function_call>",
+        "</dots_function_call>",
+    ),
+    "atem": (
+        ATEM,
+        writer('<atem:invoke name="{}">\n', '<atem:parameter name="{}">{}</atem:parameter>\n', "</atem:invoke>"),
+        "<atem:function_calls>\n",
+        "\n</atem:function_calls>",
+    ),
+    "dsml": (
+        DSML_V32,
+        writer(
+            '<｜DSML｜invoke name="{}">\n', '<｜DSML｜parameter name="{}">{}</｜DSML｜parameter>\n', "</｜DSML｜invoke>"
+        ),
+        "<｜DSML｜function_calls>\n",
+        "\n</｜DSML｜function_calls>",
+    ),
+    "dsml 4": (
+        DSML_V4,
+        writer(
+            '<｜DSML｜invoke name="{}">', '<｜DSML｜parameter name="{}">{}</｜DSML｜parameter>', "</｜DSML｜invoke>"
+        ),
+        "<｜DSML｜tool_calls>",
+        "</｜DSML｜tool_calls>",
+    ),
+    "steptml": (
+        STEPTML,
+        writer(
+            '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{}">',
+            '<steptml:parameter name="{}">{}</steptml:parameter>',
+            "</steptml:invoke><｜tool_call_end｜>",
+        ),
+        "<｜tool_calls_begin｜>",
+        "<｜tool_calls_end｜>",
+    ),
+    "minicpm": (MINICPM, writer('<function name="{}">', '<param name="{}">{}</param>', "</function>"), "", ""),
+    "minicpm, cdata": (
+        MINICPM,
+        writer('<function name="{}">', '<param name="{}"><![CDATA[{}]]></param>', "</function>"),
+        "",
+        "",
+    ),
+    "kimi_k3": (
+        KIMI_K3,
+        writer(
+            '<|open|>call tool="{}" index="1"<|sep|>',
+            '<|open|>argument key="{}"<|sep|>{}<|close|>argument<|sep|>',
+            "<|close|>call<|sep|>",
+        ),
+        "<|open|>tools<|sep|>",
+        "<|close|>tools<|sep|>",
+    ),
+    "minimax_m3": (
+        MINIMAX_M3,
+        writer(M3 + '<invoke name="{}">', M3 + "<{0}>{1}" + M3 + "</{0}>", M3 + "</invoke>"),
+        M3 + "<tool_call>\n",
+        "\n" + M3 + "</tool_call>",
+    ),
+    "glm": (
+        GLM,
+        writer("<tool_call>{}\n", "<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n", "</tool_call>"),
+        "",
+        "",
+    ),
+    "hunyuan": (
+        HUNYUAN_KEYED,
+        writer("<tool_call>{}<tool_sep>", "<arg_key>{}</arg_key><arg_value>{}</arg_value>", "</tool_call>"),
+        "<tool_calls>",
+        "</tool_calls>",
+    ),
+    "hunyuan, suffixed": (
+        hunyuan_keyed(":opensource"),
+        writer(
+            "<tool_call:opensource>{}<tool_sep:opensource>\n",
+            "<arg_key:opensource>{}</arg_key:opensource>\n<arg_value:opensource>{}</arg_value:opensource>\n",
+            "</tool_call:opensource>",
+        ),
+        "<tool_calls:opensource>\n",
+        "\n</tool_calls:opensource>",
+    ),
+}
+"""For every syntax, how it writes a call, and what stands around a section."""
+
+every_syntax = pytest.mark.parametrize("case", ONE.values(), ids=ONE.keys())
+Case = tuple[CallSyntax, Callable[[str, dict[str, str]], str], str, str]
+
+
+def test_every_syntax_is_tried() -> None:
+    named = {id(value) for value in vars(tagged_syntaxes).values() if isinstance(value, CallSyntax)}
+    assert named <= {id(syntax) for syntax, *_ in ONE.values()}
+
+
+@every_syntax
+def test_a_call(case: Case) -> None:
+    syntax, write, before, after = case
+    text = write("f", {"a": "Paris", "b": "7"})
+    message = read(syntax, f"Hi {before}{text}{after} bye")
+    assert [getattr(part, "text", "call") for part in message.parts] == ["Hi", "call", "bye"]
+    call = message.tool_calls[0]
+    assert (call.name, call.arguments, call.raw, call.error) == ("f", '{"a": "Paris", "b": 7}', text, None)
+    assert not message.notices
+
+
+@every_syntax
+def test_two_calls(case: Case) -> None:
+    syntax, write, before, after = case
+    first, second = write("f", {"a": "x"}), write("g", {})
+    message = read(syntax, f"{before}{first}\n{second}{after}")
+    assert [(call.name, call.arguments, call.raw) for call in message.tool_calls] == [
+        ("f", '{"a": "x"}', first),
+        ("g", "{}", second),
+    ]
+    assert not message.notices
+
+
+@every_syntax
+def test_names(case: Case) -> None:
+    syntax, write, before, after = case
+    for name in ("a-b.c:d", "größe", "工具"):
+        call = call_of(syntax, before + write(name, {name: "x"}) + after)
+        assert (call.name, json.loads(call.arguments)) == (name, {name: "x"})
+
+
+@every_syntax
+def test_values(case: Case) -> None:
+    syntax, write, before, after = case
+    values = {"a": "", "b": ' "\\\t\x00</ &amp; ]] x', "c": "two\nlines", "d": "{1}", "e": "-", "f": "nul"}
+    call = call_of(syntax, before + write("f", values) + after)
+    assert json.loads(call.arguments) == values
+
+
+@every_syntax
+def test_duplicate_parameters_are_kept(case: Case) -> None:
+    syntax, write, before, after = case
+    text = before + write("f", {"a": "1", "b": "2"}) + after
+    b = (
+        text.replace('"b"', '"a"')
+        .replace("=b>", "=a>")
+        .replace(">b<", ">a<")
+        .replace("<b>", "<a>")
+        .replace("/b>", "/a>")
+    )
+    assert call_of(syntax, b).arguments == '{"a": 1, "a": 2}'
+
+
+@every_syntax
+def test_it_streams(case: Case) -> None:
+    """Every prefix gives the beginning of the arguments, and a string value is told as it comes."""
+    syntax, write, before, after = case
+    text = before + write("f", {"a": "x" * 50, "b": "1"}) + after
+    whole = call_of(syntax, text).arguments
+    parser = asides.Parser(format_of(syntax))
+    told = ""
+    for count, character in enumerate(text, 1):
+        told += "".join(event.text for event in parser.feed(character) if isinstance(event, asides.ToolCallDelta))
+        assert whole.startswith(told)
+        if text[:count].endswith("x" * 40):
+            assert told.endswith("x" * 10)
+    assert told == whole
+
+
+@every_syntax
+def test_cut_off(case: Case) -> None:
+    """A call that is cut off keeps what was told of it."""
+    syntax, write, before, after = case
+    text = before + write("f", {"a": "Paris", "b": "x y"}) + after
+    whole = call_of(syntax, text).arguments
+    for count in range(len(before) + len(write("f", {})) // 2, len(text) - len(after) - 1):
+        message = run(format_of(syntax), (text[:count],)).message
+        assert message is not None
+        for call in message.tool_calls:
+            assert whole.startswith(call.arguments)
+            assert call.error in ("incomplete", None)
+            assert call.error is None or not call.complete
+    last = run(format_of(syntax), (text[: text.index("x y") + 2],)).message
+    assert last is not None
+    assert last.tool_calls[-1].arguments == '{"a": "Paris", "b": "x '
+    assert (last.tool_calls[-1].name, last.tool_calls[-1].error) == ("f", "incomplete")
+
+
+# Where a value ends.
+
+CLOSERS = {
+    "qwen": "</parameter>",
+    "qwen, bare": "</parameter>",
+    "seed": "</parameter>",
+    "minimax_m2": "</parameter>",
+    "dots": "</parameter>",
+    "atem": "</atem:parameter>",
+    "dsml": "</｜DSML｜parameter>",
+    "dsml 4": "</｜DSML｜parameter>",
+    "steptml": "</steptml:parameter>",
+    "minicpm": "</param>",
+    "minicpm, cdata": "]]>",
+    "kimi_k3": "<|close|>argument<|sep|>",
+    "minimax_m3": M3 + "</a>",
+    "glm": "</arg_value>",
+    "hunyuan": "</arg_value>",
+    "hunyuan, suffixed": "</arg_value:opensource>",
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_a_closing_tag_inside_a_value(name: str) -> None:
+    """It ends the value only before what the grammar expects there, so code may hold it."""
+    syntax, write, before, after = ONE[name]
+    close = CLOSERS[name]
+    for value in (
+        f"x{close} y",
+        f"{close}{close}",
+        f"{close}\n{close} \n\n{close}!",
+        f"if{close}\n\n  else",
+        close[:-1] + close,
+        f"{close}<{close}</{close}",
+    ):
+        call = call_of(syntax, before + write("f", {"a": value, "b": "1"}) + after)
+        assert json.loads(call.arguments) == {"a": value, "b": 1}
+
+
+def test_a_closing_tag_that_another_parameter_follows_is_the_end() -> None:
+    text = "<function=f><parameter=a>x</parameter>\n<parameter=b>y</parameter></function>"
+    assert call_of(QWEN_XML, text).arguments == '{"a": "x", "b": "y"}'
+
+
+def test_markers_of_the_region_inside_a_value() -> None:
+    for syntax, value, text in (
+        (
+            QWEN_XML,
+            "</tool_call>x</function>",
+            "<tool_call><function=f><parameter=a>{}</parameter></function></tool_call>",
+        ),
+        (GLM, "</tool_call><arg_key>", "<tool_call>f<arg_key>a</arg_key><arg_value>{}</arg_value></tool_call>"),
+    ):
+        assert json.loads(call_of(syntax, text.format(value)).arguments) == {"a": value}
+
+
+def test_framing_newlines() -> None:
+    """One newline on each side is framing; more are the value's."""
+    for value, expected in (
+        ("\nv\n", "v"),
+        ("v", "v"),
+        ("\n\nv\n\n", "\nv\n"),
+        ("\n", ""),
+        ("\n\n", ""),
+        ("\n\n\n", "\n"),
+        ("", ""),
+    ):
+        text = f"<function=f><parameter=a>{value}</parameter></function>"
+        assert json.loads(call_of(QWEN_XML, text).arguments) == {"a": expected}
+    text = "<function=f><parameter=a>\n</parameter>\n</parameter></function>"
+    assert json.loads(call_of(QWEN_XML, text).arguments) == {"a": "</parameter>"}
+    text = "<tool_call>f<arg_key>a</arg_key><arg_value>\nv\n</arg_value></tool_call>"
+    assert json.loads(call_of(GLM, text).arguments) == {"a": "\nv\n"}
+
+
+def test_cdata() -> None:
+    text = '<function name="f"><param name="a">\n<![CDATA[<b>1</param></function>]]>\n</param><param name="b"><![CD</param></function>'
+    assert json.loads(call_of(MINICPM, text).arguments) == {"a": "<b>1</param></function>", "b": "<![CD"}
+
+
+def test_a_newline_spelled_out_between_keys() -> None:
+    text = "<tool_call>f\\n<arg_key>a</arg_key>\\n<arg_value>x\\n</arg_value>\\n</tool_call>"
+    assert json.loads(call_of(GLM, text).arguments) == {"a": "x\\n"}
+
+
+# Attributes.
+
+
+def test_attributes_in_any_order_and_quotes() -> None:
+    text = """<｜DSML｜function_calls><｜DSML｜invoke name='f "g"'>
+<｜DSML｜parameter string="true" name="a>b">1</｜DSML｜parameter>
+<｜DSML｜parameter  name = "c"  string = "false" >"x\\u00e9"</｜DSML｜parameter>
+</｜DSML｜invoke></｜DSML｜function_calls>"""
+    call = call_of(DSML_V32, text)
+    assert (call.name, call.arguments) == ('f "g"', '{"a>b": "1", "c": "x\\u00e9"}')
+
+
+def test_types_that_the_model_writes() -> None:
+    argument = '<|open|>argument key="{}" type="{}"<|sep|>{}<|close|>argument<|sep|>'
+    items = [
+        ("a", "string", "1"),
+        ("b", "number", "1e5"),
+        ("c", "object", ' {"x":1} '),
+        ("d", "null", "null"),
+        ("e", "number", "x"),
+    ]
+    body = "".join(argument.format(*item) for item in items)
+    text = f'<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|>{body}<|close|>call<|sep|><|close|>tools<|sep|>'
+    assert call_of(KIMI_K3, text).arguments == '{"a": "1", "b": 1e5, "c": {"x":1}, "d": null, "e": "x"}'
+
+
+def test_one_json_object_in_place_of_parameters() -> None:
+    body = '{"a": "</｜DSML｜invoke>", "b":1}'
+    text = f'<｜DSML｜tool_calls><｜DSML｜invoke name="f">\n{body}\n</｜DSML｜invoke></｜DSML｜tool_calls>'
+    assert call_of(DSML_V4, text).arguments == body
+    inner = f'<|open|>json type="object"<|sep|>{body}<|close|>json<|sep|>'
+    text = f'<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|>{inner}<|close|>call<|sep|><|close|>tools<|sep|>'
+    assert call_of(KIMI_K3, text).arguments == body
+
+
+# Nesting.
+
+
+def test_nested_parameters() -> None:
+    text = (
+        f'{M3}<tool_call>{M3}<invoke name="f">\n{M3}<user>42{M3}</user>\n{M3}<to>\n{M3}<city>X{M3}</city>{M3}<zip>018{M3}</zip>{M3}</to>'
+        f"{M3}<list>{M3}<item>1{M3}</item>{M3}<item>{M3}<k><b>v</b>{M3}</k>{M3}</item>{M3}</list>{M3}</invoke>{M3}</tool_call>"
+    )
+    call = call_of(MINIMAX_M3, text)
+    assert call.arguments == '{"user": 42, "to": {"city": "X", "zip": "018"}, "list": [1, {"k": "<b>v</b>"}]}'
+
+
+def test_nested_parameters_by_schema() -> None:
+    given = tools(
+        a={"type": "array", "items": {"type": "string"}},
+        b={"type": "object", "properties": {"item": {"type": "string"}}},
+        c={"type": "array"},
+        d={"anyOf": [{"type": "object"}, {"type": "null"}]},
+    )
+    text = (
+        f'{M3}<tool_call>{M3}<invoke name="f">{M3}<a>{M3}<x>1{M3}</x>{M3}</a>{M3}<b>{M3}<item>1{M3}</item>{M3}</b>'
+        f"{M3}<c>{M3}</c>{M3}<d> {M3}</d>{M3}</invoke>{M3}</tool_call>"
+    )
+    assert call_of(MINIMAX_M3, text, tools=given).arguments == '{"a": ["1"], "b": {"item": "1"}, "c": [], "d": {}}'
+
+
+def test_deep_nesting() -> None:
+    deep = f"{M3}<a>" * 1000 + "1" + f"{M3}</a>" * 1000
+    text = f'{M3}<tool_call>{M3}<invoke name="f">{deep}{M3}</invoke>{M3}</tool_call>'
+    message = asides.parse(text, format_of(MINIMAX_M3))
+    assert message.tool_calls[0].arguments == '{"a": ' * 1000 + "1" + "}" * 1000
+    value = "[" * 1000 + "]" * 1000
+    message = asides.parse(f"<function=f><parameter=a>{value}</parameter></function>", format_of(QWEN_XML))
+    assert message.tool_calls[0].arguments == f'{{"a": {value}}}'
+
+
+# Types.
+
+UNTYPED = {
+    "5": 5,
+    "-0.5e3": -500.0,
+    "true": True,
+    "null": None,
+    '{"a": [1]}': {"a": [1]},
+    " [1]\n": [1],
+    "5 ": "5 ",
+    "05": "05",
+    "+5": "+5",
+    ".5": ".5",
+    "1.": "1.",
+    "True": "True",
+    "nul": "nul",
+    "NaN": "NaN",
+    "Infinity": "Infinity",
+    '"x"': '"x"',
+    "{'a': 1}": "{'a': 1}",
+    "[1,]": "[1,]",
+    "{} {}": "{} {}",
+    "[": "[",
+    "2024-01-01": "2024-01-01",
+    "  ": "  ",
+    "": "",
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), UNTYPED.items())
+def test_untyped_values(text: str, expected: object) -> None:
+    arguments = call_of(GLM, f"<tool_call>f<arg_key>a</arg_key><arg_value>{text}</arg_value></tool_call>").arguments
+    assert json.loads(arguments) == {"a": expected}
+
+
+TYPED: list[tuple[Any, str, str]] = [
+    ({"type": "string"}, "5", '"5"'),
+    ({"type": "string"}, "null", '"null"'),
+    ({"type": "string"}, '{"a": 1}', '"{\\"a\\": 1}"'),
+    ({"type": "integer"}, " 5\n", "5"),
+    ({"type": "integer"}, "12345678901234567890123", "12345678901234567890123"),
+    ({"type": "integer"}, "five", '"five"'),
+    ({"type": "number"}, "5.0", "5.0"),
+    ({"type": "boolean"}, "True", "true"),
+    ({"type": "boolean"}, "yes", '"yes"'),
+    ({"type": "null"}, "None", "null"),
+    ({"type": "object"}, ' {"a" : 1} ', '{"a" : 1}'),
+    ({"type": "object"}, "{1}", '"{1}"'),
+    ({"type": "array"}, "[1, 2]", "[1, 2]"),
+    ({"type": ["string", "null"]}, "null", "null"),
+    ({"type": ["string", "null"]}, "None", '"None"'),
+    ({"type": ["string", "null"]}, "5", '"5"'),
+    ({"type": ["string", "integer"]}, "5", "5"),
+    ({"type": ["string", "integer"]}, "[5]", '"[5]"'),
+    ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "5x", '"5x"'),
+    ({"oneOf": [{"type": "integer"}, {"type": "null"}]}, "null", "null"),
+    ({"allOf": [{"type": "string"}, {"minLength": 1}]}, "5", '"5"'),
+    ({"type": "string", "nullable": True}, "null", "null"),
+    ({"enum": ["1", "2"]}, "1", '"1"'),
+    ({"enum": [1, "2"]}, "1", "1"),
+    ({"enum": [1, "2"]}, "2", '"2"'),
+    ({"const": "7"}, "7", '"7"'),
+    ({"$ref": "#/$defs/Size"}, "1", "1"),
+    ({"$ref": "#/$defs/Size"}, "x", '"x"'),
+    ({"$ref": "#/nowhere"}, "1", "1"),
+    ({"$ref": "other.json"}, "1", "1"),
+    ({"properties": {}}, "{}", "{}"),
+    ({}, "1", "1"),
+    (True, "1", "1"),
+    ("nonsense", "1", "1"),
+    ({"type": 7, "anyOf": 5, "enum": 3}, "1", "1"),
+]
+
+
+@pytest.mark.parametrize(("schema", "text", "expected"), TYPED)
+def test_typed_values(schema: Any, text: str, expected: str) -> None:
+    body = f"<tool_call>f<arg_key>a</arg_key><arg_value>{text}</arg_value></tool_call>"
+    assert call_of(GLM, body, tools=tools(a=schema)).arguments == f'{{"a": {expected}}}'
+
+
+def test_schemas_that_refer_to_themselves() -> None:
+    node: dict[str, Any] = {"anyOf": [{"$ref": "#"}, {"$ref": "#"}, {"type": "integer"}]}
+    assert Schema(node).types == {"number"}
+    assert Schema({"$ref": "#"}).types is None
+
+
+def test_other_members() -> None:
+    schema = Schema({"properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "boolean"}})
+    other = schema.member("b")
+    assert other is not None
+    assert other.types == {"boolean"}
+
+
+def test_a_string_by_schema_flows_at_once() -> None:
+    parser = asides.Parser(format_of(QWEN_XML), tools=tools(a={"type": "string"}))
+    events = parser.feed("<function=f><parameter=a>[1, 2")
+    assert "".join(event.text for event in events if isinstance(event, asides.ToolCallDelta)) == '{"a": "[1, 2'
+
+
+def test_a_value_held_past_the_limit_is_a_string() -> None:
+    for size, expected in ((100, "[" + "1," * 49 + "1]"), (101, None)):
+        value = "[" + "1," * 49 + "1" + "]" + " " * (size - 101 + 1)
+        text = f"<function=f><parameter=a>{value}</parameter></function>"
+        call = call_of(QWEN_XML, text, limit=100)
+        assert call.arguments == f'{{"a": {expected or json.dumps(value)}}}'
+
+
+def test_a_writer_holds_no_more_than_it_must() -> None:
+    told: list[str] = []
+    writer = ValueWriter(told.append, 1000, None)
+    for piece in (" ", "{", '"a', "\\", "n", '": 1', "}", " "):
+        writer.add(piece)
+        assert not told
+    writer.add("x")
+    assert "".join(told) == '" {\\"a\\\\n\\": 1} x'
+
+
+# Sections, and what is wrong.
+
+
+def test_one_function_between_markers_owns_them() -> None:
+    one = "<function=f><parameter=a>1</parameter></function>"
+    assert call_of(QWEN_XML, f"<tool_call>\n{one}\n</tool_call>").raw == f"<tool_call>\n{one}\n</tool_call>"
+    message = read(QWEN_XML, f"<tool_call>\n{one}\n{one}\n</tool_call>")
+    assert [call.raw for call in message.tool_calls] == [one, one]
+
+
+def codes(message: Message) -> list[str]:
+    """The codes of a message's notices."""
+    return [notice.code for notice in message.notices]
+
+
+def test_missing_closing_marker() -> None:
+    one = "<function=f><parameter=a>1</parameter></function>"
+    message = read(QWEN_XML, f"<tool_call>{one} and so on")
+    assert (message.tool_calls[0].arguments, message.tool_calls[0].error, message.text) == (
+        '{"a": 1}',
+        None,
+        "and so on",
+    )
+    assert codes(message) == ["missing_close"]
+    message = read(MINIMAX_M2, '<minimax:tool_call><invoke name="f"></invoke>')
+    assert (message.tool_calls[0].error, codes(message)) == (None, ["missing_close"])
+
+
+def test_missing_end_of_the_call() -> None:
+    message = read(QWEN_XML, "<tool_call><function=f><parameter=a>1</parameter></tool_call>")
+    assert (message.tool_calls[0].arguments, message.tool_calls[0].error) == ('{"a": 1}', None)
+    assert codes(message) == ["missing_close"]
+
+
+def test_words_between_the_calls_of_a_section() -> None:
+    one = '<invoke name="f"></invoke>'
+    message = read(MINIMAX_M2, f"<minimax:tool_call>{one} and {one}</minimax:tool_call>")
+    assert message.tool_calls[0].error is None
+    assert message.tool_calls[1].error == "unreadable"
+    message = read(
+        STEPTML,
+        "<｜tool_calls_begin｜><｜tool_call_begin｜>x<｜tool_call_end｜><｜tool_call_begin｜>"
+        '<steptml:invoke name="f"></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>',
+    )
+    assert [(call.name, call.error) for call in message.tool_calls] == [("", "unreadable"), ("f", None)]
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text"),
+    [
+        (QWEN_XML, "Write <tool_call> and then a function."),
+        (QWEN_XML, "Write <function= and a name."),
+        (QWEN_XML, "Write <function=f> and then a parameter."),
+        (GLM, "Write <tool_call> and then a name."),
+        (GLM, "Write <tool_call>f and then a key."),
+        (MINIMAX_M2, "Write <minimax:tool_call> and then <invoke>."),
+        (MINICPM, 'Write <function name="f"> and then a parameter.'),
+    ],
+)
+def test_prose_is_no_call(syntax: CallSyntax, text: str) -> None:
+    message = read(syntax, text)
+    assert (message.text, message.tool_calls) == (text, ())
+    assert codes(message) == ["not_a_call"]
+
+
+def test_calls_without_a_name() -> None:
+    for syntax, text in (
+        (QWEN_XML, "<tool_call><function=></function></tool_call>"),
+        (MINIMAX_M2, '<minimax:tool_call><invoke name=""></invoke></minimax:tool_call>'),
+        (MINIMAX_M2, '<minimax:tool_call><invoke tool="f"></invoke></minimax:tool_call>'),
+    ):
+        message = read(syntax, text)
+        assert [call.error for call in message.tool_calls] == ["no_name"]
+
+
+def test_a_shared_opener_is_told_by_what_follows() -> None:
+    from asides.engine.calls.json_calls import JsonCalls
+
+    hermes = JsonCalls(open=("<tool_call>",), close=("</tool_call>",))
+    for syntaxes in ((QWEN_XML, GLM, hermes), (hermes, GLM, QWEN_XML), (GLM, QWEN_XML, hermes)):
+        format = format_of(*syntaxes)
+        for body in (
+            '{"name": "f", "arguments": {"a": "x>y"}}',
+            "<function=f><parameter=a>x>y</parameter></function>",
+            "f<arg_key>a</arg_key><arg_value>x>y</arg_value>",
+        ):
+            text = f"<tool_call>\n{body}\n</tool_call>"
+            outcome = check_chunking(format, text, [*two_way_splits(text), characters(text)], {})
+            assert outcome.message is not None
+            call = outcome.message.tool_calls[0]
+            assert (call.name, json.loads(call.arguments), call.error) == ("f", {"a": "x>y"}, None)
+
+
+# Round trips.
+
+values = st.one_of(
+    st.text(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.booleans(),
+    st.none(),
+    st.lists(st.integers() | st.text()),
+    st.dictionaries(st.text(), st.integers() | st.text()),
+)
+
+
+def schema_of(value: object) -> dict[str, str]:
+    """The schema of a value."""
+    for kinds, name in (
+        ((str,), "string"),
+        ((bool,), "boolean"),
+        ((int, float), "number"),
+        ((list,), "array"),
+        ((dict,), "object"),
+    ):
+        if isinstance(value, kinds):
+            return {"type": name}
+    return {"type": "null"}
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z_][a-z0-9_.-]{0,8}", fullmatch=True), values, max_size=4), st.data())
+def test_round_trip(arguments: dict[str, Any], data: st.DataObject) -> None:
+    syntax, write, before, after = data.draw(st.sampled_from(list(ONE.values())))
+    given = tools(**{key: schema_of(value) for key, value in arguments.items()})
+    written = {key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()}
+    text = before + write("f", written) + after
+    places = data.draw(st.lists(st.integers(0, len(text)), max_size=4))
+    chunks = [text[start:stop] for start, stop in zip([0, *sorted(places)], [*sorted(places), len(text)], strict=True)]
+    message = run(format_of(syntax), chunks, tools=given).message
+    assert message is not None
+    call = message.tool_calls[0]
+    assert (call.name, call.error, json.loads(call.arguments)) == ("f", None, arguments)
+
+
+# Cost.
+
+
+class Silent:
+    """A sink that listens to nothing."""
+
+    tools: Tools | None = None
+    limit = 1 << 20
+
+    def __init__(self) -> None:
+        self.written = 0
+
+    def arguments(self, text: str) -> None:
+        """Count what is written."""
+        self.written += len(text)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+def floods(syntax: CallSyntax, name: str) -> Iterator[str]:
+    """Values that are hard to read in linear time."""
+    close = CLOSERS[name]
+    for unit in (
+        "x",
+        "\n",
+        " ",
+        "1",
+        "[",
+        "<",
+        "</",
+        close,
+        close + " " * 50,
+        close[:-1],
+        f"{close}\n",
+        '{"a": ',
+        "\\",
+        "]",
+    ):
+        yield unit * (3000 // len(unit))
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_little_is_read_again(name: str) -> None:
+    """Given a character at a time, a reader leaves only a short tail unread, so the work grows with the input."""
+    syntax, write, before, after = ONE[name]
+    opener = next(opener for opener in syntax.openers if (before + write("f", {})).startswith(opener))
+    for value in floods(syntax, name):
+        text = (before + write("f", {"a": value, "b": "1"}) + after)[len(opener) :]
+        reader = syntax.reader(Silent(), opener)  # type: ignore[arg-type]
+        at, work = 0, 0
+        for end in range(1, len(text) + 1):
+            stop = reader.read(text, at, end, 0, False)
+            assert at <= stop <= end
+            assert end - stop < 100, (value[:40], text[stop:end])
+            work += end - at
+            at = stop
+            if reader.status.value != "reading":
+                break
+        assert work < 60 * len(text)
+
+
+def test_keyed_syntaxes_are_data() -> None:
+    assert isinstance(GLM, KeyedCalls)
+    assert HUNYUAN_KEYED == hunyuan_keyed("")
