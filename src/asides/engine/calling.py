@@ -80,9 +80,7 @@ class Calling(Telling):
             return region.reader is not None or self._mode != self._read_region
         reader = region.reader
         assert reader is not None
-        stop, closer = end, None
-        if region.closer is None:
-            stop, closer = self._watch(region, end, final)
+        stop, closer = self._watch(region, end, final)
         before = self._at
         self._at = reader.read(self._buffer, self._at, stop, self._base, final and stop == end)
         if reader.status is Status.DONE:
@@ -94,11 +92,12 @@ class Calling(Telling):
         if closer is not None:
             # The reader stands before a closing marker that it may take as its end or as part of a value. Until
             # it has told which, nothing behind the marker is certain.
-            region.closer = (self._base + closer.start, self._base + closer.stop)
             region.watched = self._base + closer.stop
-            if region.committed:
-                region.holds_closer = True
-                self._holds.append([])
+            if region.closer is None:
+                region.closer = (self._base + closer.start, self._base + closer.stop)
+                if region.committed:
+                    region.holds_closer = True
+                    self._holds.append([])
             return True
         if final:
             self._finish_region(region)

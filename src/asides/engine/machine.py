@@ -87,6 +87,7 @@ class Machine:
         "_scan",
         "_seen_text",
         "_seen_thinking",
+        "_seen_words",
         "_separate",
         "_spilled",
         "_start",
@@ -184,6 +185,7 @@ class Machine:
         self._gap_head = ""
         self._seen_text = False
         self._seen_thinking = False
+        self._seen_words = False
         self._stopped = False
         self._noticed_stop = False
         self._cut = False

@@ -71,8 +71,8 @@ class Prose(Calling):
     def _is_literal(self, found: Found) -> bool:
         """Whether a marker that acts elsewhere is plain words here, and saying so."""
         marker = found.marker
-        if marker.leading and (self._seen_text or self._kind is not None or not self._blank_before(found.start)):
-            return True
+        if marker.leading and marker.action is Action.OPEN:
+            return self._seen_words or not self._blank or not self._blank_before(found.start)
         if marker.action is not Action.NESTED:
             return False
         if self._blank and self._blank_before(found.start):
@@ -112,7 +112,7 @@ class Prose(Calling):
         elif marker.action is Action.NESTED:
             self._close_part(True)  # with exact whitespace, what stood before the echo is a part
         else:
-            said = self._seen_text
+            said = self._seen_words
             self._close_part(True)
             if marker.action is Action.STRAY and (said or not marker.closes_thinking):
                 self.notice("stray_close", offset, f"{marker.text} closes nothing; it is left out")

@@ -146,7 +146,7 @@ class Region:
     @property
     def waiting(self) -> bool:
         """Whether what was read so far is still held back."""
-        return self.draft or self.holds_closer or (not self._committed and (self.begun or self.broken is not None))
+        return self.draft or self.holds_closer or not self._committed
 
     @property
     def hold_start(self) -> int:

@@ -89,6 +89,7 @@ class Telling(Machine):
             self._open_part()
         if self._blank and not text.isspace():
             self._blank = False
+            self._seen_words = self._seen_words or self._table.state == TEXT
         self.emit(DELTA[self._table.state](self._index, text))
         if self._table.state == TEXT and self._quotes:
             self._fences.advance(self._buffer, self._base, stop, max(self._content_from - self._base, 0))

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import asides
 from asides import Format, Message, ToolCall
-from asides.engine.calls.keyed_calls import KeyedCalls
 from asides.engine.calls.syntax import CallSyntax
 from asides.engine.calls.tools import Tools
 from asides.engine.calls.values import Schema, ValueWriter
@@ -361,8 +360,10 @@ def test_framing_newlines() -> None:
 
 
 def test_cdata() -> None:
-    text = '<function name="f"><param name="a">\n<![CDATA[<b>1</param></function>]]>\n</param><param name="b"><![CD</param></function>'
-    assert json.loads(call_of(MINICPM, text).arguments) == {"a": "<b>1</param></function>", "b": "<![CD"}
+    value = "<b>1</param></function>"
+    first = f'<param name="a">\n<![CDATA[{value}]]>\n</param>'
+    text = f'<function name="f">{first}<param name="b"><![CD</param></function>'
+    assert json.loads(call_of(MINICPM, text).arguments) == {"a": value, "b": "<![CD"}
 
 
 def test_a_newline_spelled_out_between_keys() -> None:
@@ -408,12 +409,20 @@ def test_one_json_object_in_place_of_parameters() -> None:
 # Nesting.
 
 
+def nested(name: str, *inner: str) -> str:
+    """A nested tag."""
+    return f"{M3}<{name}>{''.join(inner)}{M3}</{name}>"
+
+
+def nested_call(*inner: str) -> str:
+    """A call with nested parameters."""
+    return f'{M3}<tool_call>{M3}<invoke name="f">{"".join(inner)}{M3}</invoke>{M3}</tool_call>'
+
+
 def test_nested_parameters() -> None:
-    text = (
-        f'{M3}<tool_call>{M3}<invoke name="f">\n{M3}<user>42{M3}</user>\n{M3}<to>\n{M3}<city>X{M3}</city>{M3}<zip>018{M3}</zip>{M3}</to>'
-        f"{M3}<list>{M3}<item>1{M3}</item>{M3}<item>{M3}<k><b>v</b>{M3}</k>{M3}</item>{M3}</list>{M3}</invoke>{M3}</tool_call>"
-    )
-    call = call_of(MINIMAX_M3, text)
+    address = nested("to", "\n", nested("city", "X"), nested("zip", "018"))
+    items = nested("list", nested("item", "1"), nested("item", nested("k", "<b>v</b>")))
+    call = call_of(MINIMAX_M3, nested_call("\n", nested("user", "42"), "\n", address, items))
     assert call.arguments == '{"user": 42, "to": {"city": "X", "zip": "018"}, "list": [1, {"k": "<b>v</b>"}]}'
 
 
@@ -424,17 +433,14 @@ def test_nested_parameters_by_schema() -> None:
         c={"type": "array"},
         d={"anyOf": [{"type": "object"}, {"type": "null"}]},
     )
-    text = (
-        f'{M3}<tool_call>{M3}<invoke name="f">{M3}<a>{M3}<x>1{M3}</x>{M3}</a>{M3}<b>{M3}<item>1{M3}</item>{M3}</b>'
-        f"{M3}<c>{M3}</c>{M3}<d> {M3}</d>{M3}</invoke>{M3}</tool_call>"
-    )
+    inner = (nested("a", nested("x", "1")), nested("b", nested("item", "1")), nested("c"), nested("d", " "))
+    text = nested_call(*inner)
     assert call_of(MINIMAX_M3, text, tools=given).arguments == '{"a": ["1"], "b": {"item": "1"}, "c": [], "d": {}}'
 
 
 def test_deep_nesting() -> None:
     deep = f"{M3}<a>" * 1000 + "1" + f"{M3}</a>" * 1000
-    text = f'{M3}<tool_call>{M3}<invoke name="f">{deep}{M3}</invoke>{M3}</tool_call>'
-    message = asides.parse(text, format_of(MINIMAX_M3))
+    message = asides.parse(nested_call(deep), format_of(MINIMAX_M3))
     assert message.tool_calls[0].arguments == '{"a": ' * 1000 + "1" + "}" * 1000
     value = "[" * 1000 + "]" * 1000
     message = asides.parse(f"<function=f><parameter=a>{value}</parameter></function>", format_of(QWEN_XML))
@@ -541,11 +547,12 @@ def test_a_string_by_schema_flows_at_once() -> None:
 
 
 def test_a_value_held_past_the_limit_is_a_string() -> None:
-    for size, expected in ((100, "[" + "1," * 49 + "1]"), (101, None)):
-        value = "[" + "1," * 49 + "1" + "]" + " " * (size - 101 + 1)
+    whole = "[" + "1," * 48 + "1]"
+    for value, expected in ((whole + " ", whole), (whole + "  ", json.dumps(whole + "  "))):
+        assert len(whole) == 99
         text = f"<function=f><parameter=a>{value}</parameter></function>"
         call = call_of(QWEN_XML, text, limit=100)
-        assert call.arguments == f'{{"a": {expected or json.dumps(value)}}}'
+        assert call.arguments == f'{{"a": {expected}}}'
 
 
 def test_a_writer_holds_no_more_than_it_must() -> None:
@@ -752,8 +759,3 @@ def test_little_is_read_again(name: str) -> None:
             if reader.status.value != "reading":
                 break
         assert work < 60 * len(text)
-
-
-def test_keyed_syntaxes_are_data() -> None:
-    assert isinstance(GLM, KeyedCalls)
-    assert HUNYUAN_KEYED == hunyuan_keyed("")

@@ -7,6 +7,7 @@ found all the same. Whole runs of flat members are taken by one regular expressi
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _BODY = r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
 _STRING = rf'"{_BODY}"'
@@ -22,9 +23,6 @@ def _or_container(value: str) -> str:
     return rf"(?:{_SCALAR}|{members}|{elements})"
 
 
-# Small values are taken whole. What does not fit is looked at once more for each level, so there are few levels.
-_SMALL = _or_container(_or_container(_SCALAR))
-
 STRING_BODY = re.compile(_BODY)
 """What may stand in a string; stops before a quote, an escape that is cut off, or something that is not JSON."""
 LOOSE_BODY = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -34,12 +32,22 @@ LITERAL = re.compile(rf"{_NUMBER}|true|false|null")
 ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 """An escape that is cut off."""
 _SPACE_RUN = re.compile(_SPACE)
-_MEMBERS = re.compile(rf"(?:{_SPACE}{_STRING}{_SPACE}:{_SPACE}{_SMALL}{_SPACE},)*+{_SPACE}")
-_ELEMENTS = re.compile(rf"(?:{_SPACE}{_SMALL}{_SPACE},)*+{_SPACE}")
-_LAST_MEMBER = re.compile(rf"{_STRING}{_SPACE}:{_SPACE}{_SMALL}{_SPACE}\}}")
-_LAST_ELEMENT = re.compile(rf"{_SMALL}{_SPACE}\]")
 _LOOSE = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 _ATOM_CHARACTERS = re.compile(r"[-+.0-9A-Za-z_]*+")
+
+
+@cache
+def _runs(of: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns for the members of an object or the elements of a list: those with a comma, and the last with its end.
+
+    A flat list or object is taken whole, like a string or a number. More levels would not pay for their patterns.
+    Made when first needed: compiling them costs more than starting up.
+    """
+    small = _or_container(_SCALAR)
+    item = rf"{_STRING}{_SPACE}:{_SPACE}{small}" if of == "{" else small
+    closing = r"\}" if of == "{" else r"\]"
+    return re.compile(rf"(?:{_SPACE}{item}{_SPACE},)*+{_SPACE}"), re.compile(rf"{item}{_SPACE}{closing}")
+
 
 # What is expected next.
 _VALUE, _FIRST_KEY, _KEY, _COLON, _FIRST_VALUE, _NEXT, _IN_KEY, _IN_STRING, _IN_ATOM = range(9)
@@ -110,17 +118,16 @@ class JsonScanner:
                 self._end_atom()
             return stop
         if expect in (_FIRST_KEY, _KEY):
-            return self._scan_run(text, at, end, _MEMBERS, _LAST_MEMBER, _KEY)
+            return self._scan_run(text, at, end, "{", _KEY)
         if self._stack and self._stack[-1] == "[" and expect in (_FIRST_VALUE, _VALUE):
-            return self._scan_run(text, at, end, _ELEMENTS, _LAST_ELEMENT, _VALUE)
+            return self._scan_run(text, at, end, "[", _VALUE)
         match = _SPACE_RUN.match(text, at, end)
         at = match.end() if match else at
         return self._token(text, at, expect) if at < end else at
 
-    def _scan_run(
-        self, text: str, at: int, end: int, run: re.Pattern[str], last: re.Pattern[str], after_comma: int
-    ) -> int:
+    def _scan_run(self, text: str, at: int, end: int, of: str, after_comma: int) -> int:
         """As many whole members or elements as there are; else one character."""
+        run, last = _runs(of)
         match = run.match(text, at, end)
         if match is not None and match.end() > at:
             if "," in text[at : match.end()]:

@@ -39,6 +39,18 @@ class _Frame(msgspec.Struct, gc=False):
     members: int = 0
 
 
+class _Leaf(TaggedValue):
+    """A value in a nested tag: behind it the tag around it closes, or any other opens."""
+
+    def _expected(self, text: str, at: int, end: int) -> str | None:
+        *closing, start = self._next
+        found = literal_at(tuple(closing), text, at, end)
+        # A start that is cut off, or has nothing behind it, is the beginning of a closing tag as well.
+        if found == "" and text.startswith(start, at, end) and text[at + len(start)] != "/":
+            return start
+        return found
+
+
 class NestedReader(XmlReader):
     """Reads calls with nested parameters."""
 
@@ -153,7 +165,8 @@ class NestedReader(XmlReader):
         writer = ValueWriter(self._sink.arguments, self._sink.limit, frame.schema)
         writer.add("".join(self._space))
         self._forget_space()
-        self._value = TaggedValue(writer, frame.close, (self._syntax.parameter.start,), self._sink.limit)
+        around = (self._frames[-1].close,) if self._frames else self._behind_value
+        self._value = _Leaf(writer, frame.close, (*around, self._syntax.parameter.start), self._sink.limit)
         self._step = self._in_value
         return at
 

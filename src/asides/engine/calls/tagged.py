@@ -12,12 +12,15 @@ from __future__ import annotations
 import re
 
 from .reader import Sink, Status
-from .steps import LONGEST_SPACE, SPACE, StepReader, begins, skip, wait
+from .steps import SPACE, StepReader, begins, skip, wait
 from .syntax import CallSyntax
 from .values import Kind, Schema, ValueWriter, quote
 
 LONGEST_TAG = 1024
 """A tag, with a name and attributes, is no longer than this, in characters."""
+
+LONGEST_INDENT = 64
+"""How much whitespace may stand before CDATA."""
 
 CDATA = "<![CDATA["
 CDATA_CLOSE = "]]>"
@@ -105,9 +108,9 @@ class TaggedValue:
         return at + (text[at] == "\n")
 
     def _open_cdata(self, text: str, at: int, end: int, final: bool) -> int:
-        place = skip(text, at, min(end, at + LONGEST_SPACE))
-        found = literal_at((CDATA,), text, place, end) if place < at + LONGEST_SPACE else ""
-        if found is None and not final:
+        place = skip(text, at, min(end, at + LONGEST_INDENT))
+        found = literal_at((CDATA,), text, place, end) if place < at + LONGEST_INDENT else ""
+        if found is None:
             return wait(at)
         self._step = self._body
         if not found:
@@ -147,7 +150,7 @@ class TaggedValue:
             self._size += stop - at
             self.space += stop - at
             at = stop
-        found = literal_at(self._next if self._closed else (self._close,), text, at, end)
+        found = self._expected(text, at, end) if self._closed else literal_at((self._close,), text, at, end)
         if self._size > self._limit:
             found = ""
         elif found is None and not final:
@@ -167,6 +170,10 @@ class TaggedValue:
         self._writer.close()
         self.done = True
         return at
+
+    def _expected(self, text: str, at: int, end: int) -> str | None:
+        """Which of the things that may follow a value stands here; as `literal_at`."""
+        return literal_at(self._next, text, at, end)
 
 
 class TaggedReader(StepReader):

@@ -17,7 +17,7 @@ from .syntax import CallSyntax
 from .tagged import LONGEST_TAG, TaggedReader, TaggedValue, literal_at
 from .values import Kind
 
-_NAME = re.compile(r"[^<>\n]*+")
+_NAME = re.compile(r"(?:[^<>\s][^<>\n]*+)?")
 _ATTRIBUTE = re.compile(r"""\s++([^\s"'=<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 _BEGUN = re.compile(r"""\s*+(?:[^\s"'=<>]++\s*+(?:=\s*+(?:"[^"]*+|'[^']*+)?)?)?""")
 
