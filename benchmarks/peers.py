@@ -56,6 +56,9 @@ class Peer(ABC):
 class StreamingPeer(Peer):
     """A peer that also reads a reply as it comes."""
 
+    reads_calls: ClassVar[bool] = False
+    """Whether it finds tool calls in a stream."""
+
     @abstractmethod
     def pieces(self, text: str, size: int) -> Sequence[Any]:
         """The reply cut as this peer is fed, in pieces of about `size` characters. Not to be measured."""
@@ -110,9 +113,7 @@ class PydanticAI(StreamingPeer):
         thinking: list[str] = []
         answer: list[str] = []
         for piece in pieces:
-            for event in manager.handle_text_delta(
-                vendor_part_id="content", content=piece, thinking_tags=TAGS
-            ):
+            for event in manager.handle_text_delta(vendor_part_id="content", content=piece, thinking_tags=TAGS):
                 if event.event_kind == "part_start":
                     kind, content = event.part.part_kind, event.part.content
                 else:
@@ -127,6 +128,7 @@ class Transformers(StreamingPeer):
     name = "transformers"
     distribution = "transformers"
     note = "the template is read once, before measuring; a malformed tool call raises for the whole reply"
+    reads_calls = True
 
     # Written for this comparison, after the fields that the library documents. A field that may not
     # repeat keeps only its last thought or text, so all may, and are joined; nothing is stripped.
@@ -190,6 +192,7 @@ class Harmony(StreamingPeer):
     name = "openai-harmony"
     distribution = "openai-harmony"
     note = "reads token ids of gpt-oss only; `split_whole` counts the encoding of its text, `stream` does not"
+    reads_calls = True
 
     def load(self) -> None:
         _ = self._encoding

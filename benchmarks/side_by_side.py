@@ -6,13 +6,14 @@ A figure for a peer that reads a shape wrongly would be bought by being wrong, s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import msgspec
 
 import asides
-from asides.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
+from asides.events import TextDelta, ThinkingDelta, ToolCallDelta
 from benchmarks import measure, samples
-from benchmarks.peers import PEERS, Harmony, LiteLLM, Peer, StreamingPeer, Transformers
+from benchmarks.peers import PEERS, Harmony, Peer, StreamingPeer
 
 SIZES = (2_000, 20_000, 200_000)
 CHUNK = 4
@@ -65,18 +66,6 @@ def run() -> None:
     print_times(present)
     print_calls(present)
     print("\n".join(remarks), end="\n\n")
-
-
-def joined(events: Iterable[Event]) -> Split:
-    """The thinking and the text that events tell."""
-    thinking: list[str] = []
-    text: list[str] = []
-    for event in events:
-        if isinstance(event, ThinkingDelta):
-            thinking.append(event.text)
-        elif isinstance(event, TextDelta):
-            text.append(event.text)
-    return "".join(thinking), "".join(text)
 
 
 def ours(reply: str, name: str) -> Split:
@@ -157,22 +146,22 @@ def print_times(peers: Sequence[Peer]) -> None:
         name = "harmony" if isinstance(peer, Harmony) else "qwen3"
         for kind in ("prose", "code"):
             whole.append([peer.name, name, kind])
-            streamed.append([peer.name, name, kind])
+            if isinstance(peer, StreamingPeer):
+                streamed.append([peer.name, name, kind])
             for size in SIZES:
                 body = samples.of_length(samples.TEXTS[kind], size // 2)
                 reply = peer.write(body, body)
-                whole[-1] += _compare(lambda: ours(reply, name), lambda: peer.split_whole(reply))
+                whole[-1] += _compare(partial(ours, reply, name), partial(peer.split_whole, reply))
                 if isinstance(peer, StreamingPeer):
                     pieces, chunks = peer.pieces(reply, CHUNK), samples.cut(reply, CHUNK)
-                    streamed[-1] += _compare(lambda: ours_streamed(chunks, name), lambda: peer.stream(pieces))
-        if isinstance(peer, LiteLLM):
-            del streamed[-2:]
+                    streamed[-1] += _compare(partial(ours_streamed, chunks, name), partial(peer.stream, pieces))
     headers = ["peer", "ours is", "of"]
     for size in SIZES:
         headers += [f"ours {samples.count(size)}", "peer", "ratio"]
     measure.print_table("Side by side: a whole reply. The ratio is the peer's time to ours", headers, whole)
     measure.print_table(
-        f"Side by side: a reply in chunks of {CHUNK} characters, every delta looked at. The ratio is the peer's time to ours",
+        f"Side by side: a reply in chunks of {CHUNK} characters, every delta looked at. "
+        "The ratio is the peer's time to ours",
         headers,
         streamed,
     )
@@ -189,10 +178,10 @@ def _compare(function: Callable[[], object], other: Callable[[], object]) -> lis
 
 
 def print_calls(peers: Sequence[Peer]) -> None:
-    """One call with a long argument, streamed. Of the peers, transformers and openai-harmony can do that."""
+    """One call with a long argument, streamed. For those peers that can do that."""
     rows: list[list[str]] = []
     for peer in peers:
-        if not isinstance(peer, Transformers | Harmony):
+        if not isinstance(peer, StreamingPeer) or not peer.reads_calls:
             continue
         name = "harmony" if isinstance(peer, Harmony) else "qwen3"
         row = [peer.name, name]
@@ -203,7 +192,7 @@ def print_calls(peers: Sequence[Peer]) -> None:
             else:
                 reply = f'<tool_call>\n{{"name": "f", "arguments": {arguments}}}\n</tool_call>'
             chunks, pieces = samples.cut(reply, CHUNK), peer.pieces(reply, CHUNK)
-            row += _compare(lambda: call_streamed(chunks, name), lambda: peer.stream(pieces))
+            row += _compare(partial(call_streamed, chunks, name), partial(peer.stream, pieces))
         rows.append(row)
     headers = ["peer", "ours is"]
     for size in SIZES[:2]:

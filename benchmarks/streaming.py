@@ -27,7 +27,7 @@ ENTRIES: dict[str, dict[str, str]] = {
 }
 """What is written before the words of each state."""
 AT_LEAST = 200_000
-"""Short texts are read by several parsers in one run, up to this many characters, so that the clock has something to measure."""
+"""Characters in a run: short texts are read by several parsers, so that there is something to measure."""
 
 
 class Bare:

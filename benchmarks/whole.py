@@ -25,8 +25,7 @@ def thought(name: str, thinking: str, text: str) -> str:
     """One thought and one text in a format's own markers."""
     if name == "harmony":
         return (
-            f"<|channel|>analysis<|message|>{thinking}<|end|>"
-            f"<|start|>assistant<|channel|>final<|message|>{text}<|end|>"
+            f"<|channel|>analysis<|message|>{thinking}<|end|><|start|>assistant<|channel|>final<|message|>{text}<|end|>"
         )
     return f"<think>{thinking}</think>{text}"
 

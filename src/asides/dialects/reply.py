@@ -24,6 +24,8 @@ class Begin(msgspec.Struct, frozen=True, tag=True):
     model: str = ""
     created: int = 0
     """Seconds since the epoch; 0 when the upstream does not say."""
+    dialect: str = ""
+    """The dialect of the upstream: only its own writer passes on the `extra` of this reply's items."""
     extra: dict[str, Any] = {}
     """Fields of the reply that only the same dialect understands."""
 
@@ -47,6 +49,7 @@ class Thought(msgspec.Struct, frozen=True, tag=True):
     details: tuple[dict[str, Any], ...] = ()
     """Details that came with it and must be sent back as they are."""
     signature: str = ""
+    logprobs: tuple[dict[str, Any], ...] = ()
 
 
 class CallPiece(msgspec.Struct, frozen=True, tag=True):
@@ -66,7 +69,17 @@ class Said(msgspec.Struct, frozen=True, tag=True):
     choice: int
     event: Event
     logprobs: tuple[dict[str, Any], ...] = ()
-    """The log probabilities of the words of a text or thinking delta."""
+    """For a text: the log probabilities of its words, tokens trimmed where a marker was part of them."""
+    other_logprobs: tuple[dict[str, Any], ...] = ()
+    """Those of what is in no text: thinking, calls, markers."""
+    body: str = ""
+    """For the end of a call with an error: what the model wrote, without its outer markers."""
+    details: tuple[dict[str, Any], ...] = ()
+    """For thinking: the details that came with it."""
+    signature: str = ""
+    """For thinking: the upstream's signature, with the delta (perhaps an empty one) that it came with."""
+    written: str = ""
+    """At the end of a call that may not be run: what the model wrote, without the outer markers."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):
@@ -103,6 +116,8 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     """The type, in OpenAI's words."""
     code: str | None = None
     param: str | None = None
+    dialect: str = ""
+    """The dialect of the upstream."""
     body: dict[str, Any] | None = None
     """The upstream's own error, for the same dialect."""
 

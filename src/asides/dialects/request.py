@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Literal
 
 import msgspec
 
 from ..errors import Error
+
+log = logging.getLogger("asides")
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 ToolChoice = Literal["auto", "none", "required"]
@@ -47,6 +50,7 @@ class CallPiece(msgspec.Struct, frozen=True, tag="call"):
     arguments: str
     """JSON text, as it was written."""
     id: str = ""
+    extra: dict[str, Any] = {}
 
 
 class ImagePiece(msgspec.Struct, frozen=True, tag="image"):
@@ -147,3 +151,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None = None
     extra: dict[str, Any] = {}
     """Fields that only the same dialect understands, as they were."""
+    essential: tuple[str, ...] = ()
+    """Those of `extra` that change what is asked, so that no other dialect may leave them out."""
+
+
+def leave_out(request: Request, dialect: str) -> None:
+    """Before a request is written in another dialect: refuse what it cannot do without, log what it loses."""
+    if request.dialect == dialect:
+        return
+    for name in request.essential:
+        raise RequestError(f"{name!r} has no counterpart in {dialect}; leave it out", name)
+    if request.extra:
+        log.info("left out, no counterpart in %s: %s", dialect, ", ".join(sorted(request.extra)))

@@ -14,6 +14,7 @@ import msgspec
 from ..engine.calls.json_scan import JsonScanner
 from ..engine.format import TEXT, THINKING, Format, State
 from ..engine.parser import Parser
+from ..engine.tape import Tape
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Item, Piece, Said, Thought, Usage, Words
 
@@ -90,6 +91,7 @@ class _Choice:
         self._repeat: list[Event] | None = None
         self._ended = False
         self._hidden: set[int] = set()
+        self._tape = Tape()
         self.thought_characters = 0
         self.said_characters = 0
 
@@ -104,6 +106,7 @@ class _Choice:
                 return []
             events = self._close_split()
             return self._tell(events + self._begin_words(piece))
+        self._tape.pieces.append(piece.text)
         return self._tell(self._shift(self._parser.feed(piece.text)))
 
     def _begin_words(self, piece: Words) -> list[Event]:
@@ -118,6 +121,8 @@ class _Choice:
                 format = without_thinking(format)
         self._parser = self._make_parser(format)
         self._first = self._count
+        self._tape = Tape()
+        self._tape.pieces.append(text)
         return self._shift(self._parser.feed(text))
 
     def thought(self, piece: Thought) -> list[Item]:
@@ -211,7 +216,11 @@ class _Choice:
                 self.said_characters += len(event.text)
             if not self._show and self._is_hidden(event):
                 continue
-            items.append(Said(self._number, event))
+            written = ""
+            if isinstance(event, PartEnd) and event.error is not None and event.span[1]:
+                self._tape.sync()
+                written = without_markers(self._tape.text(*event.span), self._format)
+            items.append(Said(self._number, event, written=written))
         return items
 
     def _is_hidden(self, event: Event) -> bool:
@@ -284,3 +293,15 @@ def without_thinking(format: Format) -> Format:
         marker: target for marker, target in format.states.get(TEXT, {}).items() if target != THINKING
     }
     return format.but(states={TEXT: text}, header=None, start=TEXT, leading=frozenset(), settle=None)
+
+
+def without_markers(raw: str, format: Format) -> str:
+    """What the model wrote of a call, without the markers around it."""
+    if format.header is not None and format.header.body:
+        raw = raw.partition(format.header.body)[2] or raw
+    for syntax in (*format.calls, *(format.header.calls if format.header is not None else ())):
+        for marker in syntax.openers:
+            raw = raw.removeprefix(marker)
+        for marker in syntax.closers:
+            raw = raw.rstrip().removesuffix(marker)
+    return raw.strip()

@@ -201,7 +201,7 @@ class Tables:
         for name, target in self._format.states.get(state, {}).items():
             action = actions[target]
             closers = self._closers if action is Action.OPEN else ()
-            leading = name in self._format.leading
+            leading = state == TEXT and name in self._format.leading
             markers[name] = Marker(text=name, action=action, target=target, closers=closers, leading=leading)
         return markers
 

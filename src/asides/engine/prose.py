@@ -71,14 +71,14 @@ class Prose(Calling):
     def _is_literal(self, found: Found) -> bool:
         """Whether a marker that acts elsewhere is plain words here, and saying so."""
         marker = found.marker
-        if marker.leading and marker.action is Action.OPEN:
-            return self._seen_words or not self._blank or not self._blank_before(found.start)
+        begins = self._blank and self._blank_before(found.start)
         if marker.action is not Action.NESTED:
+            return marker.leading and (self._seen_words or not begins)
+        if begins:
             return False
-        if self._blank and self._blank_before(found.start):
-            return False
-        self._say_literal(found.start)
-        self.notice("nested_open", self._base + found.start)
+        if not marker.leading:  # a sentence may well be written twice
+            self._say_literal(found.start)
+            self.notice("nested_open", self._base + found.start)
         return True
 
     def _blank_before(self, place: int) -> bool:

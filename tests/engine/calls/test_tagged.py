@@ -529,7 +529,7 @@ def test_typed_values(schema: Any, text: str, expected: str) -> None:
 
 def test_schemas_that_refer_to_themselves() -> None:
     node: dict[str, Any] = {"anyOf": [{"$ref": "#"}, {"$ref": "#"}, {"type": "integer"}]}
-    assert Schema(node).types == {"number"}
+    assert Schema(node).types == frozenset({"number"})
     assert Schema({"$ref": "#"}).types is None
 
 
@@ -537,7 +537,7 @@ def test_other_members() -> None:
     schema = Schema({"properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "boolean"}})
     other = schema.member("b")
     assert other is not None
-    assert other.types == {"boolean"}
+    assert other.types == frozenset({"boolean"})
 
 
 def test_a_string_by_schema_flows_at_once() -> None:
@@ -748,7 +748,7 @@ def test_little_is_read_again(name: str) -> None:
     opener = next(opener for opener in syntax.openers if (before + write("f", {})).startswith(opener))
     for value in floods(syntax, name):
         text = (before + write("f", {"a": value, "b": "1"}) + after)[len(opener) :]
-        reader = syntax.reader(Silent(), opener)  # type: ignore[arg-type]
+        reader = syntax.reader(Silent(), opener)
         at, work = 0, 0
         for end in range(1, len(text) + 1):
             stop = reader.read(text, at, end, 0, False)

@@ -153,7 +153,7 @@ class TaggedValue:
         found = self._expected(text, at, end) if self._closed else literal_at((self._close,), text, at, end)
         if self._size > self._limit:
             found = ""
-        elif found is None and not final:
+        elif found is None and not (final and self._closed):
             return wait(at)
         if found == "":
             words = "".join(self._pending)
