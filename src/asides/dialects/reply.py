@@ -72,8 +72,6 @@ class Said(msgspec.Struct, frozen=True, tag=True):
     """For a text: the log probabilities of its words, tokens trimmed where a marker was part of them."""
     other_logprobs: tuple[dict[str, Any], ...] = ()
     """Those of what is in no text: thinking, calls, markers."""
-    body: str = ""
-    """For the end of a call with an error: what the model wrote, without its outer markers."""
     details: tuple[dict[str, Any], ...] = ()
     """For thinking: the details that came with it."""
     signature: str = ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -16,6 +17,7 @@ from ..engine.format import TEXT, THINKING, Format, State
 from ..engine.parser import Parser
 from ..engine.tape import Tape
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from .alignment import Alignment
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Item, Piece, Said, Thought, Usage, Words
 
 MakeParser = Callable[[Format], Parser]
@@ -82,71 +84,94 @@ class _Choice:
         self._make_parser = make_parser
         self._show = show
         self._parser: Parser | None = None
-        self._blank: list[str] = []
+        self._early = ""
+        """Words before it is known how they shall be read."""
         self._count = 0
         self._first = 0
-        self._open: tuple[int, str] | None = None
+        """The parser counts its parts from zero; the choice counts all."""
+        self._thinking = -1
+        """The part of thinking that the upstream is sending."""
         self._calls: dict[int, _Call] = {}
         self._thoughts: list[str] = []
         self._repeat: list[Event] | None = None
+        """What stands in a block that may only repeat thinking which came in a field of its own."""
+        self._seen_thinking = False
         self._ended = False
         self._hidden: set[int] = set()
         self._tape = Tape()
+        self._alignment: Alignment | None = None
         self.thought_characters = 0
         self.said_characters = 0
 
     def words(self, piece: Words) -> list[Item]:
         """Content, which may hold markers."""
-        if not piece.text or self._ended:
+        if self._ended:
+            return []
+        if piece.logprobs and self._alignment is None:
+            self._alignment = Alignment(len(self._early))
+        if self._alignment is not None:
+            self._alignment.add(piece.text, piece.logprobs)
+        if not piece.text:
             return []
         if self._parser is None:
-            if not self._blank and not piece.text.strip():
-                # Whitespace before thinking that comes in a field of its own is framing.
-                self._blank.append(piece.text)
+            self._early += piece.text
+            if self._is_open_question(self._early.lstrip()):
                 return []
-            events = self._close_split()
-            return self._tell(events + self._begin_words(piece))
-        self._tape.pieces.append(piece.text)
-        return self._tell(self._shift(self._parser.feed(piece.text)))
+            return self._tell(self._begin_words())
+        return self._tell(self._read(self._parser, piece.text))
 
-    def _begin_words(self, piece: Words) -> list[Event]:
-        text = "".join(self._blank) + piece.text
-        self._blank.clear()
+    def _is_open_question(self, text: str) -> bool:
+        """Whether more must be seen: whitespace before split-off parts is framing, thinking may be repeated."""
+        return not text or (bool(self._thoughts) and any(opener.startswith(text) for opener in self._openers()))
+
+    def _openers(self) -> tuple[str, ...]:
+        return tuple(marker for marker, target in self._format.states.get(TEXT, {}).items() if target == THINKING)
+
+    def _begin_words(self) -> list[Event]:
+        text, self._early = self._early, ""
         format = self._format
-        if self._thoughts:
-            opens = [marker for marker, target in format.states.get(TEXT, {}).items() if target == THINKING]
-            if text.lstrip().startswith(tuple(opens)):
-                self._repeat = []
-            else:
+        events: list[Event] = []
+        if self._thoughts and text.lstrip().startswith(self._openers()):
+            self._repeat = []
+        else:
+            if self._thoughts:
                 format = without_thinking(format)
+            events = self._close_split()
         self._parser = self._make_parser(format)
         self._first = self._count
         self._tape = Tape()
+        return events + self._read(self._parser, text)
+
+    def _read(self, parser: Parser, text: str) -> list[Event]:
         self._tape.pieces.append(text)
-        return self._shift(self._parser.feed(text))
+        return self._shift(parser, parser.feed(text))
 
     def thought(self, piece: Thought) -> list[Item]:
         """Thinking that is already split off."""
-        if not piece.text or self._ended:
+        if self._ended:
             return []
-        events = self._close_words()
-        if self._open is None or self._open[1] != "thinking":
+        events = self._close_words() if self._repeat is None else []
+        if piece.text and self._thinking < 0:
             events += self._close_split()
-            gap = "\n\n" if self._thoughts else ""
-            events.append(PartStart(self._count, "thinking", gap))
-            self._open = (self._count, "thinking")
+            self._thinking = self._count
+            events.append(PartStart(self._thinking, "thinking", "\n\n" if self._seen_thinking else ""))
             self._count += 1
-        self._thoughts.append(piece.text)
-        events.append(ThinkingDelta(self._open[0], piece.text))
-        return self._tell(events)
+        self._early = ""
+        items = self._tell(events)
+        if self._thinking >= 0:
+            self._thoughts.append(piece.text)
+            self.thought_characters += len(piece.text)
+            if self._show:
+                event = ThinkingDelta(self._thinking, piece.text)
+                items.append(Said(self._number, event, (), piece.logprobs, piece.details, piece.signature))
+        return items
 
     def call(self, piece: CallPiece) -> list[Item]:
         """A call that is already read."""
         if self._ended:
             return []
-        events = self._close_words()
-        if self._open is not None:
-            events += self._close_thinking()
+        events = self._close_words() + self._close_thinking(True)
+        self._early = ""
         call = self._calls.get(piece.index)
         if call is None:
             call = self._calls[piece.index] = _Call(self._count)
@@ -157,7 +182,10 @@ class _Choice:
         """The choice has ended."""
         if self._ended:
             return []
-        items = self._tell(self._close_words() + self._close_split(cut))
+        events = self._begin_words() if self._early else []
+        items = self._tell(events + self._close_words() + self._close_thinking(not cut))
+        for call in self._calls.values():
+            items += self._tell(call.finish(cut), call)
         self._ended = True
         return items
 
@@ -165,68 +193,102 @@ class _Choice:
         parser, self._parser = self._parser, None
         if parser is None:
             return []
-        events = self._shift(parser.finish())
-        if self._repeat:
-            events, self._repeat = self._repeat + events, None
+        events = self._shift(parser, parser.finish())
+        if self._repeat is not None:
+            events = self._end_repeat(self._repeat)
         return events
 
-    def _close_split(self, cut: bool = False) -> list[Event]:
-        events = self._close_thinking() if self._open is not None else []
+    def _close_split(self) -> list[Event]:
+        """Other words follow: what the upstream has split off is over."""
+        events = self._close_thinking(True)
         for call in self._calls.values():
-            events += call.finish(cut)
+            events += call.finish(False)
         self._calls.clear()
         return events
 
-    def _close_thinking(self) -> list[Event]:
-        assert self._open is not None
-        index, self._open = self._open[0], None
-        return [PartEnd(index)]
+    def _close_thinking(self, complete: bool) -> list[Event]:
+        if self._thinking < 0:
+            return []
+        index, self._thinking = self._thinking, -1
+        return [PartEnd(index, complete)]
 
-    def _shift(self, events: list[Event]) -> list[Event]:
-        """The parser counts its parts from zero; the choice counts all."""
-        shifted: list[Event] = []
+    def _shift(self, parser: Parser, events: list[Event]) -> list[Event]:
+        """The parser's events, counted as the choice counts its parts."""
+        if self._repeat is not None:
+            return self._without_repeat(events)
+        if self._alignment is not None:
+            self._alignment.place(parser, events)
+        return [self._moved(event) for event in events] if self._first else self._counted(events)
+
+    def _counted(self, events: list[Event]) -> list[Event]:
         for event in events:
-            if isinstance(event, Notice):
-                shifted.append(event)
-                continue
-            index = event.index + self._first
-            self._count = max(self._count, index + 1)
-            moved = event if index == event.index else msgspec.structs.replace(event, index=index)
-            shifted.append(moved)
-        return self._without_repeat(shifted) if self._repeat is not None else shifted
+            if isinstance(event, PartStart):
+                self._count += 1
+        return events
+
+    def _moved(self, event: Event) -> Event:
+        if isinstance(event, Notice):
+            return event
+        index = event.index + self._first
+        if isinstance(event, PartEnd):
+            return PartEnd(index, event.complete, event.error, event.span, event.error_message)
+        if isinstance(event, PartStart):
+            self._count += 1
+            gap = event.gap
+            if event.kind == "thinking" and self._seen_thinking:
+                gap = "\n\n"
+            return PartStart(index, event.kind, gap, event.name, event.id)
+        return type(event)(index, event.text)
 
     def _without_repeat(self, events: list[Event]) -> list[Event]:
         """Leave out a thinking block that only repeats what came in a field of its own."""
-        assert self._repeat is not None
+        held = self._repeat
+        assert held is not None
         for number, event in enumerate(events):
-            self._repeat.append(event)
+            held.append(event)
             if isinstance(event, PartEnd):
-                held, self._repeat = self._repeat, None
-                told = "".join(each.text for each in held if isinstance(each, ThinkingDelta))
-                same = told.strip() == "".join(self._thoughts).strip()
-                return ([] if same else held) + events[number + 1 :]
+                return self._end_repeat(held, events[number + 1 :])
         return []
 
-    def _tell(self, events: list[Event]) -> list[Item]:
+    def _end_repeat(self, held: list[Event], rest: list[Event] | None = None) -> list[Event]:
+        self._repeat = None
+        events = self._close_split()
+        told = "".join(event.text for event in held if isinstance(event, ThinkingDelta)).strip()
+        same = told == "".join(self._thoughts).strip()
+        self._first = self._count - same
+        kept = [] if same else held
+        return events + [self._moved(event) for event in kept + (rest or [])]
+
+    def _tell(self, events: list[Event], call: _Call | None = None) -> list[Item]:
         items: list[Item] = []
         for event in events:
-            if isinstance(event, ThinkingDelta):
-                self.thought_characters += len(event.text)
-            elif isinstance(event, TextDelta | ToolCallDelta):
-                self.said_characters += len(event.text)
-            if not self._show and self._is_hidden(event):
-                continue
-            written = ""
-            if isinstance(event, PartEnd) and event.error is not None and event.span[1]:
-                self._tape.sync()
-                written = without_markers(self._tape.text(*event.span), self._format)
-            items.append(Said(self._number, event, written=written))
+            kind = type(event)
+            if kind is TextDelta or kind is ToolCallDelta:
+                self.said_characters += len(event.text)  # type: ignore[union-attr]
+            elif kind is ThinkingDelta:
+                self.thought_characters += len(event.text)  # type: ignore[union-attr]
+            elif isinstance(event, PartStart):
+                if event.kind == "thinking":
+                    self._seen_thinking = True
+                    self._hidden.add(event.index)
+            item = Said(self._number, event)
+            if isinstance(event, PartEnd) and event.error is not None:
+                item = Said(self._number, event, written=call.written if call is not None else self._written(event))
+            if self._alignment is not None:
+                item = self._with_logprobs(item, self._alignment)
+            if self._show or kind is Notice or event.index not in self._hidden:  # type: ignore[union-attr]
+                items.append(item)
         return items
 
-    def _is_hidden(self, event: Event) -> bool:
-        if isinstance(event, PartStart) and event.kind == "thinking":
-            self._hidden.add(event.index)
-        return not isinstance(event, Notice) and event.index in self._hidden
+    def _written(self, event: PartEnd) -> str:
+        """What the model wrote of a call that may not be run."""
+        self._tape.sync()
+        return without_markers(self._tape.text(*event.span), self._format)
+
+    def _with_logprobs(self, item: Said, alignment: Alignment) -> Said:
+        logprobs, others = alignment.take(item.event)
+        shown = tuple(others) if self._show else ()
+        return msgspec.structs.replace(item, logprobs=tuple(logprobs), other_logprobs=shown)
 
 
 class _Call:
@@ -237,62 +299,56 @@ class _Call:
         self._begun = False
         self._id = ""
         self._name = ""
-        self._early: list[str] = []
-        self._scanner = JsonScanner()
-        self._object = False
-        self._rest = ""
+        self._arguments: list[str] = []
+
+    @property
+    def written(self) -> str:
+        """What can be told of a call that may not be run."""
+        arguments = "".join(self._arguments)
+        return f'{{"name": "{self._name}", "arguments": {arguments}' if self._name else arguments
 
     def feed(self, piece: CallPiece) -> list[Event]:
         self._id = self._id or piece.id
         self._name = self._name or piece.name
-        events: list[Event] = []
-        if not self._begun:
-            self._early.append(piece.arguments)
-            if self._name:
-                self._begun = True
-                events.append(PartStart(self._index, "tool_call", "", self._name, self._id))
-                events += self._arguments("".join(self._early))
-            return events
-        return self._arguments(piece.arguments)
+        if piece.arguments:
+            self._arguments.append(piece.arguments)
+        if self._begun:
+            return [ToolCallDelta(self._index, piece.arguments)] if piece.arguments else []
+        return self._begin() if self._name else []
 
-    def _arguments(self, text: str) -> list[Event]:
-        if not text:
-            return []
-        rest = self._rest + text
-        self._object = self._object or rest.lstrip().startswith("{")
-        stop = self._scanner.scan(rest, 0, len(rest)) if not self._scanner.done else 0
-        self._rest = rest[stop:] if not self._scanner.done else ""
-        return [ToolCallDelta(self._index, text)]
+    def _begin(self) -> list[Event]:
+        self._begun = True
+        events: list[Event] = [PartStart(self._index, "tool_call", "", self._name, self._id)]
+        arguments = "".join(self._arguments)
+        if arguments:
+            events.append(ToolCallDelta(self._index, arguments))
+        return events
 
     def finish(self, cut: bool) -> list[Event]:
-        events: list[Event] = []
-        if not self._begun:
-            events.append(PartStart(self._index, "tool_call", "", "", self._id))
-            events += self._arguments("".join(self._early))
-        elif not self._object and not self._scanner.done and not self._rest and not cut:
-            events.append(ToolCallDelta(self._index, "{}"))  # no arguments at all
-            self._object = True
-            self._scanner.scan("{}", 0, 2)
-        error: str | None = None
-        if not self._scanner.done:
-            error = "incomplete"
-        elif self._scanner.error is not None:
-            error = "invalid_json"
-        elif not self._object:
-            error = "not_object"
-        elif not self._name:
-            error = "no_name"
+        events = [] if self._begun else self._begin()
+        if not self._arguments and self._name and not cut:
+            self._arguments.append("{}")  # a call without arguments
+            events.append(ToolCallDelta(self._index, "{}"))
+        error = "no_name" if not self._name else error_of("".join(self._arguments))
         events.append(PartEnd(self._index, error != "incomplete", error))
         return events
 
 
-@lru_cache(maxsize=64)
-def without_thinking(format: Format) -> Format:
-    """The same format, read for calls only."""
-    text: dict[str, State] = {
-        marker: target for marker, target in format.states.get(TEXT, {}).items() if target != THINKING
-    }
-    return format.but(states={TEXT: text}, header=None, start=TEXT, leading=frozenset(), settle=None)
+def error_of(arguments: str) -> str | None:
+    """Why a call with these arguments may not be run."""
+    scanner = JsonScanner()
+    at, before = 0, -1
+    while at > before or scanner.error is None:
+        if scanner.done or at == len(arguments):
+            break
+        before, at = at, scanner.scan(arguments, at, len(arguments), True)
+        if at == before:
+            break
+    if not scanner.done:
+        return "incomplete"
+    if scanner.error is not None or arguments[at:].strip():
+        return "invalid_json"
+    return None if arguments.lstrip().startswith("{") else "not_object"
 
 
 def without_markers(raw: str, format: Format) -> str:
@@ -305,3 +361,12 @@ def without_markers(raw: str, format: Format) -> str:
         for marker in syntax.closers:
             raw = raw.rstrip().removesuffix(marker)
     return raw.strip()
+
+
+@lru_cache(maxsize=64)
+def without_thinking(format: Format) -> Format:
+    """The same format, read for calls only."""
+    text: dict[str, State] = {
+        marker: target for marker, target in format.states.get(TEXT, {}).items() if target != THINKING
+    }
+    return format.but(states={TEXT: text}, header=None, start=TEXT, leading=frozenset(), settle=None)

@@ -14,6 +14,7 @@ import msgspec
 from ..events import PartEnd, PartStart, ToolCallDelta
 from ..parts import Kind
 from .calls.ids import make_id
+from .calls.json_scan import JsonScanner
 from .calls.reader import Reader
 from .calls.syntax import CallSyntax
 from .calls.tools import Tools
@@ -68,6 +69,7 @@ class Region:
         "_name",
         "_open",
         "_owner",
+        "_told",
         "body",
         "broken",
         "calls",
@@ -127,6 +129,7 @@ class Region:
         self._name = ""
         self._id = ""
         self._index = -1
+        self._told: list[str] = []
 
     @property
     def closers(self) -> tuple[str, ...]:
@@ -177,6 +180,7 @@ class Region:
         self._call_start = self.dead_from = offset
         self._open = True
         self._name = self._id = ""
+        self._told.clear()
 
     def named(self, name: str) -> None:
         """The name is known; a call that is cut off before its arguments has it at least."""
@@ -201,6 +205,8 @@ class Region:
         """More of the arguments."""
         if text:
             self._owner.emit(ToolCallDelta(self._index, text))
+            if self._owner.repair:
+                self._told.append(text)
 
     def late_id(self, offset: int) -> None:
         """An id came too late to be used."""
@@ -230,6 +236,11 @@ class Region:
 
     def _close(self, span: tuple[int, int], error: str | None, message: str) -> None:
         owner = self._owner
+        if error is not None and self._mend():
+            owner.notice(
+                "repaired", span[0], f"{message or MESSAGES.get(error, error)}; its missing brackets were written"
+            )
+            error, message = None, ""
         complete = error != "incomplete"
         if error is not None:
             self.faulty += 1
@@ -245,6 +256,20 @@ class Region:
             self.holds_closer = False
             owner.release_hold()
         owner.call_ended(span[1])
+
+    def _mend(self) -> bool:
+        """Where the caller asked for it, write the closing brackets that the arguments lack."""
+        if not self._owner.repair or not self._name:
+            return False
+        text = "".join(self._told)
+        scanner = JsonScanner()
+        stop = scanner.scan(text, 0, len(text))
+        missing = scanner.completion() if text.lstrip().startswith("{") else None
+        if missing is None or stop < len(text):
+            return False
+        if missing:
+            self._owner.emit(ToolCallDelta(self._index, missing))
+        return True
 
     def fail(self, offset: int, error: str, message: str = "") -> None:
         """The call that is being read ends here with an error, announced or not."""

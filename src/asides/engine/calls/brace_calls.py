@@ -263,7 +263,7 @@ class BraceReader(StepReader):
         if marker is None:
             return wait(at)
         if marker:
-            self._sink.end(base + place + len(marker), alone=not self._several)
+            self._sink.end(self._ended_at if self._several else base + place + len(marker), alone=not self._several)
             return self._done(place + len(marker))
         if place < end and text[place] in ",;":
             place = skip_some(text, place + 1, end)

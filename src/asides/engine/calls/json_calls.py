@@ -341,7 +341,7 @@ class JsonReader(CallReader):
         if marker is None:
             return wait(at)
         if marker:
-            self._end_call(base + place + len(marker), alone=not self._several)
+            self._end_call(self._ended_at if self._several else base + place + len(marker), alone=not self._several)
             return self._done(place + len(marker))
         following = self._another(text, place, end) if place < end else -1
         if following is None and not final:

@@ -97,6 +97,12 @@ class JsonScanner:
             self._end_atom()
         return at
 
+    def completion(self) -> str | None:
+        """The closing brackets that are missing; None where more than that is missing, or a value may be cut off."""
+        if self.error is not None or self._expect not in (_NEXT, _FIRST_KEY, _FIRST_VALUE):
+            return None
+        return "".join("}" if bracket == "{" else "]" for bracket in reversed(self._stack))
+
     def _scan_strict(self, text: str, at: int, end: int) -> int:
         expect = self._expect
         if expect in (_IN_STRING, _IN_KEY):

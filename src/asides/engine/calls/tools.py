@@ -1,4 +1,4 @@
-"""The tools a caller gave: which names there are and what type each argument has. Reads OpenAI's list of definitions."""
+"""The tools a caller gave: their names, and what type each argument has. Reads OpenAI's list of definitions."""
 
 from __future__ import annotations
 
