@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from typing import Any
 
 SSE = {"Content-Type": "text/event-stream"}
@@ -46,7 +47,7 @@ def cut(body: bytes, cuts: int | Sequence[int] | None) -> list[bytes]:
         return [body] if body else []
     places = range(cuts, len(body), cuts) if isinstance(cuts, int) else sorted(set(cuts))
     edges = [0, *(place for place in places if 0 < place < len(body)), len(body)]
-    return [body[start:stop] for start, stop in zip(edges, edges[1:], strict=False) if start < stop]
+    return [body[start:stop] for start, stop in pairwise(edges) if start < stop]
 
 
 @contextmanager

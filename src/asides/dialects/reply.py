@@ -50,6 +50,8 @@ class Thought(msgspec.Struct, frozen=True, tag=True):
     """Details that came with it and must be sent back as they are."""
     signature: str = ""
     logprobs: tuple[dict[str, Any], ...] = ()
+    begins: bool = False
+    """Whether a new thought begins here, even if one is open."""
 
 
 class CallPiece(msgspec.Struct, frozen=True, tag=True):

@@ -106,6 +106,8 @@ class Wish(msgspec.Struct, frozen=True):
 
     think: bool | None = None
     """Whether the model shall think; None where the request does not say."""
+    implied: bool = False
+    """Whether `think` is only what the dialect takes for granted, not the caller's word."""
     show: bool = True
     """Whether the caller wants to see it. Thinking that comes anyway is split off, counted and not sent."""
     effort: str | None = None
@@ -153,6 +155,25 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Fields that only the same dialect understands, as they were."""
     essential: tuple[str, ...] = ()
     """Those of `extra` that change what is asked, so that no other dialect may leave them out."""
+
+
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the upstream that a request is written for."""
+
+    replay: Literal["auto", "reasoning_content", "reasoning", "tags", "drop"] = "auto"
+    """How thinking of earlier turns is sent back. `auto`: as `field` and `keep_thinking` say."""
+    field: str = "reasoning_content"
+    """The name under which this upstream itself sends thinking; `tags` where it wants it in the content."""
+    keep_thinking: Literal["all", "tool_turns", "none"] = "all"
+    """Which earlier thinking the model's format needs: all, that since the last user's message, or none."""
+    switch: str = ""
+    """The keyword of the chat template that turns thinking on and off; empty where there is none."""
+    budget: str = ""
+    """The name under which this upstream knows a thinking budget; empty where it knows none."""
+    stream: bool | None = None
+    """Whether the upstream shall stream; None for what the caller asked for."""
+    model: str = ""
+    """The upstream's own name of the model; empty for the caller's."""
 
 
 def leave_out(request: Request, dialect: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
@@ -107,10 +106,8 @@ class _Choice:
         """Content, which may hold markers."""
         if self._ended:
             return []
-        if piece.logprobs and self._alignment is None:
-            self._alignment = Alignment(len(self._early))
-        if self._alignment is not None:
-            self._alignment.add(piece.text, piece.logprobs)
+        if piece.logprobs or self._alignment is not None:
+            self._align(piece)
         if not piece.text:
             return []
         if self._parser is None:
@@ -119,6 +116,13 @@ class _Choice:
                 return []
             return self._tell(self._begin_words())
         return self._tell(self._read(self._parser, piece.text))
+
+    def _align(self, piece: Words) -> None:
+        if self._alignment is None:
+            self._alignment = Alignment(len(self._early) if self._parser is None else self._tape.sync())
+        elif self._parser is None and not self._early:
+            self._alignment.restart()
+        self._alignment.add(piece.text, piece.logprobs)
 
     def _is_open_question(self, text: str) -> bool:
         """Whether more must be seen: whitespace before split-off parts is framing, thinking may be repeated."""
@@ -151,6 +155,8 @@ class _Choice:
         if self._ended:
             return []
         events = self._close_words() if self._repeat is None else []
+        if piece.begins:
+            events += self._close_thinking(True)
         if piece.text and self._thinking < 0:
             events += self._close_split()
             self._thinking = self._count
@@ -187,6 +193,9 @@ class _Choice:
         for call in self._calls.values():
             items += self._tell(call.finish(cut), call)
         self._ended = True
+        if self._alignment is not None and self._show and items and isinstance(items[-1], Said):
+            others = (*items[-1].other_logprobs, *self._alignment.rest())
+            items[-1] = msgspec.structs.replace(items[-1], other_logprobs=others)
         return items
 
     def _close_words(self) -> list[Event]:
@@ -214,10 +223,10 @@ class _Choice:
 
     def _shift(self, parser: Parser, events: list[Event]) -> list[Event]:
         """The parser's events, counted as the choice counts its parts."""
-        if self._repeat is not None:
-            return self._without_repeat(events)
         if self._alignment is not None:
             self._alignment.place(parser, events)
+        if self._repeat is not None:
+            return self._without_repeat(events)
         return [self._moved(event) for event in events] if self._first else self._counted(events)
 
     def _counted(self, events: list[Event]) -> list[Event]:
@@ -245,6 +254,8 @@ class _Choice:
         held = self._repeat
         assert held is not None
         for number, event in enumerate(events):
+            if isinstance(event, PartStart) and event.kind != "thinking":
+                return self._end_repeat(held, events[number:])
             held.append(event)
             if isinstance(event, PartEnd):
                 return self._end_repeat(held, events[number + 1 :])
@@ -254,7 +265,7 @@ class _Choice:
         self._repeat = None
         events = self._close_split()
         told = "".join(event.text for event in held if isinstance(event, ThinkingDelta)).strip()
-        same = told == "".join(self._thoughts).strip()
+        same = bool(told) and told == "".join(self._thoughts).strip()
         self._first = self._count - same
         kept = [] if same else held
         return events + [self._moved(event) for event in kept + (rest or [])]
@@ -267,10 +278,9 @@ class _Choice:
                 self.said_characters += len(event.text)  # type: ignore[union-attr]
             elif kind is ThinkingDelta:
                 self.thought_characters += len(event.text)  # type: ignore[union-attr]
-            elif isinstance(event, PartStart):
-                if event.kind == "thinking":
-                    self._seen_thinking = True
-                    self._hidden.add(event.index)
+            elif isinstance(event, PartStart) and event.kind == "thinking":
+                self._seen_thinking = True
+                self._hidden.add(event.index)
             item = Said(self._number, event)
             if isinstance(event, PartEnd) and event.error is not None:
                 item = Said(self._number, event, written=call.written if call is not None else self._written(event))
@@ -286,7 +296,7 @@ class _Choice:
         return without_markers(self._tape.text(*event.span), self._format)
 
     def _with_logprobs(self, item: Said, alignment: Alignment) -> Said:
-        logprobs, others = alignment.take(item.event)
+        logprobs, others = alignment.take(item.event, self._first)
         shown = tuple(others) if self._show else ()
         return msgspec.structs.replace(item, logprobs=tuple(logprobs), other_logprobs=shown)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import asides
@@ -61,20 +62,20 @@ def deltas(text: str, *syntaxes: CallSyntax) -> list[str]:
     return [event.text for event in events if isinstance(event, asides.ToolCallDelta)]
 
 
-def seconds(format: Format, text: str, size: int) -> float:
-    """How long a text takes in chunks of this size."""
+def check_linear(make: Callable[[int], str], *syntaxes: CallSyntax) -> None:
+    """Character by character, a character of a long text must cost no more than one of a short text."""
+    format = format_of(*syntaxes)
+    short, long = make(2_000), make(40_000)
+    cheap = min(_seconds(format, short) for _ in range(3)) / len(short)
+    dear = _seconds(format, long) / len(long)
+    # Generous, because other work on the machine disturbs it; what is quadratic is twenty times dearer.
+    assert dear < 6 * cheap + 2e-5, (cheap, dear)
+
+
+def _seconds(format: Format, text: str) -> float:
     parser = asides.Parser(format)
     start = time.process_time()
-    for place in range(0, len(text), size):
-        parser.feed(text[place : place + size])
+    for character in text:
+        parser.feed(character)
     parser.finish()
     return time.process_time() - start
-
-
-def check_linear(small: str, large: str, *syntaxes: CallSyntax, size: int = 1) -> None:
-    """Twenty times the text must not cost forty times the time for each character."""
-    format = format_of(*syntaxes)
-    seconds(format, small, size)
-    cheap = min(seconds(format, small, size) for _ in range(3)) / len(small)
-    dear = seconds(format, large, size) / len(large)
-    assert dear < 6 * cheap + 2e-5, (cheap, dear)

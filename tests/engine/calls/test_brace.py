@@ -141,7 +141,7 @@ def test_names(name: str) -> None:
         (f"call:f{{a:{Q}x{Q}y}}", ("f", '{"a": "x"', "unreadable")),
         (f"call:f{{a:{Q}x", ("f", '{"a": "x', "unclosed")),
         ('call:f{a:"x\ny"}', ("f", '{"a": "x', "unreadable")),
-        ("call:f{a:[1}", ("f", '{"a": [', "unclosed")),
+        ("call:f{a:[1}", ("f", '{"a": ["1}', "unclosed")),
     ],
 )
 def test_a_broken_call_stays_a_part(body: str, expected: tuple[str, str, str]) -> None:
@@ -193,5 +193,4 @@ def test_prose_about_the_marker_stays_prose() -> None:
     ],
 )
 def test_cost_grows_with_the_text(make: Any) -> None:
-    for size in (1, 64):
-        check_linear(make(3_000), make(60_000), GEMMA4, size=size)
+    check_linear(make, GEMMA4)

@@ -168,9 +168,7 @@ def test_absent_null_and_empty_arguments_are_an_empty_object() -> None:
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=6),
-        lambda values: (
-            st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=3), values, max_size=3)
-        ),
+        lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=3), values, max_size=3),
         max_leaves=6,
     ),
     st.booleans(),
@@ -384,6 +382,7 @@ def test_one_name_for_each_keyed_object() -> None:
         '{"name": "f"',
         '[{"x": 1}]',
         "[1, 2]",
+        "[]",
         "{ what",
         "{",
         'see {"name": "f", "parameters": {}}',
@@ -496,5 +495,4 @@ def test_where_a_marker_may_begin() -> None:
     ],
 )
 def test_cost_grows_with_the_text(make: Any) -> None:
-    for size in (1, 64):
-        check_linear(make(4_000), make(80_000), HERMES, size=size)
+    check_linear(make, HERMES)

@@ -18,7 +18,7 @@ from asides.formats.other_syntaxes import (
     MISTRAL_LIST,
     MISTRAL_NAMED,
 )
-from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, format_of, read, shown
+from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, read, shown
 from tests.support import characters, check_chunking, check_kept, run, two_way_splits
 
 F = ("f", {"a": 1})
@@ -42,7 +42,8 @@ def deepseek(*calls: tuple[str, str]) -> str:
 def fenced(*calls: tuple[str, str]) -> str:
     """Calls as DeepSeek V3 writes them."""
     inner = "\n".join(
-        f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{body}\n```<｜tool▁call▁end｜>" for name, body in calls
+        f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{body}\n```<｜tool▁call▁end｜>"
+        for name, body in calls
     )
     return f"<｜tool▁calls▁begin｜>{inner}<｜tool▁calls▁end｜>"
 
@@ -70,7 +71,7 @@ def test_syntaxes_that_share_an_opener_tell_themselves_apart() -> None:
     for text in ('[TOOL_CALLS]f[ARGS]{"a":1}', '[TOOL_CALLS] [{"name":"f","arguments":{"a":1}}]'):
         assert shown(read(text, *mistral)) == [F]
     deepseeks = (DEEPSEEK_V3, DEEPSEEK_V31)
-    for text in (fenced(("f", '{"a":1}')), deepseek(("f", '{"a":1}')), deepseek(("f", '{"a":1}')).removesuffix("")):
+    for text in (fenced(("f", '{"a":1}')), deepseek(("f", '{"a":1}'))):
         assert shown(read(text, *deepseeks)) == [F]
     assert shown(read(deepseek(("function", '{"a":1}')), *deepseeks)) == [("function", {"a": 1})]
 
@@ -298,14 +299,11 @@ def test_a_body_that_is_not_the_json_it_seemed() -> None:
     ],
 )
 def test_cost_grows_with_the_text(make: Any) -> None:
-    check_linear(make(4_000), make(80_000), KIMI_K2)
+    check_linear(make, KIMI_K2)
 
 
-def test_cost_of_a_long_body() -> None:
-    format = format_of()
-    assert format.calls == ()
-    for words in ("word < ", " \n", "<|"):
-        text = body("x" + words * 10_000) + "<|call|>"
-        outcome = run(HARMONY, characters(text))
-        assert outcome.message is not None
-        assert outcome.message.tool_calls[0].error is None
+@pytest.mark.parametrize("words", ["word < ", " \n", "<|"])
+def test_cost_of_a_long_body(words: str) -> None:
+    outcome = run(HARMONY, characters(body("x" + words * 4_000) + "<|call|>"))
+    assert outcome.message is not None
+    assert outcome.message.tool_calls[0].error is None

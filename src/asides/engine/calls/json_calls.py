@@ -78,6 +78,7 @@ class JsonReader(CallReader):
         self._list = False
         self._fence = False
         self._several = False
+        self._calls = 0
         if opener.endswith("["):
             self._list = True
             self._step = self._item
@@ -129,10 +130,11 @@ class JsonReader(CallReader):
             return wait(at)
         if text[at] == "{":
             self._clear()
+            self._calls += 1
             self._sink.begin(base + at)
             self._step = self._first_key
             return at + 1
-        if self._list and text[at] == "]":
+        if self._list and text[at] == "]" and (self._calls or not self._bare):
             self._step = self._close
             return at + 1
         return self._reject(at, "a JSON object is expected")

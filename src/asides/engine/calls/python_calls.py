@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from .json_scan import LITERAL
 from .reader import Reader, Sink, Status
 from .steps import LONGEST_NAME, StepReader, escape, marker_at, skip, skip_some, wait
 from .syntax import CallSyntax
@@ -39,7 +38,7 @@ _ONES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": 
 _ONES |= {character: character for character in "\\'\""}
 _WORDS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
 _INTEGER = re.compile(r"([+-]?)(0(?:_?0)*|[1-9](?:_?[0-9])*)")
-_FLOAT = re.compile(r"([+-]?)([0-9](?:_?[0-9])*)?(?:\.([0-9](?:_?[0-9])*)?)?(?:[eE]([+-]?[0-9]+))?")
+_FLOAT = re.compile(r"([+-]?)([0-9](?:_?[0-9])*)?(?:(\.)([0-9](?:_?[0-9])*)?)?(?:[eE]([+-]?[0-9]+))?")
 _OTHER_BASE = re.compile(r"([+-]?)(0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+)")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
@@ -60,10 +59,10 @@ class PythonCalls(CallSyntax, frozen=True, kw_only=True):
         if text[at] == "[":
             after = skip_some(text, at + 1, end)
             if after < end and text[after] == "]":
-                return not self.bare
+                return True
             if _SNIFF_PARTIAL.match(text, at, end) is None:
                 return False
-            return None if not final else not self.bare
+            return True if final else None
         return self.lines and _NAME.match(text, at, end) is not None
 
     def reader(self, sink: Sink, opener: str) -> Reader:
@@ -79,6 +78,7 @@ class PythonReader(StepReader):
         self._bare = not opener
         self._closers = syntax.close if opener else ()
         self._list = False
+        self._calls = 0
         self._clear("")
 
     def _clear(self, name: str) -> None:
@@ -109,7 +109,7 @@ class PythonReader(StepReader):
         at = skip(text, at, end)
         if at == end:
             return wait(at)
-        if self._list and text[at] == "]":
+        if self._list and text[at] == "]" and (self._calls or not self._bare):
             self._step = self._close
             return at + 1
         match = _NAME.match(text, at, min(end, at + LONGEST_NAME))
@@ -158,6 +158,7 @@ class PythonReader(StepReader):
     def _end(self, at: int, base: int) -> int:
         self._sink.arguments("}")
         self._sink.end(base + at + 1)
+        self._calls += 1
         self._step = self._after_item
         return at + 1
 
@@ -446,10 +447,11 @@ def _literal(word: str) -> str | None:
         except ValueError:
             return None
     match = _FLOAT.fullmatch(word)
-    if match is None or (match.group(2) is None and match.group(3) is None):
+    if match is None:
         return None
-    sign, whole, part, exponent = match.groups()
-    whole = (whole or "").replace("_", "").lstrip("0") or "0"
-    written = sign.replace("+", "") + whole + "." + (part or "0").replace("_", "")
-    written += f"e{exponent}" if exponent else ""
-    return written if LITERAL.fullmatch(written) else None
+    sign, whole, dot, part, exponent = match.groups()
+    if not (whole or part) or not (dot or exponent):
+        return None
+    written = sign.replace("+", "") + ((whole or "").replace("_", "").lstrip("0") or "0")
+    written += "." + (part or "0").replace("_", "") if dot else ""
+    return written + (f"e{exponent}" if exponent else "")
