@@ -146,7 +146,7 @@ def print_streamed(kind: str, words: str, sizes: dict[int, tuple[int, ...]]) -> 
         rows.append(row)
     measure.print_table(
         f"Calls: one chunk of one long string argument ({kind}), by tokens in the argument. `growth` is the last "
-        "length to the first (flat is 1x),\n`to join` the last length to a parser that only keeps the chunks and joins them",
+        "length to the first (flat is 1x),\n`to join` the last length to a parser that only keeps the chunks, to join",
         headers_for(sizes),
         rows,
     )

@@ -63,7 +63,7 @@ def print_starts() -> None:
         cells = [measure.duration(seconds), measure.duration(max(seconds - bare, 0.0)), measure.ratio(seconds, bare)]
         rows.append([name, *cells, f"{aim * 1000:.0f} ms" if aim else "", measure.verdict(found, aim) if aim else ""])
     measure.print_table(
-        f"Start-up: best of {STARTS} starts. The aim of the import is for what it adds, that of the filter for all of it",
+        f"Start-up: best of {STARTS} starts. The import's aim is for what it adds, the filter's for all of it",
         ["", "whole", "added", "ratio", "aim", ""],
         rows,
     )

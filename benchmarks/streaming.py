@@ -101,7 +101,7 @@ def _growth(make: Callable[[], Feed], sample: str) -> list[str]:
     seconds: list[float] = []
     for size in SIZES:
         chunks = samples.cut(samples.of_length(sample, size), CHUNK)
-        times = per_chunk({"bare": lambda: Bare().feed, "ours": make}, chunks, repeat=3 if size > 200_000 else 5)
+        times = per_chunk({"bare": lambda: Bare().feed, "ours": make}, chunks, repeat=2 if size > 200_000 else 3)
         ratios.append(times["ours"] / times["bare"])
         seconds.append(times["ours"])
     cells = [measure.ratio(found, 1.0) for found in ratios]

@@ -106,8 +106,6 @@ class Wish(msgspec.Struct, frozen=True):
 
     think: bool | None = None
     """Whether the model shall think; None where the request does not say."""
-    implied: bool = False
-    """Whether `think` is only what the dialect takes for granted, not the caller's word."""
     show: bool = True
     """Whether the caller wants to see it. Thinking that comes anyway is split off, counted and not sent."""
     effort: str | None = None
@@ -120,6 +118,8 @@ class Wish(msgspec.Struct, frozen=True):
     """Anthropic's `display: omitted`: blocks without their text."""
     encrypted: bool = False
     """Responses: whether `encrypted_content` was asked for."""
+    sent: dict[str, Any] = {}
+    """The fields that said so, as they were, for the same dialect."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +153,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None = None
     extra: dict[str, Any] = {}
     """Fields that only the same dialect understands, as they were."""
+    names: dict[str, str] = {}
+    """The name that a field came by, where its dialect has several: `{"max_tokens": "max_completion_tokens"}`."""
     essential: tuple[str, ...] = ()
     """Those of `extra` that change what is asked, so that no other dialect may leave them out."""
 
@@ -165,7 +167,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     field: str = "reasoning_content"
     """The name under which this upstream itself sends thinking; `tags` where it wants it in the content."""
     keep_thinking: Literal["all", "tool_turns", "none"] = "all"
-    """Which earlier thinking the model's format needs: all, that since the last user's message, or none."""
+    """Which earlier thinking the model's format needs: all, that of turns with calls and since the last user's
+    message, or none."""
     switch: str = ""
     """The keyword of the chat template that turns thinking on and off; empty where there is none."""
     budget: str = ""

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import msgspec
 
+from ..engine.calls.ids import make_id
 from ..engine.calls.json_scan import JsonScanner
 from ..engine.format import TEXT, THINKING, Format, State
 from ..engine.parser import Parser
@@ -26,10 +27,11 @@ MakeParser = Callable[[Format], Parser]
 class Splitter:
     """Turns the pieces of a reply into items."""
 
-    def __init__(self, format: Format, make_parser: MakeParser, *, show: bool = True) -> None:
+    def __init__(self, format: Format, make_parser: MakeParser, *, show: bool = True, seed: int = 0) -> None:
         self._format = format
         self._make_parser = make_parser
         self._show = show
+        self._seed = seed
         self._choices: dict[int, _Choice] = {}
         self.fields: set[str] = set()
         """The names under which the upstream has sent thinking."""
@@ -61,15 +63,15 @@ class Splitter:
 
     def _choice(self, number: int) -> _Choice:
         if number not in self._choices:
-            self._choices[number] = _Choice(number, self._format, self._make_parser, self._show)
+            self._choices[number] = _Choice(number, self._format, self._make_parser, self._show, self._seed)
         return self._choices[number]
 
     def _usage(self, usage: Usage) -> Usage:
         """Where the upstream does not count thinking, share the tokens out by characters."""
         thought = sum(choice.thought_characters for choice in self._choices.values())
         said = sum(choice.said_characters for choice in self._choices.values())
-        if usage.reasoning_tokens is not None or not thought:
-            return usage
+        if usage.reasoning_tokens or not thought:
+            return usage  # a count of none beside thinking is not a count
         share = round(usage.output_tokens * thought / (thought + said))
         return msgspec.structs.replace(usage, reasoning_tokens=share, estimated=True)
 
@@ -77,11 +79,13 @@ class Splitter:
 class _Choice:
     """One choice of a reply."""
 
-    def __init__(self, number: int, format: Format, make_parser: MakeParser, show: bool) -> None:
+    def __init__(self, number: int, format: Format, make_parser: MakeParser, show: bool, seed: int) -> None:
         self._number = number
         self._format = format
         self._make_parser = make_parser
         self._show = show
+        self._seed = seed
+        self._ids: set[str] = set()
         self._parser: Parser | None = None
         self._early = ""
         """Words before it is known how they shall be read."""
@@ -165,10 +169,10 @@ class _Choice:
         self._early = ""
         items = self._tell(events)
         if self._thinking >= 0:
-            self._thoughts.append(piece.text)
-            self.thought_characters += len(piece.text)
+            self._thoughts.append(text)
+            self.thought_characters += len(text)
             if self._show:
-                event = ThinkingDelta(self._thinking, piece.text)
+                event = ThinkingDelta(self._thinking, text)
                 items.append(Said(self._number, event, (), piece.logprobs, piece.details, piece.signature))
         return items
 
@@ -180,9 +184,18 @@ class _Choice:
         self._early = ""
         call = self._calls.get(piece.index)
         if call is None:
-            call = self._calls[piece.index] = _Call(self._count)
+            call = self._calls[piece.index] = _Call(self._count, self._new_id("", self._count))
             self._count += 1
         return self._tell(events + call.feed(piece))
+
+    def _new_id(self, id: str, index: int) -> str:
+        """The id of a call; another one where it has none, or one that was given before."""
+        seed = self._seed
+        while not id or id in self._ids:
+            id = make_id("openai", seed, index, "", 0)
+            seed += 1
+        self._ids.add(id)
+        return id
 
     def finish(self, *, cut: bool) -> list[Item]:
         """The choice has ended."""
@@ -233,6 +246,7 @@ class _Choice:
         for event in events:
             if isinstance(event, PartStart):
                 self._count += 1
+                self._ids.add(event.id)
         return events
 
     def _moved(self, event: Event) -> Event:
@@ -246,7 +260,8 @@ class _Choice:
             gap = event.gap
             if event.kind == "thinking" and self._seen_thinking:
                 gap = "\n\n"
-            return PartStart(index, event.kind, gap, event.name, event.id)
+            id = self._new_id(event.id, index) if event.kind == "tool_call" else ""
+            return PartStart(index, event.kind, gap, event.name, id)
         return type(event)(index, event.text)
 
     def _without_repeat(self, events: list[Event]) -> list[Event]:
@@ -304,9 +319,10 @@ class _Choice:
 class _Call:
     """A call that the upstream has already read, piece by piece."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, made_id: str) -> None:
         self._index = index
         self._begun = False
+        self._made_id = made_id
         self._id = ""
         self._name = ""
         self._arguments: list[str] = []
@@ -328,7 +344,7 @@ class _Call:
 
     def _begin(self) -> list[Event]:
         self._begun = True
-        events: list[Event] = [PartStart(self._index, "tool_call", "", self._name, self._id)]
+        events: list[Event] = [PartStart(self._index, "tool_call", "", self._name, self._id or self._made_id)]
         arguments = "".join(self._arguments)
         if arguments:
             events.append(ToolCallDelta(self._index, arguments))

@@ -216,6 +216,12 @@ class Region:
         """The arguments were written as a string."""
         self._owner.notice("string_arguments", offset)
 
+    def limited(self) -> None:
+        """A value was held for too long."""
+        self._owner.notice(
+            "limit", self._call_start, "a value without a type is too long to wait for; taken as a string"
+        )
+
     def missing_close(self, offset: int) -> None:
         """The closing marker did not come."""
         self._owner.notice("missing_close", offset)
@@ -284,4 +290,5 @@ class Region:
 
     def _first(self) -> int:
         """Where the raw text of a call that ended badly begins: at the opener, unless others came before it."""
-        return self.start if self.calls == 0 and self.reader_syntax.close else min(self.dead_from, self._call_start)
+        whole = self.calls == 0 and self.opener in self.reader_syntax.open
+        return self.start if whole else min(self.dead_from, self._call_start)

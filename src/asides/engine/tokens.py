@@ -1,54 +1,116 @@
 """`TokenParser`: token ids in, the same events out, and every part knows its place in the ids.
 
 Where the tokenizer has a token for a marker, only that token is the marker: the same characters typed with ordinary
-tokens are words. To say so to the machine, the format is rewritten: each such token becomes one lone surrogate, a
-character that no decoder ever produces, and what the machine tells is translated back.
+tokens are words. To say so to the machine, the format is rewritten: each such token becomes its first character and a
+lone surrogate, which no decoder ever produces, and what the machine tells is translated back. (The first character
+stays because grammars end a name before a `<`.)
 """
 
 from __future__ import annotations
 
+import json
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ..errors import UsageError
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ..parts import Part, Span
+from ..parts import Part, Span, Text, Thinking
 from .calls.syntax import CallSyntax
-from .format import Format
+from .format import TEXT, Format
+from .markers import Table
 from .message import Message
 from .parser import Parser, ParserState
-from .vocabulary import Vocabulary
+from .vocabulary import Pieces, Vocabulary, vocabulary_of
 
-FIRST, LAST = 0xD800, 0xDBFF
-"""The surrogates that stand for tokens."""
+FIRST, LAST = 0xD8C0, 0xDB3F
+"""The surrogates that stand for tokens: those of planes that Unicode has left empty, so that no JSON escape has them."""
+_SURROGATES = chr(FIRST), chr(LAST)
+_ESCAPED = re.compile(r"\\u(d[89ab][0-9a-f]{2})")
+MANY = 1024
+"""After this many markers, those behind what has been told are forgotten where nothing is collected."""
+
+
+class Calm(dict[int, str | None]):
+    """The text of each token in which nothing can matter in one state, so that it is told as it is; None for others."""
+
+    def __init__(self, pieces: Pieces, table: Table, tidy: bool) -> None:
+        super().__init__()
+        self._pieces = pieces
+        self._tidy = tidy
+        self._text = table.state == TEXT
+        markers = [(name, [_SURROGATES[0] <= letter <= _SURROGATES[1] for letter in name]) for name in table.markers]
+        self._whole = [name for name, letters in markers if not any(letters)]
+        # A token comes whole, so the character before its surrogate alone is no beginning.
+        self._beginnings = {
+            name[:length] for name, letters in markers for length in range(1, len(name)) if not letters[length]
+        }
+        self._longest = max(map(len, self._beginnings), default=0)
+
+    def __missing__(self, id: int) -> str | None:
+        found = self._pieces[id]
+        self[id] = found = found if found and not self._matters(found) else None
+        return found
+
+    def _matters(self, text: str) -> bool:
+        if self._tidy and text[-1].isspace():
+            return True  # it may stand beside a marker
+        if self._text and ("`" in text or "~" in text):
+            return True  # it may be a fence
+        if any(name in text for name in self._whole):
+            return True
+        return any(text[-length:] in self._beginnings for length in range(1, min(len(text), self._longest) + 1))
 
 
 class Disguise(msgspec.Struct, frozen=True, eq=False):
     """A format whose marker tokens are written as surrogates, and the way back."""
 
     format: Format
-    tokens: dict[int, str]
-    """For each id that is a marker or a piece of one: its surrogate."""
-    texts: dict[int, str]
-    """For `str.translate`: each surrogate's own text."""
+    letters: dict[int, str]
+    """For each id that is a marker or a piece of one: what stands for it."""
+    rests: dict[int, str]
+    """For `str.translate`: what each surrogate stands for."""
+    pieces: Pieces
+    """For each other id its text; None for markers, and where its bytes alone are no whole characters."""
+    calm: dict[tuple[Table, bool], Calm] = {}
+    """For each state, with tidy whitespace or without: the pieces in which nothing can matter there."""
+
+    def reveal(self, text: str) -> str:
+        """Text with the tokens' own texts in it."""
+        return text if text.isascii() else text.translate(self.rests)
+
+    def reveal_escaped(self, text: str, quote: bool) -> str:
+        """The same, and where a surrogate was written as an escape too. `quote`: the escape stands in JSON."""
+        if "\\u" in text:
+            text = _ESCAPED.sub(lambda match: self._escaped(match, quote), text)
+        return self.reveal(text)
+
+    def _escaped(self, match: re.Match[str], quote: bool) -> str:
+        rest = self.rests.get(int(match[1], 16))
+        if rest is None:
+            return match[0]
+        return json.dumps(rest, ensure_ascii=False)[1:-1] if quote else rest
 
 
-def disguise(format: Format, added: dict[str, int]) -> Disguise:
-    """Rewrite a format for a tokenizer that has these tokens."""
+def disguise(format: Format, vocabulary: Vocabulary) -> Disguise:
+    """Rewrite a format for a tokenizer."""
     markers = "\0".join(_strings(format))
-    wanted = sorted((text for text in added if text in markers and text.strip()), key=len, reverse=True)
+    wanted = sorted((text for text in vocabulary.added if text in markers and text.strip()), key=len, reverse=True)
     if len(wanted) > LAST - FIRST:
         raise UsageError("the tokenizer has more marker tokens than can be told apart")
-    letters = {text: chr(FIRST + number) for number, text in enumerate(wanted)}
+    surrogates = {text: chr(FIRST + number) for number, text in enumerate(wanted)}
+    letters = {text: text[0] + surrogate for text, surrogate in surrogates.items()}
+    pieces = Pieces(vocabulary.bytes_of)
+    pieces.update({vocabulary.added[text]: None for text in wanted})
     return Disguise(
         _Swap(letters).format(format),
-        {added[text]: letter for text, letter in letters.items()},
-        {ord(letter): text for text, letter in letters.items()},
+        {vocabulary.added[text]: letter for text, letter in letters.items()},
+        {ord(surrogate): text[1:] for text, surrogate in surrogates.items()},
+        pieces,
     )
 
 
@@ -57,7 +119,7 @@ def _strings(value: object) -> Iterable[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Format):
-        yield from _strings((value.states, value.calls, value.header, value.leading))
+        yield from _strings((value.states, value.calls, value.header, value.leading, value.assistant))
         if value.settle is not None:
             yield from _strings(tuple(_settled(value)))
     elif isinstance(value, dict):
@@ -81,7 +143,7 @@ def _settled(format: Format) -> Iterable[Format]:
 
 
 class _Swap:
-    """Puts surrogates in the place of token texts, everywhere in a format."""
+    """Puts what stands for tokens in the place of their texts, everywhere in a format."""
 
     def __init__(self, letters: dict[str, str]) -> None:
         self._letters = letters
@@ -92,7 +154,8 @@ class _Swap:
     def format(self, format: Format) -> Format:
         known = self._formats.get(id(format))
         if known is None:
-            changes = {name: self._value(getattr(format, name)) for name in ("states", "calls", "header", "leading")}
+            names = ("states", "calls", "header", "leading", "assistant")
+            changes = {name: self._value(getattr(format, name)) for name in names}
             settle = self._settle(format.settle) if format.settle is not None else None
             swapped = msgspec.structs.replace(format, **changes, settle=settle)
             known = self._formats[id(format)] = (format, swapped)
@@ -132,28 +195,28 @@ class _Swap:
         return value
 
 
-@lru_cache(maxsize=64)
-def _vocabulary(tokenizer: Any) -> Vocabulary:
-    return Vocabulary(tokenizer)
-
-
 @lru_cache(maxsize=256)
 def _disguise(format: Format, vocabulary: Vocabulary) -> Disguise:
-    return disguise(format, dict(vocabulary.added))
+    return disguise(format, vocabulary)
 
 
 class TokenParser:
     """Takes a model's token ids apart as they come. `feed` ids, then `finish`; both return a list of events."""
 
     __slots__ = (
+        "_calm",
+        "_collect",
         "_decoder",
         "_disguise",
-        "_lengths",
+        "_half",
+        "_keep",
         "_marked",
+        "_note",
         "_parser",
+        "_pieces",
         "_places",
         "_shifts",
-        "_size",
+        "_table",
         "_vocabulary",
         "ids",
     )
@@ -161,62 +224,114 @@ class TokenParser:
     def __init__(
         self, tokenizer: Any, format: Format, *, prompt_ids: Sequence[int] | None = None, **policies: Any
     ) -> None:
-        try:
-            self._vocabulary = _vocabulary(tokenizer)
-        except TypeError:  # a tokenizer that cannot be hashed
-            self._vocabulary = Vocabulary(tokenizer)
+        self._vocabulary = vocabulary_of(tokenizer)
         self._disguise = _disguise(format, self._vocabulary)
         if prompt_ids is not None:
-            policies = {**policies, "prompt": "".join(self._texts(prompt_ids, self._vocabulary.decoder()))}
+            policies = {**policies, "prompt": self._prompt(prompt_ids)}
         self._parser = Parser(self._disguise.format, **policies)
+        self._collect: bool = policies.get("collect", True)
+        self._pieces = self._disguise.pieces
         self._decoder = self._vocabulary.decoder()
+        self._half = False  # whether the decoder waits for the rest of a character
         self.ids: list[int] = []
-        """Every id that was fed."""
-        self._lengths: list[int] = []
-        self._size = 0
+        """Every id that was fed; none where nothing is collected."""
+        # Where the marker tokens stand in the machine's text, and how much longer the raw text is behind each.
         self._places: list[int] = []
         self._shifts: list[int] = [0]
-        self._marked = False
+        self._marked = False  # whether what the machine tells may hold a surrogate
+        self._table: Table | None = None  # the state that `_calm` is of
+        self._calm: dict[int, str | None] = {}
+        self._keep = self._parser._keep
+        self._note = self.ids.append if self._collect else _forget
 
     def feed(self, ids: int | Iterable[int]) -> list[Event]:
         """Read one id or several and return what they tell."""
-        if isinstance(ids, int):
-            ids = (ids,)
-        tokens, bytes_of = self._disguise.tokens, self._vocabulary.bytes_of
-        decode, lengths = self._decoder.decode, self._lengths
-        pieces: list[str] = []
-        for id in ids:
-            self.ids.append(id)
-            letter = tokens.get(id)
-            if letter is None:
-                piece = decode(bytes_of(id))
-                pieces.append(piece)
-                lengths.append(len(piece))
-                self._size += len(piece)
-                continue
-            self._marked = True
-            piece = decode(b"", True)  # half a character before a marker never becomes a whole one
-            self._decoder.reset()
-            if piece:
-                pieces.append(piece)
-                lengths[-1] += len(piece)
-                self._size += len(piece)
-            pieces.append(letter)
-            lengths.append(1)
-            self._places.append(self._size)
-            self._shifts.append(self._shifts[-1] + len(self._disguise.texts[ord(letter)]) - 1)
-            self._size += 1
-        return self._translate(self._parser.feed("".join(pieces)))
+        if ids.__class__ is not int:
+            return self._feed_all((ids,) if hasattr(ids, "__index__") else ids)  # type: ignore[arg-type]
+        # The machine's own fast path, with what it would ask of the piece known beforehand.
+        parser = self._parser
+        delta = parser._quick
+        if delta is None or self._half:
+            return self._feed_one(ids)  # type: ignore[arg-type]
+        if parser._table is not self._table:
+            self._settle_fast_path()
+        words = self._calm[ids]  # type: ignore[index]
+        if words is None:
+            return self._feed_one(ids)  # type: ignore[arg-type]
+        self._note(ids)  # type: ignore[arg-type]
+        self._keep(words)
+        if parser._carry:
+            words = parser._carry + words
+            parser._carry = ""
+        return [delta(parser._index, words)]
+
+    def _feed_one(self, id: int) -> list[Event]:
+        piece = self._pieces[id]
+        if piece is None or self._half:
+            return self._feed_all((id,))
+        events = self._parser.feed(piece)
+        self._note(id)
+        if not self._places or (not self._marked and len(events) == 1 and events[0].__class__ in _DELTAS):
+            return events
+        return self._translate(events)
+
+    def _settle_fast_path(self) -> None:
+        self._table = self._parser._table
+        key = (self._table, self._parser._tidy)
+        calm = self._disguise.calm.get(key)
+        if calm is None:
+            calm = self._disguise.calm[key] = Calm(self._pieces, *key)
+        self._calm = calm
+
+    def _feed_all(self, ids: Iterable[int]) -> list[Event]:
+        pieces, letters = self._pieces, self._disguise.letters
+        read: list[str] = []
+        fed: list[int] = []
+        size = -1
+        for id in map(int, ids):
+            piece = pieces[id]
+            fed.append(id)
+            if piece is None or self._half:
+                letter = letters.get(id)
+                if letter is None:
+                    piece = self._decoder.decode(self._vocabulary.bytes_of(id))
+                    self._half = bool(self._decoder.getstate()[0])
+                else:
+                    piece = self._flush() + letter
+                    if size < 0:
+                        size = self._parser._tape.sync() + sum(map(len, read))
+                    self._mark(size + len(piece) - 1, len(self._disguise.rests[ord(letter[1])]) - 1)
+            read.append(piece)
+            if size >= 0:
+                size += len(piece)
+        events = self._parser.feed("".join(read))
+        if self._collect:
+            self.ids += fed
+        if self._places:
+            events = self._translate(events)
+        return events
+
+    def _flush(self) -> str:
+        """Half a character that never becomes a whole one, because a marker or the end follows it."""
+        rest = self._decoder.decode(b"", True)
+        self._decoder.reset()
+        self._half = False
+        return rest
+
+    def _mark(self, place: int, longer: int) -> None:
+        if not self._collect and len(self._places) >= MANY:
+            # What stands before the part that is open can no longer be told of.
+            told = min(self._parser._open_start(), self._parser._told())
+            known = bisect_left(self._places, told)
+            del self._places[:known], self._shifts[:known]
+        self._places.append(place)
+        self._shifts.append(self._shifts[-1] + longer)
+        self._marked = True
 
     def finish(self) -> list[Event]:
         """The input is over: return what was held back and how it ends. A second call returns nothing."""
-        rest = self._decoder.decode(b"", True)
-        if rest:
-            self._lengths[-1] += len(rest)
-            self._size += len(rest)
-            events = self._parser.feed(rest)
-        else:
-            events = []
+        rest = self._flush()
+        events = self._parser.feed(rest) if rest else []
         return self._translate(events + self._parser.finish())
 
     @property
@@ -226,40 +341,62 @@ class TokenParser:
 
     @property
     def held(self) -> int:
-        """How many characters are held back."""
+        """How many characters are held back, a marker token counting as two, half a character as none."""
         return self._parser.held
 
     @property
     def message(self) -> Message:
         """The message so far; the whole of it after `finish`. Its parts know their tokens."""
         told = self._parser.message
-        starts = list(accumulate(self._lengths, initial=0))
-        spans = [part.span for part in told.parts]
-        parts = [self._part(part, _tokens_of(starts, part.span)) for part in told.parts]
-        notices = [self._notice(notice) for notice in told.notices]
+        places = self._token_places()
+        tokens = [places.of(part.span) for part in told.parts]
+        reveal = self._disguise.reveal
         return msgspec.structs.replace(
             told,
-            parts=tuple(parts),
-            raw=self._text(told.raw),
-            notices=tuple(notices),
-            thinking=self._text(told.thinking),
-            text=self._text(told.text),
-            roles=tuple(_roles(told, starts, spans)),
+            parts=tuple(map(self._part, told.parts, tokens)),
+            raw=reveal(told.raw),
+            notices=tuple(map(self._notice, told.notices)),
+            thinking=reveal(told.thinking),
+            text=reveal(told.text),
+            roles=_roles(told, places, tokens),
         )
 
-    def _texts(self, ids: Iterable[int], decoder: Any) -> Iterable[str]:
+    def _prompt(self, ids: Iterable[int]) -> str:
+        """The prompt as the machine reads it."""
+        decoder, letters, bytes_of = self._vocabulary.decoder(), self._disguise.letters, self._vocabulary.bytes_of
+        texts = []
         for id in ids:
-            letter = self._disguise.tokens.get(id)
+            letter = letters.get(id)
             if letter is None:
-                yield decoder.decode(self._vocabulary.bytes_of(id))
+                texts.append(decoder.decode(bytes_of(id)))
             else:
-                yield decoder.decode(b"", True) + letter
+                texts.append(decoder.decode(b"", True) + letter)
                 decoder.reset()
+        return "".join(texts)
+
+    def _token_places(self) -> _Places:
+        """Where each token's bytes stand in the machine's text."""
+        firsts: list[int] = []
+        stops: list[int] = []
+        decoder, letters, pieces = self._vocabulary.decoder(), self._disguise.letters, self._pieces
+        size, half = 0, False
+        for id in self.ids:
+            piece = pieces[id]
+            if piece is None or half:
+                letter = letters.get(id)
+                if letter is None:
+                    piece = decoder.decode(self._vocabulary.bytes_of(id))
+                    half = bool(decoder.getstate()[0])
+                else:
+                    size += len(decoder.decode(b"", True))
+                    decoder.reset()
+                    piece, half = letter, False
+            firsts.append(size)
+            size += len(piece)
+            stops.append(size + half)
+        return _Places(firsts, stops)
 
     # Back from surrogates to texts, and from the machine's offsets to the raw text's.
-
-    def _text(self, text: str) -> str:
-        return text.translate(self._disguise.texts) if self._places else text
 
     def _offset(self, offset: int) -> int:
         return offset + self._shifts[bisect_left(self._places, offset)]
@@ -268,53 +405,84 @@ class TokenParser:
         return self._offset(span[0]), self._offset(span[1])
 
     def _notice(self, notice: Notice) -> Notice:
-        return Notice(notice.code, self._text(notice.message), self._offset(notice.offset))
+        words = self._disguise.reveal_escaped(notice.message, False)
+        return Notice(notice.code, words, self._offset(notice.offset))
 
     def _part(self, part: Part, tokens: Span) -> Part:
-        changes: dict[str, Any] = {"span": self._span(part.span), "tokens": tokens}
-        for name in ("text", "arguments", "raw", "name", "id", "error_message"):
-            if hasattr(part, name):
-                changes[name] = self._text(getattr(part, name))
-        return msgspec.structs.replace(part, **changes)
+        reveal, span = self._disguise.reveal, self._span(part.span)
+        if isinstance(part, Thinking):
+            return Thinking(reveal(part.text), part.complete, span, tokens)
+        if isinstance(part, Text):
+            return Text(reveal(part.text), span, tokens)
+        return msgspec.structs.replace(
+            part,
+            name=reveal(part.name),
+            arguments=self._disguise.reveal_escaped(part.arguments, True),
+            id=reveal(part.id),
+            error_message=self._disguise.reveal_escaped(part.error_message, False),
+            raw=reveal(part.raw),
+            span=span,
+            tokens=tokens,
+        )
 
     def _translate(self, events: list[Event]) -> list[Event]:
         if not self._places:
             return events
         translated = [self._event(event) for event in events]
-        self._marked = self._marked and self._parser.held > 0
+        # A letter that was fed may still be held back, or kept by the reader of a call.
+        self._marked = self._marked and (self._parser.held > 0 or self._parser.state == "call")
         return translated
 
     def _event(self, event: Event) -> Event:
-        if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
-            return type(event)(event.index, self._text(event.text)) if self._marked else event
+        if isinstance(event, TextDelta | ThinkingDelta):
+            return type(event)(event.index, self._disguise.reveal(event.text)) if self._marked else event
+        if isinstance(event, ToolCallDelta):
+            if not self._marked:
+                return event
+            return ToolCallDelta(event.index, self._disguise.reveal_escaped(event.text, True))
         if isinstance(event, PartEnd):
-            return msgspec.structs.replace(
-                event, span=self._span(event.span), error_message=self._text(event.error_message)
-            )
+            words = self._disguise.reveal_escaped(event.error_message, False)
+            return PartEnd(event.index, event.complete, event.error, self._span(event.span), words)
         if isinstance(event, PartStart):
-            return msgspec.structs.replace(event, name=self._text(event.name), id=self._text(event.id))
+            reveal = self._disguise.reveal
+            return PartStart(event.index, event.kind, event.gap, reveal(event.name), reveal(event.id))
         return self._notice(event)
 
 
-def _tokens_of(starts: list[int], span: Span) -> Span:
-    """The tokens that hold any character of a span. `starts` has the offset of every token, and of the end."""
-    first = bisect_right(starts, span[0]) - 1
-    while first > 0 and starts[first - 1] == starts[first]:
-        first -= 1  # it holds the first bytes of a character that a later token completes
-    last = bisect_left(starts, span[1])
-    return min(first, last), last
+_DELTAS = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 
 
-def _roles(message: Message, starts: list[int], spans: list[Span]) -> list[str]:
+def _forget(id: int) -> None:
+    """What is done with an id where nothing is collected."""
+
+
+class _Places(NamedTuple):
+    """Where each token's bytes stand in a text: the first character that they are part of, and behind the last."""
+
+    firsts: list[int]
+    stops: list[int]
+
+    def of(self, span: Span) -> Span:
+        """The tokens that hold any of a span's characters, or a piece of one."""
+        first = bisect_right(self.stops, span[0])
+        return first, max(first, bisect_left(self.firsts, span[1]))
+
+
+_KINDS = {"Thinking": "thinking", "Text": "text", "ToolCall": "call"}
+
+
+def _roles(message: Message, places: _Places, tokens: list[Span]) -> tuple[str, ...]:
     """A label for every id."""
-    kinds = {"Thinking": "thinking", "Text": "text", "ToolCall": "call"}
-    roles = [""] * (len(starts) - 1)
-    for part, span in zip(message.parts, spans, strict=True):
-        first, last = _tokens_of(starts, span)
-        for number in range(first, last):
-            roles[number] = roles[number] or kinds[type(part).__name__]
+    roles = [""] * len(places.firsts)
+    at = 0
+    for part, (first, last) in zip(message.parts, tokens, strict=True):
+        first = max(first, at)  # a token that holds characters of two parts is the earlier one's
+        if first < last:
+            roles[first:last] = [_KINDS[type(part).__name__]] * (last - first)
+            at = last
+    raw = message.raw
     for number, role in enumerate(roles):
         if not role:
-            text = message.raw[starts[number] : starts[number + 1]]
+            text = raw[places.firsts[number] : places.stops[number]]
             roles[number] = "other" if not text or text.isspace() else "marker"
-    return roles
+    return tuple(roles)

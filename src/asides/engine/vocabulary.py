@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 from ..errors import UsageError
@@ -76,8 +77,8 @@ class Vocabulary:
         if self._forbidden.isdisjoint(ids):
             return ids
         # Cut inside every marker, so that no piece holds a whole one.
-        pieces = self._marker.sub(lambda match: match[0][0] + "\0" + match[0][1:], text.replace("\0", "")).split("\0")
-        ids = [id for piece in pieces if piece for id in self._encode(piece)]
+        cuts = [0, *(match.start() + 1 for match in self._marker.finditer(text)), len(text)]
+        ids = [id for start, stop in pairwise(cuts) for id in self._encode(text[start:stop])]
         return [id for id in ids if id not in self._forbidden]
 
     def marker(self, text: str) -> list[int]:

@@ -37,7 +37,7 @@ from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, delt
 from tests.support import characters, check_chunking, is_object, run, two_way_splits
 
 F = ("f", {"a": 1})
-G = ("g", {})
+G: tuple[str, dict[str, object]] = ("g", {})
 
 
 def hermes(body: str) -> str:

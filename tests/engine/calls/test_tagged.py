@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import asides
 from asides import Format, Message, ToolCall
+from asides.engine.calls.reader import Sink
 from asides.engine.calls.syntax import CallSyntax
 from asides.engine.calls.tools import Tools
 from asides.engine.calls.values import Schema, ValueWriter
@@ -555,9 +556,23 @@ def test_a_value_held_past_the_limit_is_a_string() -> None:
         assert call.arguments == f'{{"a": {expected}}}'
 
 
+class Heard:
+    """A sink that keeps the arguments it is told of."""
+
+    limit = 1000
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def arguments(self, text: str) -> None:
+        """More of the arguments."""
+        self.told.append(text)
+
+
 def test_a_writer_holds_no_more_than_it_must() -> None:
-    told: list[str] = []
-    writer = ValueWriter(told.append, 1000, None)
+    heard = Heard()
+    told = heard.told
+    writer = ValueWriter(cast(Sink, heard), None)
     for piece in (" ", "{", '"a', "\\", "n", '": 1', "}", " "):
         writer.add(piece)
         assert not told

@@ -9,6 +9,7 @@ from .json_scan import ESCAPE_START, LOOSE_BODY, STRING_BODY, JsonScanner
 from .reader import Sink
 from .steps import SPACE, Step, StepReader, find_marker, skip, wait
 
+_FENCE = re.compile(r"```[A-Za-z0-9_]{0,16}[ \t]{0,16}\r?\n?")
 _HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 
@@ -158,6 +159,7 @@ class CallReader(StepReader):
         super().__init__(sink)
         self._closers = closers
         self._passed = 0
+        self._fence = False
         self._clear()
 
     def _clear(self) -> None:
@@ -180,6 +182,16 @@ class CallReader(StepReader):
             self._sink.string_arguments(self._arguments_at)
         self._sink.arguments("".join(self._early))
         self._early = []
+
+    def _open_fence(self, text: str, at: int, end: int, final: bool) -> int:
+        """Behind the line that opens a code block."""
+        match = _FENCE.match(text, at, end)
+        if not final and (end - at < 3 if match is None else match.end() == end and text[end - 1] != "\n"):
+            return wait(at)
+        if match is None:
+            return self._reject(at, "a code block that is not JSON")
+        self._fence = True
+        return match.end()
 
     def _begin_arguments(self, offset: int, after: Step) -> None:
         self._arguments = ArgumentsReader(self._write, self._meet_string)

@@ -162,7 +162,7 @@ class NestedReader(XmlReader):
     def _begin_leaf(self, at: int) -> int:
         """The innermost tag holds text."""
         frame = self._frames.pop()
-        writer = ValueWriter(self._sink.arguments, self._sink.limit, frame.schema)
+        writer = ValueWriter(self._sink, frame.schema)
         writer.add("".join(self._space))
         self._forget_space()
         around = (self._frames[-1].close,) if self._frames else self._behind_value

@@ -57,6 +57,9 @@ class Sink(Protocol):
     def string_arguments(self, offset: int) -> None:
         """The arguments were written as a string that holds JSON."""
 
+    def limited(self) -> None:
+        """A value whose type is not known was held for too long and is taken as a string."""
+
     def missing_close(self, offset: int) -> None:
         """The call is complete, but its closing marker did not come."""
 

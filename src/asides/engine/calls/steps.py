@@ -47,7 +47,12 @@ def starts(text: str, at: int, end: int, word: str, final: bool) -> bool | None:
     """Whether `word` stands at `at`; None when the text ends inside it."""
     if text.startswith(word, at, end):
         return True
-    return None if not final and word.startswith(text[at:end]) else False
+    return None if not final and ends_inside(text, at, end, word) else False
+
+
+def ends_inside(text: str, at: int, end: int, word: str) -> bool:
+    """Whether the text ends while `word` may still be coming. Looks at no more than the word's length."""
+    return end - at < len(word) and word.startswith(text[at:end])
 
 
 def marker_at(text: str, at: int, end: int, markers: tuple[str, ...], final: bool) -> str | None:
@@ -56,7 +61,7 @@ def marker_at(text: str, at: int, end: int, markers: tuple[str, ...], final: boo
     for marker in markers:
         if text.startswith(marker, at, end):
             return marker
-        cut = cut or marker.startswith(text[at:end])
+        cut = cut or ends_inside(text, at, end, marker)
     return None if cut and not final else ""
 
 

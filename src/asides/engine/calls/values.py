@@ -11,10 +11,11 @@ literal, an object or a list only if it parses whole, and otherwise a string.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from .json_scan import JsonScanner
+from .reader import Sink
 from .steps import escape
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
@@ -171,11 +172,11 @@ def _type_of(value: object) -> str:
 class ValueWriter:
     """Writes one value as JSON."""
 
-    __slots__ = ("_held", "_limit", "_loose", "_pieces", "_scanner", "_shape", "_strings", "_tail", "_types", "_write")
+    __slots__ = ("_held", "_loose", "_pieces", "_scanner", "_shape", "_sink", "_strings", "_tail", "_types", "_write")
 
-    def __init__(self, write: Callable[[str], None], limit: int, schema: Schema | None, kind: Kind = "untyped") -> None:
-        self._write = write
-        self._limit = limit
+    def __init__(self, sink: Sink, schema: Schema | None, kind: Kind = "untyped") -> None:
+        self._sink = sink
+        self._write = sink.arguments
         self._types = schema.types if schema is not None and kind == "untyped" else None
         self._strings = schema.strings if schema is not None else frozenset()
         # Where it is known that the value need not be a string, whitespace around it means nothing.
@@ -195,9 +196,17 @@ class ValueWriter:
         if self._pieces is None:
             self._write(escape(text))
             return
+        room = self._sink.limit + 1 - self._held
+        if len(text) > room:
+            self.add(text[:room])
+            self.add(text[room:])
+            return
         self._pieces.append(text)
         self._held += len(text)
-        if self._held > self._limit or self._is_string(text):
+        if self._is_string(text):
+            self._flow()
+        elif self._held > self._sink.limit:
+            self._sink.limited()
             self._flow()
 
     def close(self) -> None:

@@ -1,0 +1,92 @@
+"""A format for markers that no registered format has, made from what a template writes around a needle.
+
+Knows how to build one and checks that it reads back what the template wrote; a format that does not is not given out.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..engine.format import TEXT, THINKING, Format
+from ..formats.auto import STOPS, SYNTAXES
+from .markers import TAG, counterparts
+from .reading import Turn, header_of, reads
+
+MOST = 80
+"""Characters that a marker may have."""
+
+
+def around(turn: Turn, prompt: str) -> tuple[str, str]:
+    """The markers on both sides of a turn's thought; the first is empty where nothing opens it."""
+    before, _, after = turn.written.partition(turn.thought)
+    after = after.partition(turn.said)[0] if turn.said else after
+    tag = re.search(TAG + r"\s*\Z", before)
+    header = header_of(before, prompt)
+    opener = before[len(header) :].strip()
+    if not opener or len(opener) > MOST:
+        # The prompt may hold the opener too, and then the header seems to end behind it.
+        opener = tag[0].strip() if tag is not None and (opener or not _is_header(tag[0], turn)) else ""
+    tag = re.match(r"\s*" + TAG, after)
+    closer = tag[0].strip() if tag is not None else after.strip().partition("\n")[0].strip()
+    return opener, closer if len(closer) <= MOST else ""
+
+
+def _is_header(tag: str, turn: Turn) -> bool:
+    """Whether a tag in front of a thought rather opens the turn: its counterpart closes the turn behind the answer."""
+    behind = turn.written.partition(turn.said)[2] if turn.said else ""
+    return any(counterpart in behind for counterpart in counterparts(tag.strip())) or not any(
+        counterpart in turn.written for counterpart in counterparts(tag.strip())
+    )
+
+
+def opened(prompt: str, source: str, turns: list[Turn]) -> tuple[str, str] | None:
+    """The pair whose opener ends a prompt and whose closer the template's source names, if there is one."""
+    tag = re.search(TAG + r"\s*\Z", prompt)
+    if tag is None:
+        return None
+    opener = tag[0].strip()
+    for closer in counterparts(opener):
+        # `<assistant>` has a closer as well, but that one stands behind the answer.
+        ends_turn = any(closer in turn.written.partition(turn.said)[2] for turn in turns if turn.said)
+        if closer in source and not ends_turn:
+            return opener, closer
+    return None
+
+
+def make(opener: str, closer: str, turns: list[Turn], prompt: str) -> Format | None:
+    """A format with these markers that reads all that the template writes, or None."""
+    if not closer:
+        return None
+    spoken = next((turn for turn in turns if turn.said and turn.thought), None)
+    said = next((turn for turn in turns if turn.said), None)
+    wrappers, stops = _frame(spoken or said, closer)
+    header = header_of(said.written.partition(said.said)[0], prompt) if said is not None else ""
+    if opener and header.rstrip().endswith(opener):
+        header = header.rstrip()[: -len(opener)]
+    format = Format.tags(
+        opener or (),
+        closer,
+        name=opener or closer,
+        source="made by detection from a chat template",
+        start=TEXT if opener else THINKING,
+        wrappers=wrappers,
+        stops=(*stops, *(stop for stop in STOPS if stop not in stops)),
+        calls=SYNTAXES,
+        assistant=(header,) if header.strip() else (),
+    )
+    thoughtful = [turn for turn in turns if turn.thought and turn.said]
+    return format if all(reads(format, turn, prompt) for turn in thoughtful) else None
+
+
+def _frame(turn: Turn | None, closer: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What stands around the answer and means nothing, and what ends the turn."""
+    if turn is None:
+        return (), ()
+    before = turn.written.partition(turn.said)[0].rpartition(closer)[2] if turn.thought else ""
+    wrappers = re.findall(TAG, before)
+    closing = [counterpart for wrapper in wrappers for counterpart in counterparts(wrapper)]
+    behind = re.findall(TAG, turn.written.partition(turn.said)[2])
+    wrappers += [tag for tag in behind if tag in closing]
+    ends = [tag for tag in behind if tag not in closing]
+    return tuple(dict.fromkeys(wrappers)), tuple(ends[:1])
+

@@ -1,0 +1,168 @@
+"""What a chat template writes when it is asked: prompts, turns, and thoughts put in as needles.
+
+Decides what to ask the sandbox and gathers its answers. What they mean is for `from_template` to say; no format is
+named here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from .reading import Turn
+from .sandbox import Ask, Rendered, render
+
+USER, THOUGHT, ANSWER = "Qwhatzuq", "Wthoughtuw", "Zanswerez"
+"""The needles. One word each and in no one's vocabulary, so that no template takes them for something else."""
+FUNCTION, ARGUMENT, RESULT = "zlookupz", "Ulmzq", "Rfoundar"
+BEGIN, STOP = "Vbegintextov", "Vendtextiv"
+"""What `bos_token` and `eos_token` are while nobody says what they are."""
+
+FIELDS = ("reasoning_content", "reasoning", "thinking", "thought")
+"""Where templates look for the thoughts of a message."""
+TYPED: dict[str, dict[str, str]] = {
+    "content of type thinking": {"type": "thinking", "thinking": THOUGHT},
+    "content of type reasoning": {"type": "reasoning", "text": THOUGHT, "reasoning": THOUGHT},
+}
+"""The same in messages whose content is a list."""
+
+_CALL = {"id": "needle001", "type": "function", "function": {"name": FUNCTION, "arguments": {"place": ARGUMENT}}}
+_CALL_AS_TEXT = {**_CALL, "function": {"name": FUNCTION, "arguments": f'{{"place": "{ARGUMENT}"}}'}}
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"place": {"type": "string", "description": "a place"}},
+    "required": ["place"],
+}
+_TOOL = {
+    "type": "function",
+    "function": {"name": FUNCTION, "description": "finds a place", "parameters": _PARAMETERS},
+}
+
+
+class Echo(msgspec.Struct, frozen=True):
+    """A thought that the template wrote, and the field that it was put into."""
+
+    field: str
+    turn: Turn
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt up to where the model begins."""
+
+    switches: dict[str, Any]
+    """The keywords that were given."""
+    written: str
+    """All that follows the user's words."""
+    before: str
+    """All that stands before them: what the template tells the model."""
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was seen of a template."""
+
+    echoes: list[Echo]
+    turns: list[Turn]
+    """Turns with and without thoughts."""
+    prompts: list[Prompt]
+    """The generation prompts; the first has no switch set."""
+    told: str
+    """What the template tells the model on its own account, with and without tools, whatever is switched."""
+    source: str
+    """The strings in the template's source, with a NUL between them."""
+    switches: dict[str, list[Any]]
+    failure: str = ""
+    """Why the plainest conversation could not be rendered."""
+
+
+def gather(template: str, *, begin: str = "", stop: str = "") -> Evidence:
+    """Ask a template everything. `begin` and `stop` are the tokenizer's own tokens, where they are known."""
+    rendered = render(template, _asks(), {"bos_token": begin or BEGIN, "eos_token": stop or STOP})
+    return sort_out(rendered)
+
+
+def _asks() -> list[Ask]:
+    user = {"role": "user", "content": USER}
+    answer = {"role": "assistant", "content": ANSWER}
+    call = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
+    call_as_text = {**call, "tool_calls": [_CALL_AS_TEXT]}
+    result = {"role": "tool", "tool_call_id": "needle001", "name": FUNCTION, "content": RESULT}
+
+    def ask(name: str, *messages: dict[str, Any], prompt: bool = False, tools: bool = False) -> Ask:
+        variables: dict[str, Any] = {"messages": messages, "add_generation_prompt": prompt}
+        if tools:
+            variables["tools"] = [_TOOL]
+        return Ask(name=name, variables=variables, switched=True)
+
+    asks = [
+        ask("prompt", user, prompt=True),
+        ask("prompt with tools", user, prompt=True, tools=True),
+        ask("answer", user, answer),
+        ask("call", user, call, tools=True),
+        ask("call", user, call_as_text, tools=True),
+        ask("call", user, call, result, tools=True),
+    ]
+    for field in FIELDS:
+        thought = {field: THOUGHT}
+        asks += [
+            ask(f"thought {field}", user, {**answer, **thought}),
+            ask(f"thought {field}", user, {**call, **thought}, tools=True),
+            ask(f"thought {field}", user, {**call, **thought}, result, tools=True),
+        ]
+    for name, part in TYPED.items():
+        asks.append(ask(f"thought {name}", user, {**answer, "content": [part, {"type": "text", "text": ANSWER}]}))
+    return asks
+
+
+def sort_out(rendered: Rendered) -> Evidence:
+    """The evidence in what was rendered."""
+    echoes: dict[str, Echo] = {}
+    turns: dict[str, Turn] = {}
+    prompts: list[Prompt] = []
+    told: dict[str, None] = {}
+    failure = ""
+    for rendering in rendered.rendered:
+        text = rendering.text
+        kind, _, field = rendering.ask.partition(" ")
+        if text is None:
+            if rendering.ask == "prompt" and not rendering.switches:
+                failure = rendering.error or ""
+            continue
+        before, _, written = text.rpartition(USER)
+        if kind == "prompt":
+            told[before] = None
+            if not field:
+                prompts.append(Prompt(switches=rendering.switches, written=written, before=before))
+            continue
+        turn = _turn(written)
+        if turn is None:
+            continue
+        if not turn.thought:
+            if kind != "thought" and not (rendering.switches and turns):
+                turns.setdefault(turn.written, turn)
+        elif field not in echoes or (turn.said and not echoes[field].turn.said):
+            echoes[field] = Echo(field, turn)
+        if turn.thought and len(turns) < 12:
+            turns.setdefault(turn.written, turn)
+    return Evidence(
+        echoes=list(echoes.values()),
+        turns=list(turns.values()),
+        prompts=prompts,
+        told="\0".join(told),
+        source="\0".join(rendered.literals),
+        switches=rendered.switches,
+        failure=failure,
+    )
+
+
+def _turn(written: str) -> Turn | None:
+    """The needles that a turn holds. What follows it is cut off."""
+    written = written.partition(RESULT)[0].partition(STOP)[0]
+    found = {
+        "thought": THOUGHT if THOUGHT in written else "",
+        "said": ANSWER if ANSWER in written else "",
+        "called": FUNCTION if FUNCTION in written and ARGUMENT in written else "",
+    }
+    if not any(found.values()):
+        return None
+    return Turn(written=written, argument=ARGUMENT if found["called"] else "", **found)

@@ -1,0 +1,235 @@
+"""What a chat template says about its model, from what it writes. Formats are tried by `reading`, not matched by name.
+
+Knows what the evidence means and says it in words; how the evidence is got is not its business.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from ..engine.format import HEADER, TEXT, THINKING, Format
+from ..engine.parser import read_prompt
+from . import ad_hoc, from_name
+from .evidence import Echo, Evidence, Prompt, gather
+from .markers import candidates, closers, openers
+from .reading import Score, score
+from .result import Finding, Start
+
+KEYWORDS = ("enable_thinking", "thinking", "reasoning_effort", "thinking_mode")
+"""Switches in the order in which they are told where several do the same."""
+_OFF = re.compile(r"no|none|off|false|disabled?|chat|/?no[-_ ]?think", re.IGNORECASE)
+"""What a switch's value is called when it means no thinking."""
+_AGAINST = re.compile(r"skip|disable|no_")
+"""Names of switches that switch thinking off."""
+_INTRODUCTION = re.compile(r"(?:You are|Your name is) (?:an? )?([A-Z][\w.-]*(?: [A-Z0-9][\w.-]*)*)")
+
+
+class Switch(msgspec.Struct, frozen=True, kw_only=True):
+    """A keyword that switches thinking, the values that do, and the prompts that they give."""
+
+    keyword: str
+    on: Any
+    off: Any
+    on_prompt: Prompt
+    off_prompt: Prompt | None
+
+
+def probe(template: str, *, begin: str = "", stop: str = "") -> Finding:
+    """What a template says of its model. `begin` and `stop` are the tokenizer's own tokens, where they are known."""
+    return conclude(gather(template, begin=begin, stop=stop))
+
+
+def conclude(seen: Evidence) -> Finding:
+    """What the evidence means."""
+    known = candidates()
+    plain = seen.prompts[0].written if seen.prompts else ""
+    endings = {ending for prompt in seen.prompts if (ending := _ending(prompt.written, known))}
+    scores = [(score(format, seen.turns, plain, endings, seen.told, seen.source), format) for format in known]
+    best = max(found for found, _ in scores)
+    fitting = tuple(format for found, format in scores if found == best)
+    formats, thinks, reasons = _verdict(seen, best, fitting)
+    details: dict[str, Any] = {}
+    if formats:
+        details, more = _prompts(seen, formats[0])
+        reasons += more if thinks is not False or details else []
+    if seen.echoes:
+        details["field"] = _field(seen.echoes)
+    start = details.pop("start", None)
+    return Finding(
+        source="template",
+        formats=tuple(format if format not in known else format.name for format in formats),
+        thinks=thinks,
+        start=start,
+        reasons=tuple(reasons),
+        details=details,
+    )
+
+
+def _ending(prompt: str, known: list[Format]) -> str:
+    """The thinking marker that ends a prompt, the longest if several do. Formats with headers have none."""
+    tail = prompt.rstrip()
+    found = [
+        marker
+        for format in known
+        if format.header is None
+        for marker in (*openers(format), *closers(format))
+        if tail.endswith(marker.rstrip())
+    ]
+    return max(found, key=len, default="")
+
+
+def _field(echoes: list[Echo]) -> str:
+    return echoes[0].field
+
+
+def _verdict(
+    seen: Evidence, best: Score, fitting: tuple[Format, ...]
+) -> tuple[tuple[Format, ...], bool | None, list[str]]:
+    """The formats that fit, whether the model thinks, and what shows it; the strongest evidence first."""
+    plain = seen.prompts[0].written if seen.prompts else ""
+    if seen.echoes:
+        echo = seen.echoes[0]
+        opener, closer = ad_hoc.around(echo.turn, plain)
+        reasons = [f"writes {echo.field} of a message between {opener!r} and {closer!r}"]
+        if best.thoughts:
+            return fitting, True, [*reasons, _read_back(best, fitting)]
+        made = ad_hoc.make(opener, closer, seen.turns, plain)
+        if made is not None:
+            return (made,), True, [*reasons, "no known format has these markers: one was made for them"]
+        return (), True, [*reasons, "no known format reads that, and none could be made for it"]
+    if best.endings:
+        return fitting, True, ["a prompt of it ends with a thinking marker", _read_back(best, fitting)]
+    for prompt in seen.prompts:
+        pair = ad_hoc.opened(prompt.written, seen.source, seen.turns)
+        made = ad_hoc.make(*pair, seen.turns, plain) if pair is not None else None
+        if pair is not None and made is not None:
+            return (made,), True, [f"a prompt of it ends with {pair[0]!r}, for which a format was made"]
+    if best.asked:
+        marker = next(marker for marker in openers(fitting[0]) if marker in seen.told)
+        return fitting, True, [f"tells the model to think in {marker!r}", _read_back(best, fitting)]
+    formats = fitting if best.header or best.calls else ()
+    reasons = [_read_back(best, fitting)] if formats else ["no known format fits what it writes"]
+    if seen.failure and not seen.prompts:
+        reasons = [f"could not be rendered ({seen.failure}), so only its source was read"]
+    introduced, more = _introduction(seen)
+    if introduced:
+        return formats, True, [more, *reasons]
+    named = _named_in_source(seen.source)
+    if named:
+        return formats, None, [f"names {named!r} in its source, but writes it in no turn that was tried", *reasons]
+    return formats, False, ["shows no sign of thinking", *reasons]
+
+
+def _read_back(best: Score, fitting: tuple[Format, ...]) -> str:
+    read = [
+        word
+        for word, found in (("thoughts", best.thoughts), ("answers", best.answers), ("calls", best.calls))
+        if found
+    ]
+    what = f"reads back its {' and '.join(read)}" if read else "fits best"
+    return f"the format {fitting[0].name} {what}"
+
+
+def _named_in_source(source: str) -> str:
+    """A thinking marker in a template's source."""
+    for format in candidates():
+        if format.header is None:
+            for marker in (*openers(format), *closers(format)):
+                if marker in source and marker not in format.leading:
+                    return marker
+    return ""
+
+
+def _introduction(seen: Evidence) -> tuple[bool, str]:
+    """Whether the template says who the model is, and that is one that is known to think."""
+    for name in _INTRODUCTION.findall(seen.prompts[0].before if seen.prompts else seen.source):
+        found = from_name.look_up(name)
+        if found is not None and found.thinks:
+            return True, f"calls the model {name}, which is known to think"
+    return False, ""
+
+
+def _prompts(seen: Evidence, format: Format) -> tuple[dict[str, Any], list[str]]:
+    """Where output begins, by default and switched, and how to switch it."""
+    if not seen.prompts:
+        return {}, []
+    default = _start(format, seen.prompts[0])
+    details: dict[str, Any] = {"start": default}
+    reasons = [f"its generation prompt {_does(format, seen.prompts[0])}"]
+    switch = _switch(seen, format)
+    if switch is not None:
+        details |= {"switch": switch.keyword, "on": switch.on, "off": switch.off}
+        details["start_on"] = _start(format, switch.on_prompt)
+        said = f"with {switch.keyword}={switch.on!r} it {_does(format, switch.on_prompt)}"
+        if switch.off_prompt is not None:
+            details["start_off"] = _start(format, switch.off_prompt)
+            said += f", with {switch.off!r} it {_does(format, switch.off_prompt)}"
+        reasons.append(said)
+    return details, reasons
+
+
+def _start(format: Format, prompt: Prompt) -> Start:
+    if not any(header in prompt.written for header in format.assistant):
+        # Without a header that it knows, a format would fall back to its own start; here the prompt is known.
+        format = format.but(start=TEXT) if format.start != HEADER else format
+    return "thinking" if read_prompt(format, prompt.written).state == THINKING else "text"
+
+
+def _level(format: Format, prompt: Prompt) -> int:
+    """2 where a prompt opens thinking, 0 where it closes it, 1 where it leaves it to the model."""
+    if _start(format, prompt) == "thinking":
+        return 2
+    return 0 if any(prompt.written.rstrip().endswith(closer.rstrip()) for closer in closers(format)) else 1
+
+
+def _does(format: Format, prompt: Prompt) -> str:
+    return ("closes thinking", "leaves thinking to the model", "opens thinking")[_level(format, prompt)]
+
+
+def _switch(seen: Evidence, format: Format) -> Switch | None:
+    """The keyword that switches thinking: one that changes where output begins, or else one that changes the prompt."""
+    plain = seen.prompts[0]
+    found: list[tuple[tuple[bool, int, str], Switch]] = []
+    for keyword in seen.switches:
+        prompts = [prompt for prompt in seen.prompts if list(prompt.switches) == [keyword]]
+        if not any((prompt.before, prompt.written) != (plain.before, plain.written) for prompt in prompts):
+            continue
+        levels = [_level(format, prompt) for prompt in [plain, *prompts]]
+        switch = _by_level(keyword, prompts, format) if len(set(levels)) > 1 else _by_value(keyword, prompts)
+        if switch is not None:
+            place = KEYWORDS.index(keyword) if keyword in KEYWORDS else len(KEYWORDS)
+            found.append(((len(set(levels)) == 1, place, keyword), switch))
+    return min(found, key=lambda item: item[0])[1] if found else None
+
+
+def _by_level(keyword: str, prompts: list[Prompt], format: Format) -> Switch:
+    highest = max(prompts, key=lambda prompt: _level(format, prompt))
+    lowest = min(prompts, key=lambda prompt: _level(format, prompt))
+    different = _level(format, highest) != _level(format, lowest)
+    return Switch(
+        keyword=keyword,
+        on=highest.switches[keyword],
+        off=lowest.switches[keyword] if different else None,
+        on_prompt=highest,
+        off_prompt=lowest if different else None,
+    )
+
+
+def _by_value(keyword: str, prompts: list[Prompt]) -> Switch | None:
+    """Where every prompt leaves thinking to the model, a value's own word must say what it means."""
+    against = _AGAINST.search(keyword) is not None
+    values = {repr(prompt.switches[keyword]): prompt for prompt in prompts}
+    off = [prompt for value, prompt in values.items() if (_OFF.fullmatch(value.strip("'")) is not None) != against]
+    on = [prompt for prompt in values.values() if prompt not in off]
+    if not on:
+        return None
+    return Switch(
+        keyword=keyword,
+        on=on[0].switches[keyword],
+        off=off[0].switches[keyword] if off else None,
+        on_prompt=on[0],
+        off_prompt=off[0] if off else None,
+    )

@@ -1,0 +1,120 @@
+"""What formats say about themselves that tells them apart: their thinking markers, and every literal in them.
+
+Reads registered formats, so that a marker is written down once. Knows nothing of tokenizers, templates or names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+import msgspec
+
+from ..engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
+from ..formats import formats, get_format
+
+COMMON = (
+    "qwen3",
+    "qwen3.5",
+    "qwen3_thinking",
+    "qwen3_coder",
+    "deepseek_v3",
+    "deepseek_r1",
+    "glm45",
+    "kimi_k2",
+    "harmony",
+    "llama3_json",
+    "hermes",
+    "think_tag",
+)
+"""Where several formats fit equally well, these come first: more people know them."""
+
+_NOBODYS = ("auto", "passthrough", "role_colon", "json")
+"""Formats that no model's tokens or template can speak for."""
+
+
+def candidates() -> list[Format]:
+    """The formats to choose from, the likeliest first."""
+    known = [get_format(name) for name in formats() if name not in _NOBODYS]
+    return sorted(known, key=_likeliness)
+
+
+def _likeliness(format: Format) -> tuple[int, int, str]:
+    place = COMMON.index(format.name) if format.name in COMMON else len(COMMON)
+    # A format with fewer markers claims less.
+    return place, sum(map(len, format.states.values())), format.name
+
+
+def openers(format: Format) -> tuple[str, ...]:
+    """What opens thinking, in the format's own order."""
+    header = format.header
+    if header is not None and header.body:
+        named = [header.channel_marker + name for name, state in header.channels.items() if state == THINKING]
+        named += [f"to={name}" for name, state in header.recipients.items() if state == THINKING]
+        return tuple(name + header.body for name in named)
+    found = [m for state in (TEXT, HEADER) for m, to in format.states.get(state, {}).items() if to == THINKING]
+    return tuple(dict.fromkeys(found))
+
+
+def closers(format: Format) -> tuple[str, ...]:
+    """What closes thinking, without what also ends the turn."""
+    text = format.states.get(TEXT, {})
+    found = [marker for marker, to in format.states.get(THINKING, {}).items() if to in (TEXT, OUTSIDE)]
+    # A marker that opens the answer may also end thinking, but is not the pair of the opener.
+    return tuple(sorted(found, key=lambda marker: text.get(marker) == TEXT))
+
+
+def wrappers(format: Format) -> tuple[str, ...]:
+    """What stands around the answer."""
+    return tuple(marker for marker, to in format.states.get(TEXT, {}).items() if to == TEXT)
+
+
+def thinks(format: Format) -> bool:
+    """Whether the format knows thinking at all."""
+    return bool(openers(format) or closers(format))
+
+
+@lru_cache(maxsize=256)
+def literals(format: Format) -> frozenset[str]:
+    """Every string of a format that acts as a marker, in prompts and in output; words and names are left out."""
+    header = format.header
+    values = (format.states, format.calls, header, format.assistant)
+    return frozenset(text.strip() for text in _strings(values) if _is_marker(text.strip()))
+
+
+def _is_marker(text: str) -> bool:
+    """No word, no lone bracket, no sentence: something that one would make a token for."""
+    return len(text) > 2 and re.search(r"\w", text) is not None and re.search(r"[^\w\s]", text) is not None
+
+
+def _strings(value: object) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _strings(tuple(value.keys()))
+    elif isinstance(value, tuple | list | frozenset):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, msgspec.Struct):
+        yield from _strings(tuple(getattr(value, name) for name in value.__struct_fields__))
+
+
+_SWAPS = (("start", "end"), ("begin", "end"), ("prefix", "suffix"), ("open", "close"))
+
+
+def counterparts(opener: str) -> list[str]:
+    """How the marker that closes this one may be spelled: `<a>` and `</a>`, `[A]` and `[/A]`, `START` and `END`."""
+    found = []
+    slash = re.match(r"([<\[{(◁«]\|?)(.*)", opener, re.DOTALL)
+    if slash is not None:
+        found += [f"{slash[1]}/{slash[2]}", f"{slash[1].rstrip('|')}/{slash[1][1:]}{slash[2]}"]
+    for one, other in _SWAPS:
+        for this, that in ((one, other), (one.upper(), other.upper()), (one.title(), other.title())):
+            if this in opener:
+                found.append(opener.replace(this, that))
+    return list(dict.fromkeys(found))
+
+
+TAG = r"(?:<[^<>\s][^<>\n]{0,60}>|\[[^\[\]\s][^\[\]\n]{0,60}\]|◁[^◁▷\n]{1,60}▷|«[^«»\n]{1,60}»)"
+"""Something that looks like a marker of its own."""

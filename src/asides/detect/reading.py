@@ -1,0 +1,129 @@
+"""Which format reads back what a template writes: every registered one is tried on the rendered turns.
+
+Knows formats and the parser; knows nothing of Jinja. A format that gives back the thought, the answer and the call that
+were put in is the right one, whatever it is called.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import msgspec
+
+from ..engine.format import Format
+from ..engine.message import Message
+from ..engine.parser import Parser, read_prompt
+from .markers import closers, literals, openers, wrappers
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """An assistant's turn as a template writes it, and what was put in."""
+
+    written: str
+    """All that follows the user's words."""
+    thought: str = ""
+    said: str = ""
+    called: str = ""
+    """The function's name."""
+    argument: str = ""
+    """A string that must come back as the value of an argument."""
+
+
+class Score(msgspec.Struct, frozen=True, order=True):
+    """How well a format reads a template. Compared field by field."""
+
+    thoughts: int
+    """Turns whose thought came back."""
+    endings: bool
+    """Whether it knows the markers that generation prompts end with."""
+    asked: int
+    """Its thinking markers among those that the prompt asks the model to write."""
+    calls: int
+    """Calls that came back."""
+    header: bool
+    """Whether it knows what opens the assistant's turn."""
+    stops: int
+    """Turns whose end it knows."""
+    answers: int
+    """Turns whose answer came back alone."""
+    start: bool
+    """Whether its own start is the template's."""
+    cover: float
+    """How many of its thinking markers and wrappers the template names."""
+
+
+def score(format: Format, turns: list[Turn], prompt: str, endings: set[str], told: str, source: str) -> Score:
+    """Try one format. `prompt` is the plain one, `endings` are the thinking markers that any prompt ends with."""
+    own = [*openers(format), *closers(format), *wrappers(format)]
+    readings = [(turn, _read(format, turn, prompt)) for turn in turns]
+    return Score(
+        thoughts=sum(_same(turn.thought, message.thinking) for turn, message in readings if turn.thought),
+        endings=bool(endings) and endings <= {*openers(format), *closers(format)},
+        asked=asked(format, told),
+        calls=sum(called(turn, message) for turn, message in readings if turn.called),
+        header=any(header.strip() in prompt for header in format.assistant),
+        stops=sum(message.termination == "stop" for turn, message in readings if not turn.called),
+        answers=sum(_same(turn.said, message.text) for turn, message in readings if turn.said),
+        start=read_prompt(format, prompt).state == format.start,
+        cover=sum(marker.strip() in source for marker in own) / len(own) if own else 0.0,
+    )
+
+
+def asked(format: Format, told: str) -> int:
+    """How many of a format's markers the model is told to write; none unless it is told a whole pair."""
+    opens = [marker for marker in openers(format) if marker in told]
+    closes = [marker for marker in closers(format) if marker in told]
+    if not opens or not closes:
+        return 0
+    return len(opens) + len(closes) + sum(marker in told for marker in wrappers(format))
+
+
+def called(turn: Turn, message: Message) -> bool:
+    """Whether the one call that was put in came back, and could be run."""
+    if len(message.tool_calls) != 1:
+        return False
+    call = message.tool_calls[0]
+    return call.error is None and call.name == turn.called and turn.argument in call.arguments
+
+
+def reads(format: Format, turn: Turn, prompt: str) -> bool:
+    """Whether a format gives back the thought and the answer of a turn."""
+    message = _read(format, turn, prompt)
+    return _same(turn.thought, message.thinking) and _same(turn.said, message.text)
+
+
+def _same(put: str, came: str) -> bool:
+    return put == came.strip()
+
+
+def _read(format: Format, turn: Turn, prompt: str) -> Message:
+    parser = Parser(format.but(start="text") if format.start == "thinking" else format)
+    parser.feed(turn.written[_begin(format, turn, prompt) :])
+    parser.finish()
+    return parser.message
+
+
+def _begin(format: Format, turn: Turn, prompt: str) -> int:
+    """Where the assistant's own words begin in a turn: behind the header, the format's own if it has one here."""
+    places = [turn.written.find(word) for word in (turn.thought, turn.said, turn.called) if word]
+    before = turn.written[: min(places)]
+    place, header = max(((before.rfind(header), header) for header in format.assistant), default=(-1, ""))
+    if place >= 0:
+        return place + len(header)
+    shared = header_of(before, prompt).rstrip()
+    # What turn and prompt share may already hold the opener.
+    for opener in sorted(openers(format), key=len, reverse=True):
+        if shared.endswith(opener.strip()):
+            return len(shared) - len(opener.strip())
+    return len(header_of(before, prompt))
+
+
+def header_of(before: str, prompt: str) -> str:
+    """What a turn shares with a prompt: the header of the assistant's turn. It does not end within a tag."""
+    return re.sub(r"[<\[][^<>\[\]]*\Z", "", os.path.commonprefix([before, prompt]))
+
+
+def named(format: Format, source: str) -> int:
+    """How many of a format's literals a template's source holds."""
+    return sum(literal in source for literal in literals(format))

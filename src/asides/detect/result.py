@@ -1,0 +1,75 @@
+"""What detection hands back, and what its sources hand to it. Data only."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from ..engine.format import Format
+
+Start = Literal["text", "thinking"]
+Source = Literal["prompt", "template", "tokenizer", "name"]
+
+
+class Detection(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model speaks, and why we think so."""
+
+    format: str | Format
+    """A name for `Parser` and `parse`; for markers never seen before, a format made for them. `auto` if nothing is known."""
+    thinks: bool | None
+    """Whether the model thinks; None where nothing shows it."""
+    start: Start
+    """Where output begins after the generation prompt, with nothing switched."""
+    open: str = ""
+    """The marker that opens thinking; empty where none does."""
+    close: str = ""
+    """The marker that closes it."""
+    open_id: int | None = None
+    """The opener's token id, where it is one token."""
+    close_id: int | None = None
+    """The closer's token id, where it is one token."""
+    open_is_token: bool | None = None
+    """Whether the opener is one token; None where no tokenizer was seen."""
+    close_is_token: bool | None = None
+    """Whether the closer is one token."""
+    tokens: dict[str, int] = {}
+    """Every token that is a marker of the format, or stands in one."""
+    switch: str | None = None
+    """The template's keyword that switches thinking, such as `enable_thinking`."""
+    on: Any = None
+    """The switch's value that asks for thinking."""
+    off: Any = None
+    """The switch's value that asks for none."""
+    start_on: Start | None = None
+    """Where output begins with the switch on."""
+    start_off: Start | None = None
+    """Where output begins with the switch off."""
+    field: str | None = None
+    """The field of a message in which the template looks for thoughts, such as `reasoning_content`."""
+    equals: tuple[str, ...] = ()
+    """Other formats that fit everything seen as well."""
+    reasons: tuple[str, ...] = ()
+    """What was seen, in words, the most direct first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data. A format made for unknown markers is given by its name and its two markers."""
+        values = msgspec.structs.asdict(self)
+        if isinstance(self.format, Format):
+            values["format"] = {"name": self.format.name, "open": self.open, "close": self.close}
+        values["equals"] = list(self.equals)
+        values["reasons"] = list(self.reasons)
+        return values
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What one source says."""
+
+    source: Source
+    formats: tuple[str | Format, ...] = ()
+    """The formats that fit, all equally well, the likeliest first."""
+    thinks: bool | None = None
+    start: Start | None = None
+    reasons: tuple[str, ...] = ()
+    details: dict[str, Any] = {}
+    """Fields of `Detection` that this source alone can tell."""

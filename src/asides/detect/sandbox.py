@@ -1,0 +1,134 @@
+"""Rendering a stranger's chat template within bounds: a process of its own, with little memory and little time.
+
+Knows how to start that process and what its failures mean. Knows no format and does not say what to render.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import UsageError
+
+MOST_SOURCE = 1 << 20
+"""Characters that a template may have. The longest in use have some twenty thousand."""
+MOST_OUTPUT = 1 << 18
+"""Characters that one rendering may have. What is asked for needs a few thousand."""
+MEMORY = 512 << 20
+"""Bytes of address space for the process that renders."""
+SECONDS = 5
+"""Seconds of computing for all renderings of one template. A real template needs a few hundredths."""
+PATIENCE = 30.0
+"""Seconds on the clock, for a machine that is busy with other things."""
+
+INSTALL = "pip install 'asides[tokens]'"
+
+_FAILURES = {
+    "memory": f"needs more memory than the {MEMORY >> 20} MiB allowed",
+    "recursion": "calls itself too deeply",
+}
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to render."""
+
+    name: str
+    variables: dict[str, Any]
+    switched: bool = False
+    """Whether to render it again with every value of every switch."""
+
+
+class Rendering(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of an ask, with these switches set."""
+
+    ask: str
+    switches: dict[str, Any]
+    text: str | None
+    error: str | None
+
+
+class Rendered(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that one template gave."""
+
+    switches: dict[str, list[Any]] = {}
+    """The variables that may switch thinking, with the values that were tried."""
+    literals: list[str] = []
+    """The strings in its source."""
+    rendered: list[Rendering] = []
+    error: str = ""
+    message: str = ""
+
+
+def render(template: str, asks: list[Ask], variables: dict[str, Any]) -> Rendered:
+    """Render a template in every way asked for, or raise a `UsageError` that says why it cannot be."""
+    if len(template) > MOST_SOURCE:
+        raise UsageError(f"the chat template has {len(template):,} characters; at most {MOST_SOURCE:,} are read")
+    if find_spec("jinja2") is None:
+        raise UsageError(f"reading a chat template needs jinja2: {INSTALL}")
+    if not sys.executable:
+        raise UsageError("a chat template is rendered in a process of its own, and this program cannot start Python")
+    request = {
+        "path": sys.path,
+        "template": template,
+        "asks": asks,
+        "variables": variables,
+        "most": MOST_OUTPUT,
+        "memory": MEMORY,
+        "seconds": SECONDS,
+    }
+    return _judge(_run(_encode(request)))
+
+
+def _encode(request: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(request)
+    except UnicodeEncodeError as error:
+        raise UsageError("the chat template holds half a character (a lone surrogate) and cannot be rendered") from error
+
+
+def _run(request: bytes) -> tuple[int, bytes]:
+    script = Path(__file__).with_name("template_process.py")
+    # Isolated, and with an environment that holds only what a process needs to start on every system.
+    kept = {name: value for name, value in os.environ.items() if name in ("SYSTEMROOT", "LD_LIBRARY_PATH", "TMPDIR")}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-X", "utf8", str(script)],
+            input=request,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=PATIENCE,
+            env=kept,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UsageError(f"the chat template was not rendered within {PATIENCE:.0f} seconds") from error
+    except OSError as error:
+        raise UsageError(f"the process that renders chat templates could not be started: {error}") from error
+    return done.returncode, done.stdout
+
+
+def _judge(done: tuple[int, bytes]) -> Rendered:
+    code, answer = done
+    if code != 0:
+        # Killed by its limit of time, or by a stack that overflowed in C: either way the template did it.
+        raise UsageError(
+            f"the chat template was given up: it took more than {SECONDS} seconds of computing "
+            "or brought down the process that rendered it"
+        )
+    try:
+        rendered = msgspec.json.decode(answer, type=Rendered)
+    except msgspec.DecodeError as error:
+        raise UsageError("the process that renders chat templates gave no answer that can be read") from error
+    if rendered.error == "syntax":
+        raise UsageError(f"the chat template is not valid Jinja: {rendered.message}")
+    if rendered.error:
+        raise UsageError(f"the chat template {_FAILURES.get(rendered.error, rendered.error)}")
+    if any(rendering.error == "too long" for rendering in rendered.rendered):
+        raise UsageError(f"the chat template writes more than {MOST_OUTPUT:,} characters for a short conversation")
+    return rendered

@@ -1,0 +1,322 @@
+"""Reads calls written as JSON objects, alone, in a row or in a list."""
+
+from __future__ import annotations
+
+from .arguments import CallReader, unescape
+from .json_calls import JsonCalls
+from .json_scan import STRING_BODY, JsonScanner
+from .reader import Sink
+from .steps import LONGEST_NAME, find_marker, marker_at, skip, skip_some, starts, wait
+
+_TYPE = "type"
+
+
+class JsonReader(CallReader):
+    """Reads objects up to the closing marker, or to the end of the last one."""
+
+    def __init__(self, syntax: JsonCalls, sink: Sink, opener: str) -> None:
+        super().__init__(sink, syntax.close if opener else ())
+        self._syntax = syntax
+        self._bare = not opener
+        self._list = False
+        self._several = False
+        self._calls = 0
+        if opener.endswith("["):
+            self._list = True
+            self._step = self._item
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._skipped: JsonScanner | None = None
+        self._key = ""
+        self._ended_at = 0
+
+    # Up to an object.
+
+    def _lead(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Before the first object."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if self._syntax.lead:
+            led = starts(text, at, end, self._syntax.lead, final)
+            if led is None:
+                return wait(at)
+            at += len(self._syntax.lead) if led else 0
+        self._step = self._body
+        return at
+
+    def _body(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A fence, a list or an object."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if self._syntax.fenced and text[at] == "`" and not self._fence:
+            return self._open_fence(text, at, end, final)
+        self._step = self._item
+        if text[at] == "[":
+            self._list = True
+            return at + 1
+        return at
+
+    def _item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Where an object is expected."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] == "{":
+            self._clear()
+            self._calls += 1
+            self._sink.begin(base + at)
+            self._step = self._first_key
+            return at + 1
+        if self._list and text[at] == "]" and (self._calls or not self._bare):
+            self._step = self._close
+            return at + 1
+        return self._reject(at, "a JSON object is expected")
+
+    # Inside an object.
+
+    def _first_key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at < end and text[at] == "}":
+            return self._end_object(at + 1, base)
+        return self._next_key(text, at, end, base, final)
+
+    def _next_key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] != '"':
+            return self._break(at, "a key must be a string in double quotes")
+        value, stop = self._string(text, at, end)
+        if value is None:
+            return stop
+        self._key = value
+        self._step = self._colon
+        return stop
+
+    def _string(self, text: str, at: int, end: int) -> tuple[str | None, int]:
+        """A whole short string, or None and what to return."""
+        match = STRING_BODY.match(text, at + 1, end)
+        stop = match.end() if match else at + 1
+        if stop - at > LONGEST_NAME:
+            return None, self._break(at, "a name is too long")
+        if stop == end or (text[stop] == "\\" and end - stop < 6):
+            return None, wait(at)
+        if text[stop] != '"':
+            return None, self._break(at, "a string holds what JSON does not allow")
+        return unescape(text[at + 1 : stop]), stop + 1
+
+    def _colon(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] != ":":
+            return self._break(at, "a colon is missing")
+        self._step = self._value
+        return at + 1
+
+    def _value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """The value of a key, whatever the key is."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        syntax = self._syntax
+        key = self._key
+        if syntax.keyed:
+            if self._headed:
+                return self._break(at, "more than one key where the only key is the name", "unreadable")
+            self._name = key
+            return self._meet_arguments(at, base)
+        if key in syntax.names and self._name is None:
+            return self._read_name(text, at, end)
+        if key in syntax.arguments and self._arguments is None:
+            return self._meet_arguments(at, base)
+        if key in syntax.ids and text[at] == '"':
+            return self._read_id(text, at, end, base)
+        if self._bare and not self._headed and key not in syntax.ids and key != _TYPE:
+            return self._reject(at, f"{key!r} stands where a call has its arguments")
+        self._skipped = JsonScanner()
+        self._step = self._other
+        return at
+
+    def _read_name(self, text: str, at: int, end: int) -> int:
+        if text[at] != '"':
+            return self._reject(at, "the name is not a string", "no_name")
+        value, stop = self._string(text, at, end)
+        if value is None:
+            return stop
+        self._name = value
+        self._sink.named(value)
+        if self._arguments is not None:
+            self._head()
+        self._step = self._comma
+        return stop
+
+    def _read_id(self, text: str, at: int, end: int, base: int) -> int:
+        value, stop = self._string(text, at, end)
+        if value is None:
+            return stop
+        if self._headed:
+            self._sink.late_id(base + at)
+        else:
+            self._id = value
+        self._step = self._comma
+        return stop
+
+    def _meet_arguments(self, at: int, base: int) -> int:
+        if self._bare and (self._name is None or self._unknown(self._name)):
+            return self._reject(at, "the arguments come before the name, or no such tool was given")
+        self._begin_arguments(base + at, self._comma)
+        if self._name is not None:
+            self._head()
+        return at
+
+    def _other(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A value that means nothing here."""
+        scanner = self._skipped
+        assert scanner is not None
+        at = scanner.scan(text, at, end)
+        if scanner.error is not None:
+            return self._break(at, scanner.error)
+        if not scanner.done:
+            return wait(at)
+        self._step = self._comma
+        return at
+
+    def _comma(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] == ",":
+            self._step = self._next_key
+            return at + 1
+        if text[at] == "}":
+            return self._end_object(at + 1, base)
+        return self._break(at, "a comma or a closing brace is missing")
+
+    def _break(self, at: int, reason: str, code: str = "invalid_json") -> int:
+        """The object is not JSON. Once it has shown itself to be a call, only its end is still looked for."""
+        if not self._headed:
+            return self._reject(at, reason, code)
+        self._error = self._error or (code, reason)
+        self._skipped = JsonScanner.inside_object(reason)
+        self._step = self._in_broken
+        return at
+
+    def _in_broken(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        scanner = self._skipped
+        assert scanner is not None
+        place, closes = find_marker(text, max(at, self._passed - base), end, self._closers, final)
+        stop = scanner.scan(text, at, place)
+        if scanner.done:
+            return self._end_object(stop, base)
+        if closes and stop == place:
+            return self._meet_closer(stop, base, scanner.in_string)
+        return wait(stop)
+
+    # Behind an object.
+
+    def _end_object(self, at: int, base: int) -> int:
+        if not self._headed:
+            if not self._name:
+                return self._reject(at, "the call names no function", "no_name")
+            if self._bare:
+                return self._reject(at, "a name without arguments is no call here")
+            self._head()
+            self._sink.arguments("{}")
+        self._ended_at = base + at
+        if self._list:
+            self._end_call(self._ended_at)
+            self._step = self._after_item
+        else:
+            self._step = self._after_object
+        return at
+
+    def _end_broken(self, at: int, base: int) -> int:
+        self._ended_at = base + at
+        if self._list:
+            self._end_call(self._ended_at)
+            self._step = self._close
+        else:
+            self._step = self._after_object
+        return at
+
+    def _after_item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Behind an object of a list."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] == "]":
+            self._step = self._close
+            return at + 1
+        self._step = self._item
+        if text[at] in self._syntax.separators:
+            return at + 1
+        return at if text[at] == "{" else self._reject(at, "a comma or a closing bracket is missing")
+
+    def _another(self, text: str, place: int, end: int) -> int | None:
+        """Where another object stands in the row; None when more must be seen, -1 when there is none."""
+        if text[place] in self._syntax.separators:
+            place = skip_some(text, place + 1, end)
+            if place == end:
+                return None
+        return place if text[place] == "{" else -1
+
+    def _after_object(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Behind an object that may be the only one: a closing marker, another object, or neither."""
+        place = skip_some(text, at, end)
+        if self._fence:
+            fence = self._fence_end(text, place, end, final)
+            if fence is None:
+                return wait(at)
+            if fence > place:
+                self._fence = False
+                self._ended_at = base + fence
+                return fence
+        marker = marker_at(text, place, end, self._closers, final) if place < end else ("" if final else None)
+        if marker is None:
+            return wait(at)
+        if marker:
+            self._end_call(self._ended_at if self._several else base + place + len(marker), alone=not self._several)
+            return self._done(place + len(marker))
+        following = self._another(text, place, end) if place < end else -1
+        if following is None and not final:
+            return wait(at)
+        if following is not None and following >= 0:
+            self._several = True
+            self._end_call(self._ended_at)
+            self._step = self._item
+            return following
+        if self._closers:
+            self._sink.missing_close(self._ended_at)
+        self._end_call(self._ended_at, alone=not self._several)
+        return self._done(at)
+
+    def _close(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Behind a list: the closing marker, if there is one."""
+        place = skip_some(text, at, end)
+        if self._fence:
+            fence = self._fence_end(text, place, end, final)
+            if fence is None:
+                return wait(at)
+            if fence > place:
+                self._fence = False
+                return fence
+        if not self._closers:
+            return self._done(at)
+        marker = marker_at(text, place, end, self._closers, final) if place < end else ("" if final else None)
+        if marker is None:
+            return wait(at)
+        if marker:
+            return self._done(place + len(marker))
+        self._sink.missing_close(base + at)
+        return self._done(at)
+
+    def _fence_end(self, text: str, place: int, end: int, final: bool) -> int | None:
+        """Behind the line that closes the code block; `place` if it is not there, None when more must be seen."""
+        if place == end:
+            return place if final else None
+        closed = starts(text, place, end, "```", final)
+        return None if closed is None else place + 3 if closed else place

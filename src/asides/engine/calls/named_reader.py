@@ -1,0 +1,241 @@
+"""Reads calls whose name stands in a header, and bodies of messages whose header named the call."""
+
+from __future__ import annotations
+
+import re
+
+from .arguments import CallReader
+from .named_calls import BodyCalls, NamedCalls
+from .reader import Sink, Status
+from .steps import LONGEST_NAME, escape, find_marker, marker_at, skip, skip_some, starts, wait
+
+_NAME = re.compile(r"""[^\s<>{}\[\]"'`|｜]++""")
+_NUMBERED = re.compile(r"(?:functions\.)?(?P<name>.+?)(?P<number>:\d+)?", re.DOTALL)
+_COUNTER = re.compile(r"(?:functions\.)?(?:call_?)?:?\d+")
+
+
+class NamedReader(CallReader):
+    """Reads one call, or the calls of a section."""
+
+    def __init__(self, syntax: NamedCalls, sink: Sink, opener: str) -> None:
+        super().__init__(sink, syntax.closers)
+        self._syntax = syntax
+        self._opener = opener
+        self._section = opener in syntax.section
+        self._calls = 0
+        self._ended_at = 0
+        if self._section:
+            self._step = self._between
+
+    def recover(self, marker: str) -> None:
+        """Behind a broken call its section goes on."""
+        if self._section and marker in self._syntax.close:
+            self._calls += 1
+            self.status, self._step = Status.READING, self._between
+        else:
+            self.status = Status.DONE
+
+    def _between(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """In a section: another call or the section's end."""
+        place = skip_some(text, at, end)
+        marker = marker_at(text, place, end, self._syntax.open + self._syntax.section_close, final)
+        if place == end or marker is None:
+            return wait(at)
+        if marker in self._syntax.section_close:
+            return self._done(place + len(marker))
+        if marker:
+            self._clear()
+            self._sink.begin(base + place)
+            self._step = self._header
+            return place + len(marker)
+        if self._calls:
+            # What follows is not part of the section, which has lost its end.
+            return self._done(at)
+        return self._reject(place, "a call is expected")
+
+    def _lead(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A call that stands alone."""
+        self._sink.begin(base + at - len(self._opener))
+        self._step = self._header
+        return at
+
+    def _header(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Up to the arguments. Nothing of a header is taken until it is whole: it is short."""
+        syntax = self._syntax
+        place = skip_some(text, at, end)
+        if syntax.before_name:
+            led = starts(text, place, end, syntax.before_name, final)
+            if led is None:
+                return wait(at)
+            if not led:
+                return self._reject(place, f"{syntax.before_name!r} is expected")
+            place = skip_some(text, place + len(syntax.before_name), end)
+        match = _NAME.match(text, place, min(end, place + LONGEST_NAME))
+        stop = match.end() if match else place
+        if stop == end:
+            return wait(at)
+        if stop - place >= LONGEST_NAME:
+            return self._reject(place, "a name is too long")
+        name = text[place:stop]
+        stop = skip_some(text, stop, end)
+        if syntax.call_id and stop < end:
+            led = starts(text, stop, end, syntax.call_id, final)
+            if led is None:
+                return wait(at)
+            if led:
+                match = _NAME.match(text, stop + len(syntax.call_id), min(end, stop + LONGEST_NAME))
+                found = match.end() if match else stop + len(syntax.call_id)
+                self._id = text[stop + len(syntax.call_id) : found] or None
+                stop = skip_some(text, found, end)
+        if stop == end:
+            return wait(at)
+        separator = marker_at(text, stop, end, syntax.separators, final)
+        if separator is None:
+            return wait(at)
+        if not separator and not (syntax.direct and text[stop] in "{`"):
+            return self._reject(stop, "what follows the name is not its arguments")
+        if not name and not separator:
+            return self._reject(stop, "the call names no function", "no_name")
+        self._settle_name(name)
+        self._head()
+        self._step = self._before_arguments
+        return stop + len(separator)
+
+    def _settle_name(self, name: str) -> None:
+        self._name = name
+        if not self._syntax.numbered:
+            return
+        if _COUNTER.fullmatch(name):
+            # The model left the name out. If there is one tool, it can only mean that.
+            tools = self._sink.tools
+            names = tuple(tools.names) if tools is not None else ()
+            self._id, self._name = name, names[0] if len(names) == 1 else ""
+        elif match := _NUMBERED.fullmatch(name):
+            self._name = match["name"]
+            self._id = name if match["number"] else None
+
+    def _before_arguments(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        marker = marker_at(text, at, end, self._closers, final)
+        if marker is None:
+            return wait(at)
+        if marker:
+            self._sink.arguments("{}")
+            self._ended_at = base + at
+            self._step = self._after
+            return at
+        if self._syntax.fenced and text[at] == "`" and not self._fence:
+            return self._open_fence(text, at, end, final)
+        self._begin_arguments(base + at, self._behind_arguments)
+        return at
+
+    def _behind_arguments(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        arguments = self._arguments
+        if arguments is not None and arguments.error is not None and self._closers:
+            return self._reject(at, arguments.message, arguments.error)
+        return self._end_broken(at, base)
+
+    def _end_broken(self, at: int, base: int) -> int:
+        self._ended_at = base + at
+        self._step = self._after
+        return at
+
+    def _after(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Behind the arguments: the end of the code block, and the closing marker."""
+        place = skip_some(text, at, end)
+        if self._fence:
+            closed = starts(text, place, end, "```", final)
+            if closed is None:
+                return wait(at)
+            self._fence = False
+            if closed:
+                self._ended_at = base + place + 3
+                return place + 3
+        close = self._syntax.close
+        if close:
+            marker = marker_at(text, place, end, close, final)
+            if marker is None:
+                return wait(at)
+            if marker:
+                at = place + len(marker)
+                self._ended_at = base + at
+            else:
+                self._sink.missing_close(self._ended_at)
+        self._end_call(self._ended_at, alone=not self._section)
+        self._calls += 1
+        if not self._section:
+            return self._done(at)
+        self._step = self._between
+        return at
+
+
+class BodyReader(CallReader):
+    """Reads one body."""
+
+    def __init__(self, syntax: BodyCalls, sink: Sink, name: str) -> None:
+        super().__init__(sink, syntax.close)
+        self._name = name
+        self._space: list[str] = []
+        self._last = 0
+
+    def _lead(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """The header has named the function: this is a call."""
+        self._sink.begin(base + at)
+        self._head()
+        self._step = self._first
+        return at
+
+    def _first(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """JSON begins with a brace, and a quote or a brace behind it."""
+        place = skip_some(text, at, end)
+        marker = marker_at(text, place, end, self._closers, final)
+        if place == end or marker is None:
+            return wait(at)
+        if marker:
+            self._sink.arguments("{}")
+            return self._finish(base + at, place)
+        if text[place] == "{":
+            after = skip_some(text, place + 1, end)
+            if after == end:
+                return wait(at)
+            if text[after] in '"}':
+                self._begin_arguments(base + place, self._behind)
+                return place
+        self._sink.arguments('{"input": "')
+        self._step = self._free
+        return at
+
+    def _free(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Words for a tool that reads no JSON. Whitespace before the end is not part of them."""
+        place, closes = find_marker(text, at, end, self._closers, final)
+        words = text[at:place].rstrip()
+        if words:
+            self._sink.arguments(escape("".join(self._space) + words))
+            self._space.clear()
+            self._last = base + at + len(words)
+        if len(words) < place - at:
+            self._space.append(text[at + len(words) : place])
+        if not closes:
+            return wait(place)
+        self._sink.arguments('"}')
+        return self._finish(self._last, place)
+
+    def _behind(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Behind the object nothing but a closing marker is expected."""
+        place = skip_some(text, at, end)
+        marker = marker_at(text, place, end, self._closers, final)
+        if marker is None:
+            return wait(at)
+        if not marker:
+            self._sink.missing_close(base + at)
+        return self._finish(base + at, place if marker else at)
+
+    def _end_broken(self, at: int, base: int) -> int:
+        return self._finish(base + at, at)
+
+    def _finish(self, offset: int, at: int) -> int:
+        """The call ends at `offset`, and reading goes on at `at`."""
+        self._end_call(offset, alone=True)
+        return self._done(at)

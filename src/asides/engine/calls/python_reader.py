@@ -1,0 +1,428 @@
+"""Reads calls written as Python. Literals become JSON as they come; nothing is evaluated."""
+
+from __future__ import annotations
+
+import re
+
+from .python_calls import PythonCalls
+from .reader import Sink, Status
+from .steps import LONGEST_NAME, StepReader, escape, marker_at, skip, skip_some, wait
+
+_NAME = re.compile(r"[^\W\d][\w.:\-]*+")
+_KEYWORD = re.compile(r"([^\W\d][\w\-]*+)[ \t\n\r]*+=")
+_KEYWORD_PARTIAL = re.compile(r"[^\W\d][\w\-]*+[ \t\n\r]*+\Z")
+_ATOM = re.compile(r"[\w.+\-]*+")
+_STRING_START = re.compile(r"""([rRuU]?)(\"\"\"|'''|\"|')""")
+_STRING_PARTIAL = re.compile(r"""[rRuU]?(?:\"\"?|''?)?\Z""")
+_RUNS = {
+    quote: re.compile(rf"[^{quote[0]}\\]*+(?:(?:\\[nrt'\"\\]{inner})[^{quote[0]}\\]*+)*+")
+    for quote, inner in (
+        ('"', ""),
+        ("'", ""),
+        ('"""', '|"(?="?[^"])'),
+        ("'''", "|'(?='?[^'])"),
+    )
+}
+"""For each quote, what may stand in a string and is read in one go: all but the rarer escapes."""
+_RAW_RUNS = {quote: re.compile(rf"[^{quote}\\]*+") for quote in "\"'"}
+_COMMON_ESCAPE = re.compile(r"\\([nrt'\"\\])")
+_COMMON = {"n": "\\n", "r": "\\r", "t": "\\t", "'": "'", '"': '\\"', "\\": "\\\\"}
+_ESCAPE = re.compile(
+    r"\\(?:(?P<octal>[0-7]{1,3})|[xuU](?P<hex>(?<=x)[0-9a-fA-F]{2}|(?<=u)[0-9a-fA-F]{4}|(?<=U)[0-9a-fA-F]{8})"
+    r"|N\{(?P<name>[^{}\n]{1,100})\}|(?P<line>\r\n|\r|\n)|(?P<one>[^0-7xuUN\r\n]))"
+)
+_LONGEST_ESCAPE = 104
+_ONES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ONES |= {character: character for character in "\\'\""}
+_WORDS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
+_INTEGER = re.compile(r"([+-]?)(0(?:_?0)*|[1-9](?:_?[0-9])*)")
+_FLOAT = re.compile(r"([+-]?)([0-9](?:_?[0-9])*)?(?:(\.)([0-9](?:_?[0-9])*)?)?(?:[eE]([+-]?[0-9]+))?")
+_OTHER_BASE = re.compile(r"([+-]?)(0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+)")
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
+
+
+class PythonReader(StepReader):
+    """Reads calls up to the closing bracket or marker, and writes their arguments as JSON."""
+
+    def __init__(self, syntax: PythonCalls, sink: Sink, opener: str) -> None:
+        super().__init__(sink)
+        self._bare = not opener
+        self._closers = syntax.close if opener else ()
+        self._list = False
+        self._calls = 0
+        self._clear("")
+
+    def _clear(self, name: str) -> None:
+        self._name = name
+        self._headed = False
+        self._members = 0
+        self._frames: list[_Frame] = []
+        self._unsettled = 0
+        self._held: list[str] = []
+        self._quote = ""
+        self._raw = False
+        self._in_key = False
+
+    # Up to a call.
+
+    def _lead(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        self._step = self._item
+        if text[at] == "[":
+            self._list = True
+            return at + 1
+        return at
+
+    def _item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Where a call is expected."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if self._list and text[at] == "]" and (self._calls or not self._bare):
+            self._step = self._close
+            return at + 1
+        match = _NAME.match(text, at, min(end, at + LONGEST_NAME))
+        if match is None:
+            return self._reject(at, "the name of a function is expected")
+        self._sink.begin(base + at)
+        place = skip_some(text, match.end(), end)
+        if place == end:
+            return wait(at)
+        if text[place] != "(":
+            return self._reject(place, "a parenthesis is expected behind the name")
+        self._clear(match.group())
+        self._step = self._argument
+        if not self._bare:
+            self._head()
+        return place + 1
+
+    def _head(self) -> None:
+        self._headed = True
+        self._sink.head(self._name)
+        self._sink.arguments("{")
+
+    # Arguments.
+
+    def _argument(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A keyword, or the end of the call."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        match = _KEYWORD.match(text, at, min(end, at + LONGEST_NAME))
+        if match is None and text[at] != ")":
+            if end - at < LONGEST_NAME and not final and _KEYWORD_PARTIAL.match(text, at, end):
+                return wait(at)
+            return self._reject(at, "an argument must be written with its name")
+        if not self._headed:
+            if self._unknown(self._name):
+                return self._reject(at, "no such tool was given")
+            self._head()
+        if match is None:
+            return self._end(at, base)
+        self._put(f'{", " if self._members else ""}"{escape(match.group(1))}": ')
+        self._members += 1
+        self._step = self._value
+        return match.end()
+
+    def _end(self, at: int, base: int) -> int:
+        self._sink.arguments("}")
+        self._sink.end(base + at + 1)
+        self._calls += 1
+        self._step = self._after_item
+        return at + 1
+
+    def _put(self, text: str) -> None:
+        """Write, or keep what stands inside a parenthesis that may or may not be a tuple."""
+        if self._unsettled:
+            self._held.append(text)
+        else:
+            self._sink.arguments(text)
+
+    # Values.
+
+    def _value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] not in _CLOSING:
+            return self._scalar(text, at, end, final, key=False)
+        self._open(text[at])
+        self._step = self._key if text[at] == "{" else self._element
+        return at + 1
+
+    def _open(self, bracket: str) -> None:
+        frame = _Frame(bracket)
+        if bracket == "(":
+            self._unsettled += 1
+            frame.place = len(self._held)
+            self._held.append("")
+        else:
+            self._put(bracket)
+        self._frames.append(frame)
+
+    def _element(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """In a list or a tuple: a value, or its end."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        frame = self._frames[-1]
+        if text[at] == _CLOSING[frame.bracket]:
+            return self._shut(at)
+        self._separate(frame)
+        return self._value(text, at, end, base, final)
+
+    def _separate(self, frame: _Frame) -> None:
+        # A step may be taken again when it had to wait, so the comma is written only once for each value.
+        if frame.commas < frame.values:
+            frame.commas += 1
+            self._put(", ")
+
+    def _key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """In a dictionary: a key, or its end."""
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        frame = self._frames[-1]
+        if text[at] == "}":
+            return self._shut(at)
+        self._separate(frame)
+        return self._scalar(text, at, end, final, key=True)
+
+    def _colon(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if text[at] != ":":
+            return self._reject(at, "a colon is missing")
+        self._put(": ")
+        self._step = self._value
+        return at + 1
+
+    def _scalar(self, text: str, at: int, end: int, final: bool, key: bool) -> int:
+        """A string, a number or a constant."""
+        match = _STRING_START.match(text, at, end)
+        if match is not None:
+            quote = match.group(2)
+            if len(quote) == 1 and not final and _STRING_PARTIAL.match(text, at, end):
+                return wait(at)
+            self._raw = match.group(1) in ("r", "R")
+            self._put('"')
+            self._in_key = key
+            self._quote = quote
+            self._step = self._string
+            return match.end()
+        match = _ATOM.match(text, at, min(end, at + LONGEST_NAME))
+        stop = match.end() if match else at
+        if stop == end:
+            return wait(at)
+        literal = _literal(text[at:stop])
+        if literal is None:
+            return self._reject(at, f"{text[at : max(stop, at + 1)][:40]!r} is no plain value")
+        self._put(f'"{literal}"' if key else literal)
+        self._step = self._colon if key else self._after_value
+        return stop
+
+    def _string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        quote = self._quote
+        run = _RAW_RUNS[quote[0]] if self._raw else _RUNS[quote]
+        while True:
+            match = run.match(text, at, end)
+            stop = match.end() if match else at
+            if stop > at:
+                self._put(_encode(text[at:stop]))
+            if stop == end:
+                return wait(stop)
+            if text[stop] == "\\":
+                at = self._escape(text, stop, end, final)
+                if at < 0 or self.status is Status.REJECTED:
+                    return at
+            elif text.startswith(quote, stop, end):
+                self._put('"')
+                self._step = self._colon if self._in_key else self._after_value
+                return stop + len(quote)
+            elif not final and quote.startswith(text[stop:end]):
+                return wait(stop)
+            else:
+                self._put(escape(quote[0]))
+                at = stop + 1
+
+    def _escape(self, text: str, at: int, end: int, final: bool) -> int:
+        """One escape, as Python reads it."""
+        if self._raw:
+            if end - at < 2:
+                return wait(at)
+            self._put(escape(text[at : at + 2]))
+            return at + 2
+        match = _ESCAPE.match(text, at, end)
+        short = end - at < (_LONGEST_ESCAPE if text.startswith("\\N", at, end) else 10)
+        goes_on = _may_go_on(text[at + 1 : end]) if match is None else match.end() == end and not match["one"]
+        if not final and short and goes_on:
+            return wait(at)
+        written = _meaning(match) if match is not None else None
+        if match is None or written is None:
+            return self._reject(at, "a string holds an escape that Python does not know")
+        self._put(escape(written))
+        return match.end()
+
+    def _after_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        at = skip(text, at, end)
+        if at == end:
+            return wait(at)
+        if not self._frames:
+            if text[at] == ",":
+                self._step = self._argument
+                return at + 1
+            if text[at] == ")":
+                return self._end(at, base)
+            return self._reject(at, "a comma or a parenthesis is missing")
+        frame = self._frames[-1]
+        if text[at] == ",":
+            frame.values += 1
+            if frame.bracket == "(" and frame.place is not None:
+                self._held[frame.place] = "["
+                self._settle(frame)
+            self._step = self._key if frame.bracket == "{" else self._element
+            return at + 1
+        if text[at] == _CLOSING[frame.bracket]:
+            frame.values += 1
+            return self._shut(at)
+        return self._reject(at, "a comma or a closing bracket is missing")
+
+    def _shut(self, at: int) -> int:
+        """The end of a list, a tuple, a dictionary, or of a parenthesis around one value."""
+        frame = self._frames.pop()
+        if frame.bracket != "(":
+            self._put(_CLOSING[frame.bracket])
+        elif frame.place is None:
+            self._put("]")
+        else:
+            if not frame.values:
+                self._held[frame.place] = "[]"
+            self._settle(frame)
+        self._step = self._after_value
+        return at + 1
+
+    def _settle(self, frame: _Frame) -> None:
+        frame.place = None
+        self._unsettled -= 1
+        if not self._unsettled:
+            self._sink.arguments("".join(self._held))
+            self._held.clear()
+
+    # Behind a call.
+
+    def _after_item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Another call, or the end."""
+        if self._list:
+            at = skip(text, at, end)
+            if at == end:
+                return wait(at)
+            self._step = self._item if text[at] == "," else self._close
+            return at + 1 if text[at] in ",]" else self._reject(at, "a comma or a closing bracket is missing")
+        place = skip_some(text, at, end)
+        marker = marker_at(text, place, end, self._closers, final)
+        if marker is None:
+            return wait(at)
+        if marker:
+            return self._done(place + len(marker))
+        if place < end:
+            place = skip_some(text, place + 1, end) if text[place] in ",;" else place
+            if place == end and not final:
+                return wait(at)
+            if _NAME.match(text, place, end):
+                self._step = self._item
+                return place
+        self._sink.missing_close(base + at)
+        return self._done(at)
+
+    def _close(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Behind the list: the closing marker, if the syntax has one."""
+        if not self._closers:
+            return self._done(at)
+        place = skip_some(text, at, end)
+        marker = marker_at(text, place, end, self._closers, final)
+        if marker is None:
+            return wait(at)
+        if marker:
+            return self._done(place + len(marker))
+        self._sink.missing_close(base + at)
+        return self._done(at)
+
+
+class _Frame:
+    """An open bracket."""
+
+    __slots__ = ("bracket", "commas", "place", "values")
+
+    def __init__(self, bracket: str) -> None:
+        self.bracket = bracket
+        self.values = 0
+        self.commas = 0
+        self.place: int | None = None
+        """For a parenthesis that may yet be a tuple: where its bracket would stand in what is held."""
+
+
+def _encode(run: str) -> str:
+    """Text with common escapes only, as it stands in a JSON string."""
+    if "\\" not in run:
+        return escape(run)
+    # Every other piece is the character behind a backslash.
+    pieces = _COMMON_ESCAPE.split(run)
+    pieces[::2] = [escape(piece) for piece in pieces[::2]]
+    pieces[1::2] = [_COMMON[piece] for piece in pieces[1::2]]
+    return "".join(pieces)
+
+
+def _may_go_on(escape: str) -> bool:
+    """Whether what stands behind a backslash may be the beginning of an escape."""
+    if not escape:
+        return True
+    digits = escape[1:]
+    if escape[0] in "xuU":
+        return all(character in "0123456789abcdefABCDEF" for character in digits)
+    return escape[0] == "N" and "}" not in digits and "\n" not in digits and digits[:1] in ("", "{")
+
+
+def _meaning(match: re.Match[str]) -> str | None:
+    """What an escape stands for."""
+    if match["octal"]:
+        return chr(int(match["octal"], 8))
+    if match["hex"]:
+        code = int(match["hex"], 16)
+        return chr(code) if code <= 0x10FFFF else None
+    if match["name"]:
+        import unicodedata  # here, because hardly any model writes one
+
+        try:
+            return unicodedata.lookup(match["name"])
+        except KeyError:
+            return None
+    if match["line"]:
+        return ""
+    one = match["one"]
+    return _ONES.get(one, "\\" + one)
+
+
+def _literal(word: str) -> str | None:
+    """A Python constant or number as JSON; None when it is neither."""
+    if word in _WORDS:
+        return _WORDS[word]
+    if match := _INTEGER.fullmatch(word):
+        digits = match.group(2).replace("_", "")
+        return match.group(1).replace("+", "") + (digits if digits.strip("0") else "0")
+    if match := _OTHER_BASE.fullmatch(word):
+        try:
+            return match.group(1).replace("+", "") + str(int(match.group(2), 0))
+        except ValueError:
+            return None
+    match = _FLOAT.fullmatch(word)
+    if match is None:
+        return None
+    sign, whole, dot, part, exponent = match.groups()
+    if not (whole or part) or not (dot or exponent):
+        return None
+    written = sign.replace("+", "") + ((whole or "").replace("_", "").lstrip("0") or "0")
+    written += "." + (part or "0").replace("_", "") if dot else ""
+    return written + (f"e{exponent}" if exponent else "")
