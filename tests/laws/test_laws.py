@@ -33,7 +33,7 @@ SHORT = 80
 def test_chunking_does_not_matter(name: str) -> None:
     """Law 1, and law 3 on the way: all two-way splits, character by character, and any other cut."""
 
-    @settings(max_examples=examples(30))
+    @settings(max_examples=examples(40))
     @given(texts(name), policies(name), st.lists(st.integers(1, 300), max_size=8))
     def law(text: str, chosen: dict[str, Any], places: list[int]) -> None:
         ways = [characters(text), cut(text, places), cut(text, (place % (len(text) + 1) for place in places))]
@@ -52,7 +52,7 @@ def test_nothing_is_lost(name: str) -> None:
     """Law 3 over longer texts."""
 
     @settings(max_examples=examples(30))
-    @given(texts(name, 40), policies(name))
+    @given(texts(name, 10, 40), policies(name))
     def law(text: str, chosen: dict[str, Any]) -> None:
         check_kept(name, text, run(name, (text,), **chosen), chosen)
 

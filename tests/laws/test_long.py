@@ -22,8 +22,8 @@ SIZE = 100_000_000 if LONG else 4_000_000
 """How many characters of plain words are streamed."""
 ODD_SIZE = 4_000_000 if LONG else 120_000
 """How many of everything else."""
-KEPT = 1_000_000
-"""How many bytes a parser may hold on to at any time, however many pass."""
+KEPT = 4_000_000
+"""How many bytes there may be at any time, with what waits to be collected, however many pass."""
 GROWTH = 10_000
 """How many bytes more it may hold at the end than in the middle."""
 PLAIN = {"thinking", "text"}

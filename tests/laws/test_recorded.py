@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,10 @@ TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
 """Real outputs. They stand beside the repository and are not part of it."""
 SOME = 12
 """How many recorded texts an ordinary run takes for each format, and from each file of traces."""
+NEAR = ("auto", "qwen3", "think_tag", "deepseek_v32", "harmony")
+"""Formats that read such outputs."""
+CHOICES: tuple[dict[str, Any], ...] = ({}, {"start": "undecided"}, {"whitespace": "exact", "limit": 16})
+"""Policies to read them with."""
 
 
 @cache
@@ -38,26 +43,24 @@ def test_laws_over_cases_of_other_formats(name: str) -> None:
         check_held(name, text, characters(text), {"limit": 16})
 
 
-def traces() -> Iterator[tuple[str, int, str]]:
-    """A sample of every file of traces, the same every time."""
-    for path in sorted(TRACES.glob("*.jsonl")):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        numbers = range(len(lines)) if LONG else sorted(random.Random(path.stem).sample(range(len(lines)), SOME))
-        for number in numbers:
-            yield path.stem, number, json.loads(lines[number])["text"]
+def traces(path: Path) -> Iterator[tuple[int, str]]:
+    """A sample of a file of traces, the same every time."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    numbers = range(len(lines)) if LONG else sorted(random.Random(path.stem).sample(range(len(lines)), SOME))
+    for number in numbers:
+        yield number, json.loads(lines[number])["text"]
 
 
-def test_laws_over_real_outputs() -> None:
+@pytest.mark.skipif(not TRACES.is_dir(), reason="no recorded outputs stand beside this repository")
+@pytest.mark.parametrize("name", NEAR)
+@pytest.mark.parametrize("path", sorted(TRACES.glob("*.jsonl")) or [TRACES], ids=lambda path: path.stem)
+def test_laws_over_real_outputs(path: Path, name: str) -> None:
     """Real outputs, in pieces of the size of tokens, with the formats that come near them."""
-    if not TRACES.is_dir():
-        pytest.skip("no recorded outputs stand beside this repository (../shared/data/traces)")
-    wanted = [name for name in ("auto", "qwen3", "think_tag", "deepseek_v32", "harmony") if name in asides.formats()]
-    for source, number, text in traces():
-        generator = random.Random(f"{source} {number}")
-        places = sorted(generator.sample(range(len(text)), len(text) // 4))
-        for name in wanted:
-            for policies in ({}, {"start": "undecided"}, {"whitespace": "exact", "limit": 16}):
-                ways = [cut(text, places), cut(text, generator.sample(range(len(text)), min(3, len(text))))]
-                if LONG or len(text) < 2000:
-                    ways.append(characters(text))
-                check_kept(name, text, check_chunking(name, text, ways, policies), policies)
+    for number, text in traces(path):
+        generator = random.Random(f"{path.stem} {number}")
+        places = generator.sample(range(len(text)), len(text) // 4)
+        for policies in CHOICES:
+            ways = [cut(text, places), cut(text, generator.sample(range(len(text)), min(3, len(text))))]
+            if LONG or len(text) < 2000:
+                ways.append(characters(text))
+            check_kept(name, text, check_chunking(name, text, ways, policies), policies)

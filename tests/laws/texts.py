@@ -109,9 +109,9 @@ def _spread(group: list[str], count: int) -> list[str]:
 
 
 @cache
-def texts(name: str, size: int = 12) -> st.SearchStrategy[str]:
-    """Texts of up to so many pieces."""
-    return st.lists(st.sampled_from(pieces(name)), max_size=size).map("".join)
+def texts(name: str, least: int = 0, most: int = 12) -> st.SearchStrategy[str]:
+    """Texts of so many pieces."""
+    return st.lists(st.sampled_from(pieces(name)), min_size=least, max_size=most).map("".join)
 
 
 def prompts(format: Format) -> list[str]:

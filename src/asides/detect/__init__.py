@@ -1,1 +1,185 @@
-"""d"""
+"""Which format is this? From a prompt, a chat template, a tokenizer or a model's name, without asking anyone.
+
+Puts together what the sources say; each source is a module of its own. Nothing here opens a connection.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..engine.format import Format
+from ..engine.vocabulary import Vocabulary
+from ..errors import UsageError
+from ..formats import get_format
+from . import from_name, from_prompt, from_template, from_tokenizer
+from .files import read_text
+from .markers import closers, literals, openers
+from .result import Detection, Finding, Start
+from .facts import Facts, choose_template, read
+
+__all__ = ["Detection", "detect"]
+
+_CALLED = {"prompt": "prompt", "template": "chat template", "tokenizer": "tokenizer", "name": "name"}
+
+
+def detect(
+    model: str | None = None,
+    *,
+    tokenizer: Any = None,
+    chat_template: str | os.PathLike[str] | None = None,
+    prompt: str | None = None,
+    prompt_ids: Sequence[int] | None = None,
+) -> Detection:
+    """What a model speaks: its format, whether it thinks, where its output begins, and the reasons.
+
+    Give all that you have. `tokenizer` may be a tokenizer, a `tokenizer.json` (path or dict), a folder or a GGUF; a chat
+    template in it counts as well. Where sources disagree the more direct wins: prompt, template, tokenizer, name.
+    """
+    if all(given is None for given in (model, tokenizer, chat_template, prompt, prompt_ids)):
+        raise UsageError("detect needs a model's name, a tokenizer, a chat template or a prompt")
+    facts = read(tokenizer) if tokenizer is not None else Facts()
+    template = _template(chat_template) if chat_template is not None else facts.template
+    if prompt_ids is not None and prompt is None:
+        prompt = Vocabulary(facts.loaded()).text(prompt_ids)
+    findings: list[Finding] = []
+    if prompt is not None:
+        findings.append(from_prompt.probe(prompt))
+    if template is not None:
+        findings.append(from_template.probe(template, begin=facts.begin, stop=facts.stop))
+    if facts.added is not None:
+        findings.append(from_tokenizer.probe(facts.added))
+    findings += _named(model, facts)
+    format, equals, disputes = _choose_format(findings)
+    reasons = [f"{_CALLED[finding.source]}: {reason}" for finding in findings for reason in finding.reasons]
+    thinks = _thinks(findings)
+    start, why = _start(get_format(format), findings, thinks, prompt, prompt_ids, facts)
+    markers, how = _markers(get_format(format), thinks, facts)
+    details = {key: value for finding in reversed(findings) for key, value in finding.details.items()}
+    return Detection(
+        format=format,
+        thinks=thinks,
+        start=start,
+        equals=equals,
+        reasons=(*reasons, *disputes, *why, *how),
+        **markers,
+        **details,
+    )
+
+
+def _template(given: str | os.PathLike[str]) -> str:
+    if isinstance(given, os.PathLike):
+        return read_text(Path(given))
+    text = choose_template(given)
+    if text is None or "{" not in text:
+        raise UsageError("this is no chat template: no Jinja is in it (to read a file, give a pathlib.Path)")
+    return text
+
+
+def _named(model: str | None, facts: Facts) -> list[Finding]:
+    """What names say. One that the caller gives comes first; those found in files count only if they are known."""
+    findings = [from_name.probe(model)] if model is not None else []
+    for name in facts.names:
+        found = from_name.probe(name)
+        if found.formats and not any(finding.formats for finding in findings):
+            findings.append(found)
+    return findings
+
+
+def _choose_format(findings: list[Finding]) -> tuple[str | Format, tuple[str, ...], list[str]]:
+    """The format of the most direct source that has one; less direct ones decide among its equals, or are overruled."""
+    leading = next((finding for finding in findings if finding.formats), None)
+    if leading is None:
+        return "auto", (), []
+    fitting = list(leading.formats)
+    disputes: list[str] = []
+    for finding in findings[findings.index(leading) + 1 :]:
+        if not finding.formats:
+            continue
+        shared = [format for format in fitting if format in finding.formats]
+        if shared:
+            fitting = shared + [format for format in fitting if format not in shared]
+            continue
+        disputes.append(
+            f"the {_CALLED[finding.source]} speaks for {_name(finding.formats[0])}, "
+            f"but the {_CALLED[leading.source]} is more direct"
+        )
+    equals = tuple(format for format in fitting[1:] if isinstance(format, str))
+    return fitting[0], equals, disputes
+
+
+def _name(format: str | Format) -> str:
+    return format if isinstance(format, str) else format.name
+
+
+def _thinks(findings: list[Finding]) -> bool | None:
+    """Whether the model thinks.
+
+    What shows thinking beats what shows none, with one exception: tokens are shared by whole families, so a template
+    that never uses them is believed before a tokenizer that has them.
+    """
+    said = {finding.source: finding.thinks for finding in reversed(findings)}
+    for source in ("prompt", "template", "tokenizer", "name"):
+        if said.get(source) and not (source == "tokenizer" and "template" in said):
+            return True
+    if "template" in said:
+        return said["template"]
+    return False if False in said.values() else None
+
+
+def _start(
+    format: Format,
+    findings: list[Finding],
+    thinks: bool | None,
+    prompt: str | None,
+    prompt_ids: Sequence[int] | None,
+    facts: Facts,
+) -> tuple[Start, list[str]]:
+    """Where output begins, from the most direct source that knows."""
+    if prompt_ids is not None:
+        return from_prompt.state_of_ids(format, facts.loaded(), prompt_ids), []
+    if prompt is not None:
+        return from_prompt.state(format, prompt), []
+    for finding in findings:
+        if finding.start is not None:
+            return finding.start, []
+    start: Start = "thinking" if format.start == "thinking" and thinks is not False else "text"
+    return start, [f"nothing shows the generation prompt, so output is taken to begin in {start}, as the format has it"]
+
+
+def _markers(format: Format, thinks: bool | None, facts: Facts) -> tuple[dict[str, object], list[str]]:
+    """The markers of thinking, and what they are in the tokenizer."""
+    if thinks is False or format.settle is not None or not (openers(format) or closers(format)):
+        return {}, []
+    added = {text.strip(): id for text, id in (facts.added or {}).items()}
+    opener, closer = _first(openers(format), added), _first(closers(format), added)
+    found: dict[str, object] = {"open": opener, "close": closer}
+    if facts.added is None:
+        return found, []
+    used = "\0".join(literals(format))
+    found |= {
+        "open_id": added.get(opener.strip()),
+        "close_id": added.get(closer.strip()),
+        "open_is_token": opener.strip() in added,
+        "close_is_token": closer.strip() in added,
+        "tokens": {text: id for text, id in added.items() if len(text) > 2 and text in used},
+    }
+    return found, [said for marker in (opener, closer) if (said := _ordinary(marker, added, facts))]
+
+
+def _first(markers: tuple[str, ...], added: dict[str, int]) -> str:
+    """The marker that is a token, or else the first."""
+    return next((marker for marker in markers if marker.strip() in added), markers[0] if markers else "")
+
+
+def _ordinary(marker: str, added: dict[str, int], facts: Facts) -> str:
+    """Says that a marker has no token of its own, and what it is instead."""
+    if not marker or marker.strip() in added:
+        return ""
+    if any(len(text) > 2 and text in marker for text in added):
+        return f"tokenizer: {marker!r} is made of several tokens"
+    pieces = facts.pieces(marker)
+    split = f": {', '.join(map(repr, pieces))}" if pieces else ""
+    return f"tokenizer: {marker!r} is ordinary text here, with no token of its own{split}"

@@ -25,18 +25,20 @@ def around(turn: Turn, prompt: str) -> tuple[str, str]:
     opener = before[len(header) :].strip()
     if not opener or len(opener) > MOST:
         # The prompt may hold the opener too, and then the header seems to end behind it.
-        opener = tag[0].strip() if tag is not None and (opener or not _is_header(tag[0], turn)) else ""
+        opener = tag[0].strip() if tag is not None and _closed(tag[0].strip(), after) else ""
     tag = re.match(r"\s*" + TAG, after)
     closer = tag[0].strip() if tag is not None else after.strip().partition("\n")[0].strip()
     return opener, closer if len(closer) <= MOST else ""
 
 
-def _is_header(tag: str, turn: Turn) -> bool:
-    """Whether a tag in front of a thought rather opens the turn: its counterpart closes the turn behind the answer."""
-    behind = turn.written.partition(turn.said)[2] if turn.said else ""
-    return any(counterpart in behind for counterpart in counterparts(tag.strip())) or not any(
-        counterpart in turn.written for counterpart in counterparts(tag.strip())
-    )
+def _opens_turn(opener: str, closer: str, turn: Turn) -> bool:
+    """Whether a pair is that of the whole turn, as in `<assistant>` and `</assistant>`, and not that of a thought."""
+    before, _, behind = turn.written.partition(turn.said)
+    return closer in behind or (opener in before and closer not in before.rpartition(opener)[2])
+
+
+def _closed(opener: str, after: str) -> bool:
+    return any(counterpart in after for counterpart in counterparts(opener))
 
 
 def opened(prompt: str, source: str, turns: list[Turn]) -> tuple[str, str] | None:
@@ -46,9 +48,7 @@ def opened(prompt: str, source: str, turns: list[Turn]) -> tuple[str, str] | Non
         return None
     opener = tag[0].strip()
     for closer in counterparts(opener):
-        # `<assistant>` has a closer as well, but that one stands behind the answer.
-        ends_turn = any(closer in turn.written.partition(turn.said)[2] for turn in turns if turn.said)
-        if closer in source and not ends_turn:
+        if closer in source and not any(_opens_turn(opener, closer, turn) for turn in turns if turn.said):
             return opener, closer
     return None
 

@@ -6,6 +6,7 @@ named here.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -23,9 +24,12 @@ FIELDS = ("reasoning_content", "reasoning", "thinking", "thought")
 """Where templates look for the thoughts of a message."""
 TYPED: dict[str, dict[str, str]] = {
     "content of type thinking": {"type": "thinking", "thinking": THOUGHT},
-    "content of type reasoning": {"type": "reasoning", "text": THOUGHT, "reasoning": THOUGHT},
+    "content of type reasoning": {"type": "reasoning", "reasoning": THOUGHT},
 }
 """The same in messages whose content is a list."""
+
+MOST_TURNS = 10
+"""Turns that are kept, each different. Templates write the same for most of what is asked."""
 
 _CALL = {"id": "needle001", "type": "function", "function": {"name": FUNCTION, "arguments": {"place": ARGUMENT}}}
 _CALL_AS_TEXT = {**_CALL, "function": {"name": FUNCTION, "arguments": f'{{"place": "{ARGUMENT}"}}'}}
@@ -38,6 +42,8 @@ _TOOL = {
     "type": "function",
     "function": {"name": FUNCTION, "description": "finds a place", "parameters": _PARAMETERS},
 }
+_RAW = re.compile(f"['\"]type['\"]|{THOUGHT}['\"]|{THOUGHT}\\s*{ANSWER}")
+"""A thought that was not written as one: a list that was dumped as it is, or nothing between thought and answer."""
 
 
 class Echo(msgspec.Struct, frozen=True):
@@ -92,7 +98,7 @@ def _asks() -> list[Ask]:
         variables: dict[str, Any] = {"messages": messages, "add_generation_prompt": prompt}
         if tools:
             variables["tools"] = [_TOOL]
-        return Ask(name=name, variables=variables, switched=True)
+        return Ask(name=name, variables=variables, switched=prompt)
 
     asks = [
         ask("prompt", user, prompt=True),
@@ -135,14 +141,11 @@ def sort_out(rendered: Rendered) -> Evidence:
                 prompts.append(Prompt(switches=rendering.switches, written=written, before=before))
             continue
         turn = _turn(written)
-        if turn is None:
+        if turn is None or (kind == "thought" and not turn.thought):
             continue
-        if not turn.thought:
-            if kind != "thought" and not (rendering.switches and turns):
-                turns.setdefault(turn.written, turn)
-        elif field not in echoes or (turn.said and not echoes[field].turn.said):
+        if turn.thought and (field not in echoes or (turn.said and not echoes[field].turn.said)):
             echoes[field] = Echo(field, turn)
-        if turn.thought and len(turns) < 12:
+        if len(turns) < MOST_TURNS:
             turns.setdefault(turn.written, turn)
     return Evidence(
         echoes=list(echoes.values()),
@@ -159,7 +162,7 @@ def _turn(written: str) -> Turn | None:
     """The needles that a turn holds. What follows it is cut off."""
     written = written.partition(RESULT)[0].partition(STOP)[0]
     found = {
-        "thought": THOUGHT if THOUGHT in written else "",
+        "thought": THOUGHT if THOUGHT in written and not _RAW.search(written) else "",
         "said": ANSWER if ANSWER in written else "",
         "called": FUNCTION if FUNCTION in written and ARGUMENT in written else "",
     }

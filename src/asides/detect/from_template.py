@@ -198,23 +198,24 @@ def _switch(seen: Evidence, format: Format) -> Switch | None:
         if not any((prompt.before, prompt.written) != (plain.before, plain.written) for prompt in prompts):
             continue
         levels = [_level(format, prompt) for prompt in [plain, *prompts]]
-        switch = _by_level(keyword, prompts, format) if len(set(levels)) > 1 else _by_value(keyword, prompts)
+        switch = _by_level(keyword, plain, prompts, format) if len(set(levels)) > 1 else _by_value(keyword, prompts)
         if switch is not None:
             place = KEYWORDS.index(keyword) if keyword in KEYWORDS else len(KEYWORDS)
             found.append(((len(set(levels)) == 1, place, keyword), switch))
     return min(found, key=lambda item: item[0])[1] if found else None
 
 
-def _by_level(keyword: str, prompts: list[Prompt], format: Format) -> Switch:
-    highest = max(prompts, key=lambda prompt: _level(format, prompt))
-    lowest = min(prompts, key=lambda prompt: _level(format, prompt))
-    different = _level(format, highest) != _level(format, lowest)
+def _by_level(keyword: str, plain: Prompt, prompts: list[Prompt], format: Format) -> Switch:
+    """The values that lead furthest towards thinking and away from it; None is the keyword left out."""
+    by_level = [*prompts, plain]
+    highest = max(by_level, key=lambda prompt: _level(format, prompt))
+    lowest = min(by_level, key=lambda prompt: _level(format, prompt))
     return Switch(
         keyword=keyword,
-        on=highest.switches[keyword],
-        off=lowest.switches[keyword] if different else None,
+        on=highest.switches.get(keyword),
+        off=lowest.switches.get(keyword),
         on_prompt=highest,
-        off_prompt=lowest if different else None,
+        off_prompt=lowest,
     )
 
 

@@ -39,10 +39,10 @@ class Score(msgspec.Struct, frozen=True, order=True):
     """Whether it knows the markers that generation prompts end with."""
     asked: int
     """Its thinking markers among those that the prompt asks the model to write."""
-    calls: int
-    """Calls that came back."""
     header: bool
     """Whether it knows what opens the assistant's turn."""
+    calls: int
+    """Calls that came back."""
     stops: int
     """Turns whose end it knows."""
     answers: int
@@ -61,8 +61,8 @@ def score(format: Format, turns: list[Turn], prompt: str, endings: set[str], tol
         thoughts=sum(_same(turn.thought, message.thinking) for turn, message in readings if turn.thought),
         endings=bool(endings) and endings <= {*openers(format), *closers(format)},
         asked=asked(format, told),
-        calls=sum(called(turn, message) for turn, message in readings if turn.called),
         header=any(header.strip() in prompt for header in format.assistant),
+        calls=sum(called(turn, message) for turn, message in readings if turn.called),
         stops=sum(message.termination == "stop" for turn, message in readings if not turn.called),
         answers=sum(_same(turn.said, message.text) for turn, message in readings if turn.said),
         start=read_prompt(format, prompt).state == format.start,
@@ -98,8 +98,14 @@ def _same(put: str, came: str) -> bool:
 
 
 def _read(format: Format, turn: Turn, prompt: str) -> Message:
-    parser = Parser(format.but(start="text") if format.start == "thinking" else format)
-    parser.feed(turn.written[_begin(format, turn, prompt) :])
+    written = turn.written[_begin(format, turn, prompt) :]
+    start = None
+    if format.header is None:
+        # Some templates write thoughts of the past with nothing before them.
+        before = written.partition(turn.thought)[0] if turn.thought else ""
+        start = "text" if not turn.thought or any(opener.strip() in before for opener in openers(format)) else "thinking"
+    parser = Parser(format, start=start)
+    parser.feed(written)
     parser.finish()
     return parser.message
 

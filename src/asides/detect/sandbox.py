@@ -41,7 +41,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     variables: dict[str, Any]
     switched: bool = False
-    """Whether to render it again with every value of every switch."""
+    """Whether to render it with every value of every switch, and not just with none and with all."""
 
 
 class Rendering(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment, Template, nodes
 
-SWITCH = re.compile(r"think|reason|effort|deliberat")
+SWITCH = re.compile(r"think|thought|reason|effort|deliberat")
 """Names of variables that may switch thinking."""
 NO_SWITCH = re.compile(r"content|text|token|parts|prompt|budget|preserve|keep|drop|clear|truncate|include|render")
 """Names that speak of thinking but hold something else, or decide about old thoughts alone."""
 MOST_SWITCHES, MOST_VALUES, MOST_LITERALS = 8, 6, 4000
-LEVELS = ("high", "low", "none")
+LEVELS = ("high", "low")
 """What an effort may be, where the template names no values."""
 
 
@@ -71,22 +71,24 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         raise
     except Exception as error:  # Python's own compiler may refuse what Jinja makes of a template
         return {"error": "syntax", "message": _said(error)}
+    literals = _literals(tree)
     switches = _switches(tree)
     variants = _variants(switches)
     rendered: list[dict[str, Any]] = []
     for ask in request["asks"]:
-        for variant in variants if ask["switched"] else variants[:1]:
+        # The last has everything switched on.
+        for variant in variants if ask["switched"] else [variants[0], variants[-1]][: len(variants)]:
             variables = {**request["variables"], **variant, **ask["variables"]}
             text, error = _render(template, variables, request["most"])
             rendered.append({"ask": ask["name"], "switches": variant, "text": text, "error": error})
-    return {"switches": switches, "literals": _literals(tree), "rendered": rendered}
+    return {"switches": switches, "literals": literals, "rendered": rendered}
 
 
 def _variants(switches: dict[str, list[Any]]) -> list[dict[str, Any]]:
     """Nothing set, then every value of every switch, then all of them at their first value together."""
     variants: list[dict[str, Any]] = [{}]
     variants += [{name: value} for name, values in switches.items() for value in values]
-    if len(switches) > 1:
+    if switches:
         variants.append({name: values[0] for name, values in switches.items()})
     return variants
 
@@ -119,7 +121,7 @@ def _said(error: Exception) -> str:
 def _environment() -> Environment:
     import jinja2
     from jinja2 import ext, nodes
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.sandbox import SandboxedEnvironment
 
     class Generation(ext.Extension):
         """`{% generation %}`, which marks what a model wrote and writes nothing itself."""
@@ -146,7 +148,8 @@ def _environment() -> Environment:
             value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
         )
 
-    environment = ImmutableSandboxedEnvironment(
+    # Some templates keep lists of their own and append to them. Ours are copies, so they may.
+    environment = SandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation]
     )
     environment.filters["tojson"] = tojson
@@ -166,9 +169,9 @@ def _switches(tree: nodes.Template) -> dict[str, list[Any]]:
     """The variables that may switch thinking, and the values to try, those that switch it on first."""
     from jinja2 import meta
 
+    values = _compared(tree)  # first, because looking for variables folds the constants in the tree
     names = sorted(name for name in meta.find_undeclared_variables(tree) if SWITCH.search(name))
     names = [name for name in names if not NO_SWITCH.search(name)]
-    values = _compared(tree)
     found: dict[str, list[Any]] = {}
     for name in names[:MOST_SWITCHES]:
         strings = values.get(name, [])

@@ -10,7 +10,8 @@ import msgspec
 
 from ..engine.format import Format
 from ..engine.parser import Parser
-from ..parts import Thinking
+from ..events import PartStart
+from ..parts import Text, Thinking
 from .checks import expect, optional
 from .request import (
     CallPiece,
@@ -369,17 +370,13 @@ def _tags() -> Format:
 def _untagged(piece: TextPiece) -> list[RequestPiece]:
     """Words in which thinking stands between tags."""
     parser = Parser(_tags(), start="undecided")
-    parser.feed(piece.text)
-    parser.finish()
-    found: list[RequestPiece] = []
-    gap = ""
-    for part in parser.message.parts:
-        if isinstance(part, Thinking):
-            found.append(ThinkingPiece(part.text))
-        else:
-            found.append(TextPiece(gap + part.text, piece.extra))  # type: ignore[union-attr]
-            gap = "\n\n"
-    return found
+    events = parser.feed(piece.text) + parser.finish()
+    gaps = [event.gap for event in events if isinstance(event, PartStart)]
+    return [
+        ThinkingPiece(part.text) if isinstance(part, Thinking) else TextPiece(gap + part.text, piece.extra)
+        for part, gap in zip(parser.message.parts, gaps, strict=True)
+        if isinstance(part, Thinking | Text)
+    ]
 
 
 def _read_calls(message: dict[str, Any], param: str) -> list[RequestPiece]:

@@ -169,10 +169,10 @@ class _Choice:
         self._early = ""
         items = self._tell(events)
         if self._thinking >= 0:
-            self._thoughts.append(text)
-            self.thought_characters += len(text)
+            self._thoughts.append(piece.text)
+            self.thought_characters += len(piece.text)
             if self._show:
-                event = ThinkingDelta(self._thinking, text)
+                event = ThinkingDelta(self._thinking, piece.text)
                 items.append(Said(self._number, event, (), piece.logprobs, piece.details, piece.signature))
         return items
 

@@ -71,28 +71,21 @@ def starts_header(format: Format, text: str, marker: Marker | None) -> bool | No
 def read_header(format: Format, table: Table, text: str, start: int, end: int, final: bool) -> HeaderResult | None:
     """Read the header at `start`. None when more must be seen."""
     at = start
-    restarted = start
+    reach = start + LONGEST
     while True:
-        found = _first(table, text, at, min(end, restarted + LONGEST + 64))
-        reach = restarted + LONGEST
+        found = _first(table, text, at, min(end, reach + 64))
         if found is None or found.start > reach:
             if not final and end <= reach + 64:
                 return None
-            return _broken(format, text, restarted, min(end, reach))
-        place, stop, marker = found.start, found.stop, found.marker
+            return _broken(format, text, start, min(end, reach))
         if not final and table.may_extend(text, found, end):
             return None
-        if marker.action is Action.HEADER and marker.target == HEADER:
-            if marker.text in format.states.get(TEXT, {}) and not _is_channel(format, marker) and place > start:
-                broken = _broken(format, text, restarted, place)
-                if broken.state is not None or broken.syntaxes:
-                    return broken
-                restarted = place
-            at = stop
-            continue
+        marker = found.marker
         if marker.action is Action.BODY or marker.action is Action.CALL:
-            return _whole(format, text, restarted, place, stop, marker)
-        return _broken(format, text, restarted, place)
+            return _whole(format, text, start, found.start, found.stop, marker)
+        if found.start > start and not (marker.action is Action.HEADER and _is_channel(format, marker)):
+            return _broken(format, text, start, found.start)
+        at = found.stop
 
 
 def _first(table: Table, text: str, at: int, end: int) -> Found | None:

@@ -199,6 +199,7 @@ def test_a_string_that_holds_an_object_is_that_object(value: Any, inner: bool, o
         (r'"{\"a\": \"\ud83d\"}"', r'{"a": "\ud83d"}', None),
         (r'"{\"a\": 1"', '{"a": 1', "invalid_json"),
         (r'"{\"a\": 1} x"', '{"a": 1}', "invalid_json"),
+        (r'"{\"a\": \"x\ny\"}"', '{"a": "x\ny"}', "invalid_json"),
         (r'"[1]"', "", "not_object"),
         (r'"hello"', "", "invalid_json"),
         (r'"7"', "", "not_object"),

@@ -1,4 +1,7 @@
-"""A call's arguments where the model wrote JSON: its own characters, streamed as they come, never re-dumped."""
+"""A call's arguments where the model wrote JSON: its own characters, streamed as they come, never re-dumped.
+
+Also what every reader of such calls does with them. Knows nothing of what stands around the arguments.
+"""
 
 from __future__ import annotations
 
@@ -123,9 +126,9 @@ class ArgumentsReader:
             self._shape = words[0]
             if self._shape == "{":
                 self._meet_string()
-        stop, before = 0, -1
-        while before < stop < len(words) and not inner.done:
-            before = stop
+        stop = inner.scan(words, 0, len(words))
+        if not inner.done:
+            # It also stops where the text first is not JSON; what follows is the model's text all the same.
             stop = inner.scan(words, stop, len(words))
         if self._shape == "{" and stop:
             self._write(words[:stop])

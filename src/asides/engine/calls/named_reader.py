@@ -184,6 +184,7 @@ class BodyReader(CallReader):
         """The header has named the function: this is a call."""
         self._sink.begin(base + at)
         self._head()
+        self._last = base + at
         self._step = self._first
         return at
 

@@ -1,0 +1,88 @@
+"""What a tokenizer's added tokens say: whose markers they are, and which ids they have.
+
+Compares them with the registered formats' own markers; there is no second list of conventions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ..engine.format import Format
+from .markers import candidates, closers, counterparts, literals, openers
+from .result import Finding
+
+ENOUGH = 0.34
+"""How much of a format must be found among the tokens, and of the marker tokens in the format, for it to fit."""
+_WORDS = re.compile(r"think|thought|reason", re.IGNORECASE)
+
+
+def probe(added: Mapping[str, int]) -> Finding:
+    """What added tokens say of their model."""
+    tokens = {text.strip(): id for text, id in added.items() if len(text.strip()) > 2}
+    pair = _pair(tokens)
+    fitting = _fitting(tokens, pair)
+    if pair is None:
+        reason = "no added token is a thinking marker (a model may still write one in ordinary tokens)"
+        return Finding(source="tokenizer", formats=_names(fitting), thinks=False, reasons=(reason,))
+    opener, closer = pair
+    told = [f"{marker!r} is token {tokens[marker]}" for marker in pair if marker in tokens]
+    if not any(opener in openers(format) or closer in closers(format) for format in fitting):
+        made = Format.tags(opener, closer, source="made by detection from a tokenizer's added tokens")
+        reason = f"{' and '.join(told)}; no known format has them, so one was made for them"
+        return Finding(source="tokenizer", formats=(made,), thinks=True, reasons=(reason,))
+    more = _message_tokens(fitting[0], tokens)
+    reasons = (" and ".join(told) or more, f"its marker tokens are those of the format {fitting[0].name}")
+    return Finding(source="tokenizer", formats=_names(fitting), thinks=True, reasons=reasons)
+
+
+def _names(fitting: list[Format]) -> tuple[str | Format, ...]:
+    return tuple(format.name for format in fitting)
+
+
+def _message_tokens(format: Format, tokens: Mapping[str, int]) -> str:
+    """For formats whose thoughts are told by headers: the tokens that headers are made of."""
+    parts = [text for text in tokens if any(text in opener for opener in openers(format))]
+    return "thinking is opened by " + " and ".join(f"{text!r} (token {tokens[text]})" for text in parts)
+
+
+def _pair(tokens: Mapping[str, int]) -> tuple[str, str] | None:
+    """The thinking markers among the tokens: a known pair, a known header, or a pair that names thinking itself."""
+    for format in candidates():
+        if format.header is not None:
+            inside = [token for token in tokens if any(token in opener for opener in openers(format))]
+            known = [literal for literal in literals(format) if literal in tokens]
+            # Words like `<|message|>` are common; a whole family of them is not.
+            if inside and len(known) * 2 > len(literals(format)):
+                return openers(format)[0], closers(format)[0]
+            continue
+        opener = next((marker for marker in openers(format) if marker.strip() in tokens), None)
+        closer = next((marker for marker in closers(format) if marker.strip() in tokens), None)
+        if opener and closer:
+            return opener.strip(), closer.strip()
+    for text in tokens:
+        if _WORDS.search(text):
+            closer = next((counterpart for counterpart in counterparts(text) if counterpart in tokens), None)
+            if closer:
+                return text, closer
+    return None
+
+
+def _fitting(tokens: Mapping[str, int], pair: tuple[str, str] | None) -> list[Format]:
+    """The formats whose markers the tokens are, all that fit equally well."""
+    everyones = "\0".join(literal for format in candidates() for literal in literals(format))
+    known = [token for token in tokens if token in everyones]
+    scores: list[tuple[float, Format]] = []
+    for format in candidates():
+        if pair is not None and pair[0] not in openers(format) and pair[1] not in closers(format):
+            continue
+        own = literals(format)
+        text = "\0".join(own)
+        explained = [token for token in known if token in text]
+        built = [literal for literal in own if any(token in literal for token in explained)]
+        if not explained:
+            continue
+        precision, recall = len(built) / len(own), len(explained) / len(known)
+        scores.append((round(2 * precision * recall / (precision + recall), 3), format))
+    best = max((found for found, _ in scores), default=0.0)
+    return [format for found, format in scores if found == best] if best >= ENOUGH else []

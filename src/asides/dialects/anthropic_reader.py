@@ -1,0 +1,304 @@
+"""Replies and errors of Anthropic's Messages API, read. Never raises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from .anthropic_request import NAME, without
+from .framing import Frame, SseReader, to_json
+from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
+from .request import log
+from .whole_calls import to_object
+
+
+class _Delta(msgspec.Struct, gc=False):
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    partial_json: str = ""
+    signature: str = ""
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    index: int = 0
+    delta: _Delta | None = None
+    message: dict[str, Any] | None = None
+    content_block: dict[str, Any] | None = None
+    usage: dict[str, Any] | None = None
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
+_REASONS: dict[str | None, Reason] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+_PLAIN_REASONS = (None, "end_turn", "max_tokens", "refusal", "stop_sequence", "tool_use")
+
+
+class ReplyReader:
+    """A streamed reply of an upstream that speaks this dialect."""
+
+    __slots__ = ("_block", "_delta", "_inputs", "_over", "_sse", "_stop", "_told", "_usage")
+
+    def __init__(self) -> None:
+        self._sse = SseReader()
+        self._block: dict[str, Any] = {}
+        """The block that is open."""
+        self._told = False
+        """Whether anything of it was told."""
+        self._inputs: list[str] = []
+        self._usage: dict[str, Any] = {}
+        self._delta: dict[str, Any] = {}
+        self._stop = False
+        """Whether a reason for the end was given."""
+        self._over = False
+
+    def feed(self, chunk: bytes) -> list[Piece]:
+        """Read bytes and return what they tell."""
+        return [piece for frame in self._sse.feed(chunk) for piece in self._read(frame)]
+
+    def finish(self) -> list[Piece]:
+        """The stream is over."""
+        pieces = [piece for frame in self._sse.finish() for piece in self._read(frame)]
+        if not self._over:
+            pieces += self._end() if self._stop else [death()]
+        return pieces
+
+    def _read(self, frame: Frame) -> list[Piece]:
+        if self._over:
+            return []
+        try:
+            event = _decode_event(frame.data)
+        except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+            return self._odd(frame)
+        if event.type == "content_block_delta" and event.delta is not None:
+            return self._grow(event.index, event.delta)
+        match event.type or frame.event:
+            case "message_start":
+                return self._begin(event.message or {})
+            case "content_block_start":
+                return self._start(event.index, event.content_block or {})
+            case "content_block_stop":
+                return self._close(event.index)
+            case "message_delta":
+                self._usage |= event.usage or {}
+                if event.delta is not None:
+                    self._stop = self._stop or event.delta.stop_reason is not None
+                    self._delta |= msgspec.json.decode(frame.data)["delta"]
+            case "message_stop":
+                return self._end()
+            case "error":
+                return self._fail(msgspec.json.decode(frame.data))
+        return []
+
+    def _odd(self, frame: Frame) -> list[Piece]:
+        """A frame that is not as it should be. An error in any shape is one; what is no JSON may have been words."""
+        body = _any_object(frame.data)
+        if frame.event == "error" or "error" in body:
+            return self._fail(body or {"message": frame.data})
+        if not body:
+            return self._fail({"message": f"the upstream sent a frame that is not JSON: {frame.data[:200]}"})
+        log.warning("%s: passed over a frame that cannot be read", NAME)
+        return []
+
+    def _fail(self, body: dict[str, Any]) -> list[Piece]:
+        self._over = True
+        return [_failed(body, None)]
+
+    def _begin(self, message: dict[str, Any]) -> list[Piece]:
+        if isinstance(usage := message.get("usage"), dict):
+            self._usage |= usage
+        return [_read_begin(message)]
+
+    def _start(self, index: int, block: dict[str, Any]) -> list[Piece]:
+        self._block, self._told, self._inputs = block, False, []
+        match block.get("type"):
+            case "text":
+                return _words(block.get("text"))
+            case "thinking":
+                return self._thought(as_text(block.get("thinking")), as_text(block.get("signature")), True)
+            case "tool_use":
+                self._told = bool(block.get("input"))
+                return [_read_call(index, block, "" if not self._told else None)]
+        return []
+
+    def _thought(self, text: str, signature: str, begins: bool = False) -> list[Piece]:
+        if text:
+            self._told = True
+        elif signature and not self._told:
+            self._block = {**self._block, "signature": signature}
+        return [Thought(0, text, "thinking", signature=signature, begins=begins)]
+
+    def _grow(self, index: int, delta: _Delta) -> list[Piece]:
+        kind = delta.type
+        if kind == "text_delta":
+            return [Words(0, delta.text)]
+        if kind == "thinking_delta":
+            return self._thought(delta.thinking, "")
+        if kind == "signature_delta":
+            return self._thought("", delta.signature)
+        if kind == "input_json_delta":
+            if self._block.get("type") != "tool_use":
+                self._inputs.append(delta.partial_json)
+            elif delta.partial_json:
+                self._told = True
+                return [CallPiece(0, index, arguments=delta.partial_json)]
+        return []
+
+    def _close(self, index: int) -> list[Piece]:
+        block, self._block = self._block, {}
+        match block.get("type"):
+            case "tool_use" if not self._told:
+                return [CallPiece(0, index, arguments="{}")]
+            case "thinking" if not self._told and block.get("signature"):
+                return [_foreign(block)]  # thinking whose text is omitted
+            case "tool_use" | "thinking" | "text" | None:
+                return []
+        if self._inputs:
+            block = {**block, "input": _any_object("".join(self._inputs))}
+        return [_foreign(block)]
+
+    def _end(self) -> list[Piece]:
+        self._over = True
+        return _read_end(self._delta, self._usage)
+
+
+def read_reply(body: dict[str, Any]) -> list[Piece]:
+    """A whole reply."""
+    content = body.get("content")
+    if body.get("type") == "error" or not isinstance(content, list):
+        return [_failed(body, None)]
+    pieces: list[Piece] = [_read_begin(body)]
+    for index, block in enumerate(content):
+        if not isinstance(block, dict):
+            continue
+        match block.get("type"):
+            case "text":
+                pieces += _words(block.get("text"))
+            case "thinking" if block.get("thinking"):
+                text, signature = as_text(block["thinking"]), as_text(block.get("signature"))
+                pieces.append(Thought(0, text, "thinking", signature=signature, begins=True))
+            case "tool_use":
+                pieces.append(_read_call(index, block, None))
+            case _:
+                pieces.append(_foreign(block))
+    usage = body.get("usage")
+    return pieces + _read_end(without(body, "usage"), usage if isinstance(usage, dict) else {})
+
+
+def _read_begin(message: dict[str, Any]) -> Begin:
+    return Begin(as_text(message.get("id")), as_text(message.get("model")), dialect=NAME)
+
+
+def _read_call(index: int, block: dict[str, Any], arguments: str | None) -> CallPiece:
+    if arguments is None:
+        arguments = to_json(block.get("input") or {}).decode()
+    return CallPiece(0, index, as_text(block.get("id")), as_text(block.get("name")), arguments)
+
+
+def _read_end(delta: dict[str, Any], usage: dict[str, Any]) -> list[Piece]:
+    reason = delta.get("stop_reason")
+    extra = {name: delta[name] for name in ("stop_details", "container") if delta.get(name) is not None}
+    if reason not in _PLAIN_REASONS:
+        extra["stop_reason"] = reason
+    stop = delta.get("stop_sequence")
+    ended = Ended(0, _REASONS.get(str(reason), "stop"), stop if isinstance(stop, str) else None, extra)
+    return [ended, _read_usage(usage)] if usage else [ended]
+
+
+def _read_usage(usage: dict[str, Any]) -> Usage:
+    """Anthropic counts what was read from or written to a cache beside the input, not within."""
+    details = usage.get("output_tokens_details")
+    thought = details.get("thinking_tokens") if isinstance(details, dict) else None
+    cached = as_count(usage.get("cache_read_input_tokens"))
+    return Usage(
+        as_count(usage.get("input_tokens")) + cached + as_count(usage.get("cache_creation_input_tokens")),
+        as_count(usage.get("output_tokens")),
+        thought if isinstance(thought, int) else None,
+        isinstance(details, dict) and details.get("estimated") is True,
+        cached_tokens=cached,
+        extra=usage,
+    )
+
+
+def _words(text: Any) -> list[Piece]:
+    return [Words(0, text)] if isinstance(text, str) and text else []
+
+
+def _foreign(block: dict[str, Any]) -> Foreign:
+    return Foreign(NAME, "content_block", block)
+
+
+def as_text(value: Any) -> str:
+    """The value if it is text."""
+    return value if isinstance(value, str) else ""
+
+
+def as_count(value: Any) -> int:
+    """The value if it is a number of something."""
+    return value if isinstance(value, int) else 0
+
+
+def _any_object(data: str) -> dict[str, Any]:
+    return to_object(data) or {}
+
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_STATUSES = {kind: status for status, kind in reversed(_TYPES.items()) if status != 503}
+_KINDS = {
+    "billing_error": "insufficient_quota",
+    "overloaded_error": "server_error",
+    "request_too_large": "invalid_request_error",
+    "timeout_error": "server_error",
+}
+"""Types in OpenAI's words, where they differ."""
+
+
+def death() -> Failed:
+    """The upstream went away in the middle of a reply."""
+    return Failed("the upstream ended before the reply did", 502)
+
+
+def write_error(failed: Failed) -> dict[str, Any]:
+    """An error in this dialect's shape."""
+    if failed.body is not None and failed.dialect == NAME:
+        return failed.body
+    kind = _TYPES.get(failed.status, "invalid_request_error" if 400 <= failed.status < 500 else "api_error")
+    return {"type": "error", "error": {"type": kind, "message": failed.message}}
+
+
+def read_error(status: int, body: bytes) -> Failed:
+    """The error that an upstream answered with."""
+    text = body.decode("utf-8", "replace")
+    return _failed(_any_object(text) or {"message": text.strip()}, status)
+
+
+def _failed(body: dict[str, Any], status: int | None) -> Failed:
+    error = body.get("error")
+    fields = error if isinstance(error, dict) else {}
+    kind = as_text(fields.get("type")) or "api_error"
+    message = fields.get("message") or (error if isinstance(error, str) else "") or body.get("message")
+    return Failed(
+        str(message or "the upstream failed without a word"),
+        status or _STATUSES.get(kind, 502),
+        _KINDS.get(kind, kind),
+        dialect=NAME,
+        body=body if body.get("type") == "error" and fields else None,
+    )
