@@ -25,6 +25,7 @@ from .request import (
     leave_out,
     log,
 )
+from .tags import untagged
 from .whole_calls import to_object
 
 NAME = "anthropic"

@@ -459,7 +459,7 @@ def _write_wish(body: dict[str, Any], request: Request, options: WriteOptions) -
     template = dict(request.template_arguments)
     if wish.think is not None and options.switch not in ("", "reasoning_effort"):
         template.setdefault(options.switch, wish.think)
-    if not wish.sent or request.dialect != NAME:
+    if request.dialect != NAME:
         if wish.effort is not None:
             body["reasoning_effort"] = wish.effort
         elif wish.think is False and not options.switch:

@@ -320,6 +320,8 @@ class _Choice:
         reason = str(extra.pop("finish_reason", ended.reason))
         if self._calls and ended.reason == "stop":
             reason = "tool_calls"
+        if ended.other_logprobs and self._reasoning != "drop":
+            extra["reasoning_logprobs"] = {"content": list(ended.other_logprobs)}
         return {"finish_reason": reason, **extra}
 
 
@@ -402,8 +404,9 @@ class _Whole(_Choice):
         choice: dict[str, Any] = {"index": number, "message": message, "logprobs": None}
         if self._logprobs:
             choice["logprobs"] = {"content": self._logprobs, "refusal": None}
-        if self._other_logprobs and self._reasoning != "drop":
-            choice["reasoning_logprobs"] = {"content": self._other_logprobs}
+        others = self._other_logprobs + self.finish.pop("reasoning_logprobs", {"content": []})["content"]
+        if others and self._reasoning != "drop":
+            choice["reasoning_logprobs"] = {"content": others}
         return {**choice, **self.finish}
 
 

@@ -89,6 +89,8 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     reason: Reason = "stop"
     stop_sequence: str | None = None
     extra: dict[str, Any] = {}
+    other_logprobs: tuple[dict[str, Any], ...] = ()
+    """Those of tokens behind the last part."""
 
 
 class Usage(msgspec.Struct, frozen=True, tag=True):

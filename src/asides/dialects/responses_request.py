@@ -111,7 +111,6 @@ def read_request(body: dict[str, Any]) -> Request:
         parallel_calls=_maybe(body, "parallel_tool_calls", bool),
         wish=_read_wish(body, template, include),
         stream=optional(body, "stream", bool, False),
-        include_usage=True,
         max_tokens=_maybe(body, "max_output_tokens", int),
         stop=_read_stop(body.get("stop")),
         sampling={ours: body[name] for name, ours in SAMPLING.items() if body.get(name) is not None},
@@ -526,8 +525,14 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> Ite
     same = request.dialect == NAME
     replay = _replay(request, index, options)
     words: list[RequestPiece] = []
+    tagged = ""
+    """Thinking in tags, before the words that follow it."""
 
     def message() -> Iterator[dict[str, Any]]:
+        nonlocal tagged
+        if tagged:
+            words.append(TextPiece(tagged))
+            tagged = ""
         if words:
             first = words[0]
             extra = first.extra.get("item", {}) if same and isinstance(first, TextPiece) else {}
@@ -538,7 +543,7 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> Ite
     for piece in request.turns[index].pieces:
         if isinstance(piece, ThinkingPiece):
             if replay == "tags" and piece.text:
-                words.append(TextPiece(f"<think>{piece.text}</think>\n\n"))
+                tagged += f"<think>{piece.text}</think>\n\n"
             elif replay and replay != "tags":
                 yield from message()
                 yield from _write_reasoning(piece, replay)
@@ -549,6 +554,9 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> Ite
         elif isinstance(piece, OtherPiece) and same:
             yield from message()
             yield piece.data
+        elif isinstance(piece, TextPiece) and tagged:
+            words.append(TextPiece(tagged + piece.text, piece.extra))
+            tagged = ""
         else:
             words.append(piece)
     yield from message()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -49,7 +50,9 @@ class Splitter:
                 return self._choice(number).call(piece)
             case Ended(choice=number):
                 choice = self._choice(number)
-                return [*choice.finish(cut=piece.reason == "length"), piece]
+                items = choice.finish(cut=piece.reason == "length")
+                rest = choice.other_logprobs()
+                return [*items, msgspec.structs.replace(piece, other_logprobs=rest) if rest else piece]
             case Usage():
                 return [self._usage(piece)]
             case Failed():
@@ -206,10 +209,11 @@ class _Choice:
         for call in self._calls.values():
             items += self._tell(call.finish(cut), call)
         self._ended = True
-        if self._alignment is not None and self._show and items and isinstance(items[-1], Said):
-            others = (*items[-1].other_logprobs, *self._alignment.rest())
-            items[-1] = msgspec.structs.replace(items[-1], other_logprobs=others)
         return items
+
+    def other_logprobs(self) -> tuple[dict[str, Any], ...]:
+        """Those of tokens behind the last part."""
+        return tuple(self._alignment.rest()) if self._alignment is not None and self._show else ()
 
     def _close_words(self) -> list[Event]:
         parser, self._parser = self._parser, None

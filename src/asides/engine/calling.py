@@ -209,12 +209,13 @@ class Calling(Telling):
 
     def _end_dead(self, region: Region, found: Found, closes: bool) -> None:
         assert region.broken is not None
-        self._at = found.stop if closes else found.start
+        own = closes and not region.reader_syntax.keeps_close
+        self._at = found.stop if own else found.start
         if not closes and not region.committed:
             self._give_back("not_a_call")
             return
         stop = self._base + self._at
-        if not closes:
+        if not own:
             raw = self._tape.text(region.dead_from, stop)
             stop -= len(raw) - len(raw.rstrip())
         region.fail(stop, *region.broken)
@@ -248,7 +249,7 @@ class Calling(Telling):
             self._give_back(None, reread=True)
             return
         if region.closer is not None and self._may_reread(region.start):
-            _, stop = region.closer
+            stop = region.closer[0 if region.reader_syntax.keeps_close else 1]
             if region.holds_closer:
                 region.holds_closer = False
                 self._holds.pop()

@@ -74,8 +74,8 @@ class Renderer:
     """Whether the family can write thinking."""
     calls: ClassVar[bool] = True
     """Whether it can write calls."""
-    start: ClassVar[Start] = "text"
-    """Where an answer to this renderer's own prompts begins."""
+    start: ClassVar[Start | None] = "text"
+    """Where an answer to this renderer's own prompts begins; None where the format says it."""
 
     def __init__(self, tokenizer: Any, *, history: History | None = None, seed: int | None = None) -> None:
         self.vocabulary = vocabulary_of(tokenizer)
@@ -238,29 +238,34 @@ class Renderer:
     ) -> tuple[dict[str, Any], bool]:
         """The message that was sampled, and whether it ends with a stop token. Never raises, whatever was sampled.
 
-        The answer is taken to follow this renderer's own prompt; with `prompt_ids` its state is read off the prompt.
+        With `prompt_ids` the prompt says where the answer begins. Without them the whole answer does: a lone closer
+        makes all before it thinking; with no thinking marker an answer that a stop token ends is text, and one that was
+        cut off is what this renderer's prompts begin.
         """
-        parser = self._parser(prompt_ids)
+        parser = self._parser(ids, prompt_ids)
         events = [event for found in self._events(parser, ids) for event in found]
         message = parser.message
         ended = self._ended(ids, message.raw) and not any(notice.code == "after_stop" for notice in message.notices)
         return _message(events, message.raw), ended
 
-    def parse_response_streaming(
-        self, ids: Iterable[int], prompt_ids: Sequence[int] | None = None
-    ) -> Iterator[Event]:
-        """The events of an answer as its ids come. Joined they say just what `parse_response` says of all of them."""
-        for events in self._events(self._parser(prompt_ids), ids):
+    def parse_response_streaming(self, ids: Iterable[int], prompt_ids: Sequence[int] | None = None) -> Iterator[Event]:
+        """The events of an answer as its ids come, without waiting for the next id.
+
+        Joined they say what `parse_response` says. A stream cannot look ahead: without `prompt_ids` the answer is taken
+        to follow a prompt of this renderer's own.
+        """
+        for events in self._events(self._parser(None, prompt_ids), ids):
             yield from events
 
-    def _parser(self, prompt_ids: Sequence[int] | None) -> TokenParser:
+    def _parser(self, ids: Sequence[int] | None, prompt_ids: Sequence[int] | None) -> TokenParser:
+        """A parser for an answer; `ids` are those of the whole answer, where they are known."""
+        begin: dict[str, Any] = {"start": self.start}
+        if prompt_ids is not None:
+            begin = {"prompt_ids": prompt_ids}
+        elif ids is not None and self.thinks and (self.start == "text" or self._ended(ids, "")):
+            begin = {"start": "undecided"}
         seed = self.seed if self.seed is not None else secrets.randbits(32)
-        begin: dict[str, Any] = {"prompt_ids": prompt_ids} if prompt_ids is not None else self._begins()
         return TokenParser(self.vocabulary, self.format, whitespace="exact", seed=seed, **begin)
-
-    def _begins(self) -> dict[str, Any]:
-        """The policies for an answer whose prompt is not given."""
-        return {"start": self.start}
 
     def _events(self, parser: TokenParser, ids: Iterable[int]) -> Iterator[list[Event]]:
         unframe = Unframe(self.frame)

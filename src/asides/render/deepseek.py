@@ -60,7 +60,7 @@ class DeepSeekV3Thinking(_DeepSeekV3):
 
     name = "deepseekv3_thinking"
     histories: ClassVar[tuple[History, ...]] = ("turn", "strip", "keep")
-    start: ClassVar[Start] = "thinking"
+    start: ClassVar[Start | None] = "thinking"
 
     def _make_format(self) -> Format:
         return get_format("deepseek_v3_thinking")
@@ -137,7 +137,10 @@ def _declared(message: Said) -> Writing:
     """The system's text, and the tools that it declares as the model's documentation asks for."""
     if not message.tools:
         return [message.text]
-    writing: Writing = [f"{message.text}\n\n" if message.text else "", "## Tools\nYou have access to the following tools:\n"]
+    writing: Writing = [
+        f"{message.text}\n\n" if message.text else "",
+        "## Tools\nYou have access to the following tools:\n",
+    ]
     for tool in message.tools:
         schema = json.dumps(tool.get("parameters") or {}, ensure_ascii=False)
         writing.append(f"\n### {tool['name']}\nDescription: {tool.get('description', '')}\n\nParameters: {schema}\n")

@@ -15,6 +15,8 @@ from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta
 class Frame(msgspec.Struct, frozen=True):
     """What a family writes around its parts. `close` and `before_call` are one character or none."""
 
+    begin: str = ""
+    """Before an answer that begins with text."""
     open: str = ""
     """At the start of thinking."""
     close: str = ""
@@ -37,7 +39,7 @@ class Unframe:
         self._tail = ""
         self._held = ""
         self._cut = 0  # how much was taken off the part's start
-        self._thought = False  # whether the part before was thinking
+        self._before = frame.begin  # what stands before a text: it depends on the part before
         self._waiting: list[Event] = []  # the end of a text, until it is known whether a call follows
         self._waiting_held = ""
         self._blank: list[tuple[str, PartEnd]] = []  # texts of whitespace alone
@@ -74,13 +76,11 @@ class Unframe:
         self._start, self._told, self._held, self._cut = event, False, "", 0
         if event.kind == "tool_call":
             self._tell(out)
-            self._thought = False
         elif event.kind == "thinking":
             self._lead, self._tail = self._frame.open, self._frame.close
         else:
-            self._lead, self._tail = self._frame.after if self._thought else "", self._frame.before_call
-        if event.kind != "tool_call":
-            self._thought = event.kind == "thinking"
+            self._lead, self._tail = self._before, self._frame.before_call
+        self._before = self._frame.after if event.kind == "thinking" else ""
 
     def _tell(self, out: list[Event]) -> None:
         assert self._start is not None

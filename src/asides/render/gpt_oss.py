@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from ..engine.format import Format
+from ..engine.parser import Start
 from ..formats import get_format
 from .base import Renderer, Token, Writing, Written, last_user
 from .content import History, RendererError, Said
@@ -22,8 +23,11 @@ class GptOss(Renderer):
     name = "gpt_oss"
     histories: ClassVar[tuple[History, ...]] = ("keep", "turn", "strip")
     stops = ("<|return|>", "<|call|>")
+    start: ClassVar[Start | None] = None
 
-    def __init__(self, tokenizer: Any, *, effort: Effort | None = None, date: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, tokenizer: Any, *, effort: Effort | None = None, date: str | None = None, **options: Any
+    ) -> None:
         super().__init__(tokenizer, **options)
         if effort not in (None, "low", "medium", "high"):
             raise RendererError(f"effort is low, medium or high, not {effort!r}")
@@ -34,12 +38,6 @@ class GptOss(Renderer):
 
     def _make_format(self) -> Format:
         return get_format("harmony")
-
-    def _begins(self) -> dict[str, Any]:
-        return {}  # inside a header, as the format has it
-
-    def _begin(self) -> Writing:
-        return []
 
     def _prepare(self, messages: list[Said]) -> list[Said]:
         if self.effort is None:
@@ -115,7 +113,9 @@ class GptOss(Renderer):
 
 def _developer(message: Said) -> str:
     sections = [f"# Instructions\n\n{message.text}\n\n"] if message.text or not message.tools else []
-    return "".join([*sections, *([f"# Tools\n\n## functions\n\n{declarations(message.tools)}"] if message.tools else [])])
+    return "".join(
+        [*sections, *([f"# Tools\n\n## functions\n\n{declarations(message.tools)}"] if message.tools else [])]
+    )
 
 
 def _tool(messages: Sequence[Said], index: int) -> str:

@@ -9,6 +9,7 @@ from ..engine.format import END, TEXT, Format
 from ..formats import get_format
 from .base import Renderer, Token, Writing, Written
 from .content import History, Message, Said, read_message
+from .framing import Frame
 
 USER = "\n\nUser:"
 """At which the answer of a model that writes turns as words is over."""
@@ -19,6 +20,7 @@ class RoleColon(Renderer):
 
     name = "role_colon"
     histories: ClassVar[tuple[History, ...]] = ("keep",)
+    frame = Frame(begin=" ")
     thinks = False
     calls = False
 

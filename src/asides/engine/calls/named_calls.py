@@ -53,6 +53,8 @@ class NamedCalls(CallSyntax, frozen=True, kw_only=True):
 class BodyCalls(CallSyntax, frozen=True, kw_only=True):
     """The body of a message to a tool: JSON, or whatever that tool reads. `close` ends it and is not part of it."""
 
+    keeps_close: bool = True
+
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
         """The header has said it all."""
         return True

@@ -24,6 +24,8 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True):
     """Markers that close the section."""
     bare: bool = False
     """Whether a call may stand without an opening marker where text begins."""
+    keeps_close: bool = False
+    """Whether the closing markers belong to what follows: the end of a message, not of the call."""
     id_shape: IdShape = "openai"
     """The shape of ids that the model did not write."""
 

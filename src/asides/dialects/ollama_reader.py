@@ -1,0 +1,205 @@
+"""Replies and errors of Ollama's own API, read. Never raises."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from .framing import JsonLines
+from .ollama_request import NAME
+from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
+from .request import log
+from .whole_calls import to_object
+
+COUNTS = ("prompt_eval_count", "eval_count")
+DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+
+_REASONS: dict[str | None, Reason] = {"length": "length"}
+_PLAIN_REASONS = (None, "", "stop", "length")
+_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Call(msgspec.Struct):
+    function: _Function
+    id: str | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Line(msgspec.Struct):
+    model: str = ""
+    created_at: str = ""
+    message: _Message | None = None
+    response: str | None = None
+    thinking: str | None = None
+    tool_calls: list[_Call] | None = None
+    logprobs: list[dict[str, Any]] | None = None
+    done: bool = False
+    done_reason: str | None = None
+    context: list[int] | None = None
+    prompt_eval_count: int | None = None
+    eval_count: int | None = None
+    total_duration: int | None = None
+    load_duration: int | None = None
+    prompt_eval_duration: int | None = None
+    eval_duration: int | None = None
+    error: Any = None
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+
+
+class ReplyReader:
+    """A streamed reply of an Ollama upstream, of either endpoint."""
+
+    __slots__ = ("_begun", "_calls", "_lines", "_over")
+
+    def __init__(self) -> None:
+        self._lines = JsonLines()
+        self._begun = False
+        self._calls = 0
+        self._over = False
+
+    def feed(self, chunk: bytes) -> list[Piece]:
+        """Read bytes and return what they tell."""
+        return [piece for line in self._lines.feed(chunk) for piece in self._read(line)]
+
+    def finish(self) -> list[Piece]:
+        """The stream is over."""
+        pieces = [piece for line in self._lines.finish() for piece in self._read(line)]
+        if not self._over:
+            self._over = True
+            pieces.append(death())
+        return pieces
+
+    def _read(self, data: bytes) -> list[Piece]:
+        if self._over:
+            return []
+        try:
+            line = _decode_line(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return self._odd(data)
+        if line.error:
+            return self._fail(line.error)
+        return self.tell(line)
+
+    def tell(self, line: _Line) -> list[Piece]:
+        """What one line tells, in the order in which Ollama writes: thinking, text, calls."""
+        pieces: list[Piece] = []
+        if not self._begun:
+            self._begun = True
+            pieces.append(Begin("", line.model, _seconds(line.created_at), NAME))
+        said = line.message
+        thinking = line.thinking if said is None else said.thinking
+        text = line.response if said is None else said.content
+        if thinking:
+            pieces.append(Thought(0, thinking, "thinking"))
+        if text or line.logprobs:
+            pieces.append(Words(0, text or "", tuple(line.logprobs or ())))
+        for call in (line.tool_calls if said is None else said.tool_calls) or ():
+            arguments = _arguments(bytes(call.function.arguments))
+            pieces.append(CallPiece(0, self._calls, call.id or "", call.function.name, arguments))
+            self._calls += 1
+        if line.done:
+            self._over = True
+            pieces += _read_end(line)
+        return pieces
+
+    def _odd(self, data: bytes) -> list[Piece]:
+        """A line that is not as it should be. An error in any shape is one; what is no JSON may have been words."""
+        body = to_object(data.decode("utf-8", "replace"))
+        if body is None:
+            text = data[:200].decode("utf-8", "replace")
+            return self._fail(f"the upstream sent a line that is not JSON: {text}")
+        if body.get("error"):
+            return self._fail(body["error"])
+        log.warning("%s: passed over a line that cannot be read", NAME)
+        return []
+
+    def _fail(self, error: Any) -> list[Piece]:
+        self._over = True
+        return [_failed(error, 502)]
+
+
+def read_reply(body: dict[str, Any]) -> list[Piece]:
+    """A whole reply, of either endpoint."""
+    if body.get("error"):
+        return [_failed(body["error"], 502)]
+    try:
+        line = _decode_line(msgspec.json.encode(body))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        return [Failed(f"the upstream sent a reply that cannot be read: {error}", dialect=NAME)]
+    reader = ReplyReader()
+    pieces = reader.tell(line)
+    return pieces if line.done else [*pieces, death()]
+
+
+def _arguments(raw: bytes) -> str:
+    """The upstream's own characters; some servers send them as a string."""
+    if raw[:1] == b'"':
+        return str(msgspec.json.decode(raw))
+    return raw.decode("utf-8", "replace") if raw != b"null" else "{}"
+
+
+def _read_end(line: _Line) -> list[Piece]:
+    extra = {} if line.done_reason in _PLAIN_REASONS else {"done_reason": line.done_reason}
+    pieces: list[Piece] = []
+    if line.context:
+        pieces.append(Foreign(NAME, "context", {"context": line.context}))
+    pieces.append(Ended(0, _REASONS.get(line.done_reason, "stop"), extra=extra))
+    times = {name: value for name in DURATIONS if (value := getattr(line, name)) is not None}
+    if times or line.prompt_eval_count is not None or line.eval_count is not None:
+        pieces.append(Usage(line.prompt_eval_count or 0, line.eval_count or 0, durations=times))
+    return pieces
+
+
+def _seconds(moment: str) -> int:
+    try:
+        return int(datetime.fromisoformat(moment).timestamp())
+    except ValueError:
+        return 0
+
+
+# Errors.
+
+
+def death() -> Failed:
+    """The upstream went away in the middle of a reply."""
+    return Failed("the upstream ended its reply without saying that it was over", 502, code="upstream_ended")
+
+
+def write_error(failed: Failed) -> dict[str, Any]:
+    """An error in this dialect's shape."""
+    return {"error": failed.message}
+
+
+def read_error(status: int, body: bytes) -> Failed:
+    """The error that an upstream answered with."""
+    text = body.decode("utf-8", "replace")
+    found = to_object(text) or {}
+    return _failed(found.get("error") or text.strip(), status)
+
+
+def _failed(error: Any, status: int) -> Failed:
+    if isinstance(error, dict):
+        error = error.get("message") or error
+    message = error if isinstance(error, str) else str(error or "")
+    kind = _KINDS.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")
+    return Failed(message or "the upstream failed without a word", status, kind, dialect=NAME)

@@ -1,0 +1,508 @@
+"""Replies of the Responses API, read: frames and whole bodies of any server that speaks something like it.
+
+Never raises. Servers differ in what they number and which events they leave out: items are known by their place or by
+their id, and what no delta has told is taken from the event or the item that ends it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from .chat_reader import failed_of
+from .chat_reader import read_error as read_chat_error
+from .framing import Frame, SseReader
+from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
+from .request import log
+from .responses_request import NAME, reasoning_text, unseal
+
+DEATH = Failed(
+    "the upstream ended its reply without saying that it was over", 502, "api_error", "upstream_ended", dialect=NAME
+)
+OWN = ("message", "reasoning", "function_call")
+"""The items that become parts."""
+STATUSES = {"rate_limit_exceeded": 429, "invalid_prompt": 400}
+"""Statuses of the codes with which a reply fails, where they are no 502."""
+
+_RESPONSE = frozenset(
+    {"id", "object", "created_at", "status", "model", "output", "usage", "error", "incomplete_details", "output_text"}
+)
+_REASONS: dict[Any, Reason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_SILENT = frozenset(
+    {
+        "response.in_progress",
+        "response.content_part.added",
+        "response.content_part.done",
+        "response.reasoning_part.added",
+        "response.reasoning_part.done",
+        "response.reasoning_summary_part.added",
+        "response.reasoning_summary_part.done",
+    }
+)
+"""Events that say nothing which others do not say too."""
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str = ""
+    delta: Any = None
+    output_index: int | None = None
+    item_id: str | None = None
+    content_index: int | None = None
+    summary_index: int | None = None
+    text: Any = None
+    refusal: Any = None
+    arguments: Any = None
+    logprobs: Any = None
+    item: dict[str, Any] | None = None
+    response: dict[str, Any] | None = None
+    error: Any = None
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
+_decode = msgspec.json.decode
+_TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+class _Item:
+    """An item while it is read."""
+
+    __slots__ = ("field", "id", "kind", "number", "part", "refused", "told")
+
+    def __init__(self, kind: str, number: int, id: str) -> None:
+        self.kind = kind
+        self.number = number
+        """Its place among all items that were seen."""
+        self.id = id
+        self.told = False
+        """Whether anything of it was told."""
+        self.field = ""
+        """For reasoning: whether its text or its summary is told; never both."""
+        self.part = 0
+        self.refused = False
+
+
+class ReplyReader:
+    """Reads a streamed reply from bytes cut anywhere."""
+
+    def __init__(self) -> None:
+        self._frames = SseReader()
+        self._items = _Items()
+        self._begun: Begin | None = None
+        self._over = False
+
+    def feed(self, chunk: bytes) -> list[Piece]:
+        """Read bytes and return what they tell."""
+        pieces: list[Piece] = []
+        for frame in self._frames.feed(chunk):
+            self._frame(frame, pieces)
+        return pieces
+
+    def finish(self) -> list[Piece]:
+        """The stream is over. If nothing said so before, that is a failure."""
+        pieces: list[Piece] = []
+        for frame in self._frames.finish():
+            self._frame(frame, pieces)
+        if not self._over:
+            self._over = True
+            pieces.append(DEATH)
+        return pieces
+
+    def _frame(self, frame: Frame, pieces: list[Piece]) -> None:
+        data = frame.data
+        if self._over:
+            return
+        if data[:1] != "{":
+            if data.startswith("[DONE]"):
+                self._over = True
+                pieces.append(Ended(0))
+            return  # keep-alive junk
+        try:
+            event = _decode_event(data)
+        except _TROUBLE:
+            self._odd(data, pieces)
+            return
+        kind = event.type
+        if kind == "response.output_text.delta":  # by far the most frames
+            if type(event.delta) is str and event.delta:
+                self._items.words(event, event.delta, pieces)
+        elif kind == "response.reasoning_text.delta":
+            self._items.thought(event, event.content_index, "reasoning_text", event.delta, pieces)
+        elif kind == "response.reasoning_summary_text.delta":
+            self._items.thought(event, event.summary_index, "summary_text", event.delta, pieces)
+        elif kind == "response.function_call_arguments.delta":
+            self._items.arguments(event, event.delta, pieces)
+        elif kind not in _SILENT:
+            self._rare(event, kind or frame.event, data, pieces)
+
+    def _odd(self, data: str, pieces: list[Piece]) -> None:
+        """A frame of which fields are not what they should be."""
+        try:
+            frame = _decode(data)
+        except _TROUBLE:
+            self._over = True
+            pieces.append(
+                Failed(f"the upstream sent a frame that is not JSON: {data[:200]}", code="malformed_frame", dialect=NAME)
+            )
+            return
+        log.warning("%s: passed over a frame that cannot be read", NAME)
+        pieces.append(Foreign(NAME, str(frame.get("type")), frame))
+
+    def _rare(self, event: _Event, kind: str, data: str, pieces: list[Piece]) -> None:
+        items = self._items
+        match kind:
+            case "response.created":
+                self._begin(event.response or {}, pieces)
+            case "response.output_item.added" if event.item is not None:
+                if not items.add(event.item, event.output_index, pieces):
+                    pieces.append(Foreign(NAME, kind, _decode(data)))
+            case "response.output_item.done" if event.item is not None:
+                if not items.done(event.item, event.output_index, pieces):
+                    pieces.append(Foreign(NAME, kind, _decode(data)))
+            case "response.refusal.delta":
+                items.refuse(event, event.delta, pieces)
+            case "response.output_text.done":
+                items.whole_words(event, event.text, pieces)
+            case "response.refusal.done":
+                items.whole_refusal(event, event.refusal, pieces)
+            case "response.reasoning_text.done":
+                items.whole_thought(event, "reasoning_text", event.text, pieces)
+            case "response.reasoning_summary_text.done":
+                items.whole_thought(event, "summary_text", event.text, pieces)
+            case "response.function_call_arguments.done":
+                items.whole_arguments(event, event.arguments, pieces)
+            case "response.completed" | "response.incomplete" | "response.failed":
+                self._end(event.response or {}, kind.removeprefix("response."), pieces)
+            case "error":
+                self._fail(_decode(data), pieces)
+            case _ if event.error:
+                self._fail(_decode(data), pieces)
+            case _:
+                pieces.append(Foreign(NAME, kind, _decode(data)))
+
+    def _begin(self, response: dict[str, Any], pieces: list[Piece]) -> None:
+        if self._begun is None:
+            self._begun = read_begin(response)
+            pieces.append(self._begun)
+
+    def _end(self, response: dict[str, Any], status: str, pieces: list[Piece]) -> None:
+        self._over = True
+        self._begin(response, pieces)
+        if not self._items.seen:
+            self._items.whole(response.get("output"), pieces)
+        known = self._begun.extra if self._begun is not None else {}
+        read_end(response, status, known, pieces)
+
+    def _fail(self, body: dict[str, Any], pieces: list[Piece]) -> None:
+        self._over = True
+        error = body.get("error")
+        pieces.append(_failed(body if isinstance(error, dict | str) and error else {"error": _without(body, "type")}))
+
+
+class _Items:
+    """The items of a reply, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._by_index: dict[int, _Item] = {}
+        self._by_id: dict[str, _Item] = {}
+        self._last: _Item | None = None
+        self._count = 0
+        self._speaking: _Item | None = None
+        """The item whose message was told last, with nothing after it."""
+
+    @property
+    def seen(self) -> bool:
+        """Whether there were any."""
+        return self._count > 0
+
+    def _new(self, kind: str, index: int | None, id: Any) -> _Item:
+        item = _Item(kind, self._count, id if isinstance(id, str) else "")
+        self._count += 1
+        if index is not None:
+            self._by_index[index] = item
+        if item.id:
+            self._by_id[item.id] = item
+        self._last = item
+        return item
+
+    def _find(self, kind: str, index: int | None, id: str | None) -> _Item | None:
+        """The item of an event: by its place, else by its id; without either it is the last."""
+        item = None
+        if index is not None:
+            item = self._by_index.get(index)
+        elif id:
+            item = self._by_id.get(id)
+        else:
+            item = self._last
+        return item if item is not None and item.kind == kind else None
+
+    def _of(self, event: _Event, kind: str) -> _Item:
+        item = self._find(kind, event.output_index, event.item_id)
+        return self._new(kind, event.output_index, event.item_id) if item is None else item
+
+    def add(self, body: dict[str, Any], index: int | None, pieces: list[Piece]) -> bool:
+        """An item begins; False if it is none of ours."""
+        kind = body.get("type")
+        item = self._new(str(kind), index, body.get("id"))
+        if kind not in OWN:
+            self._speaking = None
+            return False
+        if kind == "function_call":
+            self._call(item, body, pieces)
+        return True
+
+    def done(self, body: dict[str, Any], index: int | None, pieces: list[Piece]) -> bool:
+        """An item ends; False if it is none of ours."""
+        kind, id = str(body.get("type")), body.get("id")
+        item = self._find(kind, index, id if isinstance(id, str) else "")
+        if item is None:
+            item = self._new(kind, index, id)
+            if kind == "function_call":
+                self._call(item, body, pieces)
+        if kind == "message" and not item.told:
+            self._content(item, body.get("content"), pieces)
+        elif kind == "function_call":
+            self._rest_of_call(item, body.get("arguments"), pieces)
+        elif kind == "reasoning":
+            self._reasoning(item, body, pieces)
+        return kind in OWN
+
+    def whole(self, output: Any, pieces: list[Piece]) -> None:
+        """Items that come all at once."""
+        for index, body in enumerate(output if isinstance(output, list) else ()):
+            if isinstance(body, dict) and not self.done(body, index, pieces):
+                self._speaking = None
+                pieces.append(Foreign(NAME, "response.output_item.done", {"output_index": index, "item": body}))
+
+    # Messages.
+
+    def words(self, event: _Event, text: str, pieces: list[Piece]) -> None:
+        """More of a message."""
+        item = self._of(event, "message")
+        logprobs = event.logprobs
+        tokens = tuple(token for token in logprobs if isinstance(token, dict)) if isinstance(logprobs, list) else ()
+        if not item.told or item is not self._speaking:
+            self._speak(item, pieces)
+        pieces.append(Words(0, text, tokens))
+
+    def _speak(self, item: _Item, pieces: list[Piece]) -> None:
+        if self._speaking is not None and self._speaking is not item:
+            pieces.append(Words(0, "\n\n"))  # two messages with nothing between them are still two
+        if not item.told:
+            item.told = True
+            _announce(item, pieces)
+        self._speaking = item
+
+    def whole_words(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
+        """A text is over; its words count if no delta told them."""
+        item = self._of(event, "message")
+        if isinstance(text, str) and text and not item.told:
+            self.words(event, text, pieces)
+
+    def refuse(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
+        """More of a refusal: words for every client, marked for those of this dialect."""
+        item = self._of(event, "message")
+        if isinstance(text, str) and text:
+            self._refuse(item, text, pieces)
+
+    def _refuse(self, item: _Item, text: str, pieces: list[Piece]) -> None:
+        self._speak(item, pieces)
+        if not item.refused:
+            item.refused = True
+            pieces.append(Foreign(NAME, "refusal", {}))
+        pieces.append(Words(0, text))
+
+    def whole_refusal(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
+        """A refusal is over; its words count if no delta told them."""
+        if not self._of(event, "message").refused:
+            self.refuse(event, text, pieces)
+
+    def _content(self, item: _Item, content: Any, pieces: list[Piece]) -> None:
+        for part in content if isinstance(content, list) else ():
+            if not isinstance(part, dict):
+                continue
+            text, refusal = part.get("text"), part.get("refusal")
+            if isinstance(text, str) and text:
+                self._speak(item, pieces)
+                tokens = part.get("logprobs")
+                pieces.append(Words(0, text, tuple(tokens) if isinstance(tokens, list) else ()))
+            elif isinstance(refusal, str) and refusal:
+                self._refuse(item, refusal, pieces)
+            annotations = part.get("annotations")
+            for number, annotation in enumerate(annotations if isinstance(annotations, list) else ()):
+                data = {"annotation": annotation, "annotation_index": number}
+                pieces.append(Foreign(NAME, "response.output_text.annotation.added", data))
+
+    # Reasoning.
+
+    def thought(self, event: _Event, part: int | None, field: str, text: Any, pieces: list[Piece]) -> None:
+        """More thinking, from the text or from the summary."""
+        item = self._of(event, "reasoning")
+        if type(text) is str and text:
+            self._think(item, part or 0, field, text, pieces)
+
+    def _think(self, item: _Item, part: int, field: str, text: str, pieces: list[Piece]) -> None:
+        item.field = item.field or field
+        if item.field != field:
+            return  # the same again, in other words
+        begins = not item.told
+        if begins:
+            item.told = True
+            item.part = part
+            self._speaking = None
+            _announce(item, pieces)
+        elif part != item.part:
+            item.part = part
+            text = "\n\n" + text
+        pieces.append(Thought(0, text, begins=begins))
+
+    def whole_thought(self, event: _Event, field: str, text: Any, pieces: list[Piece]) -> None:
+        """Thinking is over; it counts if no delta told it."""
+        if not self._of(event, "reasoning").told:
+            part = event.content_index if field == "reasoning_text" else event.summary_index
+            self.thought(event, part, field, text, pieces)
+
+    def _reasoning(self, item: _Item, body: dict[str, Any], pieces: list[Piece]) -> None:
+        sealed = body.get("encrypted_content")
+        plain = unseal(sealed)
+        text = reasoning_text(body)
+        if not item.told and (plain or text):
+            field = "reasoning_text" if body.get("content") or not text else "summary_text"
+            self._think(item, 0, field, plain or text, pieces)
+        if item.told:
+            # Ollama puts the thinking itself there, and wants it back there.
+            pieces.append(Thought(0, "", "encrypted_content" if text and sealed == text else item.field))
+        if isinstance(sealed, str) and sealed and sealed != text and plain is None:
+            pieces.append(Foreign(NAME, "response.output_item.done", {"item": body}))
+
+    # Calls.
+
+    def _call(self, item: _Item, body: dict[str, Any], pieces: list[Piece]) -> None:
+        id, name = body.get("call_id") or item.id, body.get("name")
+        self._speaking = None
+        _announce(item, pieces)
+        pieces.append(
+            CallPiece(0, item.number, id if isinstance(id, str) else "", name if isinstance(name, str) else "")
+        )
+        arguments = body.get("arguments")
+        if isinstance(arguments, str) and arguments:
+            item.told = True
+            pieces.append(CallPiece(0, item.number, arguments=arguments))
+
+    def arguments(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
+        """More of a call's arguments."""
+        item = self._of(event, "function_call")
+        if type(text) is str and text:
+            item.told = True
+            pieces.append(CallPiece(0, item.number, arguments=text))
+
+    def whole_arguments(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
+        """A call is over; its arguments count if no delta told them."""
+        self._rest_of_call(self._of(event, "function_call"), text, pieces)
+
+    def _rest_of_call(self, item: _Item, text: Any, pieces: list[Piece]) -> None:
+        if isinstance(text, str) and text and not item.told:
+            item.told = True
+            pieces.append(CallPiece(0, item.number, arguments=text))
+
+
+def _announce(item: _Item, pieces: list[Piece]) -> None:
+    """The id that the upstream gave an item: a client of this dialect may have to send it back."""
+    if item.id:
+        data = {"item": {"type": item.kind, "id": item.id}}
+        pieces.append(Foreign(NAME, "response.output_item.added", data))
+
+
+def read_reply(body: dict[str, Any]) -> list[Piece]:
+    """A whole reply."""
+    if not isinstance(body.get("output"), list):
+        return [_failed(body)]
+    pieces: list[Piece] = []
+    begin = read_begin(body)
+    pieces.append(begin)
+    _Items().whole(body["output"], pieces)
+    read_end(body, str(body.get("status") or "completed"), begin.extra, pieces)
+    return pieces
+
+
+def read_begin(response: dict[str, Any]) -> Begin:
+    """How a reply begins."""
+    id, model, created = response.get("id"), response.get("model"), response.get("created_at")
+    return Begin(
+        id if isinstance(id, str) else "",
+        model if isinstance(model, str) else "",
+        int(created) if isinstance(created, int | float) else 0,
+        NAME,
+        {name: value for name, value in response.items() if name not in _RESPONSE},
+    )
+
+
+def read_end(response: dict[str, Any], status: str, known: dict[str, Any], pieces: list[Piece]) -> None:
+    """How a reply ends; `known` is what its beginning said of it."""
+    if status in ("failed", "cancelled"):
+        error = response.get("error")
+        told = error if isinstance(error, dict) else {"message": f"the upstream's reply is {status}"}
+        pieces.append(_failed({"error": told}))
+        return
+    if status in ("queued", "in_progress"):
+        pieces.append(Failed("the upstream answered before the reply was over", dialect=NAME))
+        return
+    reason: Reason = "stop"
+    extra = {
+        name: value
+        for name, value in response.items()
+        if name not in _RESPONSE and (name not in known or known[name] != value)
+    }
+    if status == "incomplete":
+        details = response.get("incomplete_details")
+        given = details.get("reason") if isinstance(details, dict) else None
+        reason = _REASONS.get(given if isinstance(given, str) else None, "length")
+        if given is not None and given not in _REASONS:
+            extra["incomplete_details"] = details
+    pieces.append(Ended(0, reason, extra=extra))
+    usage = response.get("usage")
+    if isinstance(usage, dict):
+        pieces.append(_read_usage(usage))
+
+
+def _read_usage(usage: dict[str, Any]) -> Usage:
+    given, output = usage.get("input_tokens_details"), usage.get("output_tokens_details")
+    thought = output.get("reasoning_tokens") if isinstance(output, dict) else None
+    return Usage(
+        _count(usage.get("input_tokens")),
+        _count(usage.get("output_tokens")),
+        thought if isinstance(thought, int) else None,
+        bool(output.get("estimated")) if isinstance(output, dict) else False,
+        _count(given.get("cached_tokens")) if isinstance(given, dict) else 0,
+        extra=usage,
+    )
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _without(body: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key != name}
+
+
+# Errors.
+
+
+def _failed(body: dict[str, Any], status: int = 502) -> Failed:
+    failed = failed_of(body, status)
+    code = failed.code or ""
+    return msgspec.structs.replace(failed, dialect=NAME, status=STATUSES.get(code, failed.status))
+
+
+def read_error(status: int, body: bytes) -> Failed:
+    """A reply with an error status, whatever its body holds."""
+    return msgspec.structs.replace(read_chat_error(status, body), dialect=NAME)
+
+
+def write_error(failed: Failed) -> dict[str, Any]:
+    """The body of an error, for a client of this dialect."""
+    if failed.dialect == NAME and failed.body is not None and isinstance(failed.body.get("error"), dict):
+        return failed.body
+    error = {"message": failed.message, "type": failed.kind, "param": failed.param, "code": failed.code}
+    return {"error": error}
