@@ -352,7 +352,7 @@ def sse(*bodies: Any, done: bool = True) -> bytes:
     return data + (b"data: [DONE]\n\n" if done else b"")
 
 
-def delta(finish: str | None = None, index: int = 0, **fields: Any) -> dict[str, Any]:
+def delta(*, finish: str | None = None, index: int = 0, **fields: Any) -> dict[str, Any]:
     """A frame."""
     return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
             "choices": [{"index": index, "delta": fields, "finish_reason": finish}]}  # fmt: skip

@@ -146,6 +146,8 @@ def _start(
         if finding.start is not None:
             return finding.start, []
     start: Start = "thinking" if format.start == "thinking" and thinks is not False else "text"
+    if thinks is False:
+        return start, []
     return start, [f"nothing shows the generation prompt, so output is taken to begin in {start}, as the format has it"]
 
 

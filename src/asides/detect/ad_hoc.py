@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from ..engine.calls.syntax import CallSyntax
 from ..engine.format import TEXT, THINKING, Format
 from ..formats.auto import STOPS, SYNTAXES
 from .markers import TAG, counterparts
@@ -53,7 +54,9 @@ def opened(prompt: str, source: str, turns: list[Turn]) -> tuple[str, str] | Non
     return None
 
 
-def make(opener: str, closer: str, turns: list[Turn], prompt: str) -> Format | None:
+def make(
+    opener: str, closer: str, turns: list[Turn], prompt: str, calls: tuple[CallSyntax, ...] | None = None
+) -> Format | None:
     """A format with these markers that reads all that the template writes, or None."""
     if not closer:
         return None
@@ -71,7 +74,7 @@ def make(opener: str, closer: str, turns: list[Turn], prompt: str) -> Format | N
         start=TEXT if opener else THINKING,
         wrappers=wrappers,
         stops=(*stops, *(stop for stop in STOPS if stop not in stops)),
-        calls=SYNTAXES,
+        calls=SYNTAXES if calls is None else calls,
         assistant=(header,) if header.strip() else (),
     )
     thoughtful = [turn for turn in turns if turn.thought and turn.said]

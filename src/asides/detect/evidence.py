@@ -91,7 +91,7 @@ def _asks() -> list[Ask]:
     user = {"role": "user", "content": USER}
     answer = {"role": "assistant", "content": ANSWER}
     call = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
-    call_as_text = {**call, "tool_calls": [_CALL_AS_TEXT]}
+    call_as_text = {**call, "content": None, "tool_calls": [_CALL_AS_TEXT]}
     result = {"role": "tool", "tool_call_id": "needle001", "name": FUNCTION, "content": RESULT}
 
     def ask(name: str, *messages: dict[str, Any], prompt: bool = False, tools: bool = False) -> Ask:

@@ -24,6 +24,8 @@ SMALL = 16 << 20
 WHOLE = (3, 4)
 """The kinds of tokens in a GGUF that stand for a whole string: control and user-defined."""
 
+SPLINTRS_OWN = 54
+
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What a tokenizer, or what holds one, says."""
@@ -90,13 +92,21 @@ def read(tokenizer: Any) -> Facts:
     begin, stop = (getattr(tokenizer, name, None) for name in ("bos_token", "eos_token"))
     name = getattr(tokenizer, "name_or_path", None)
     return Facts(
-        added=dict(Vocabulary(tokenizer).added),
+        added=_added(tokenizer),
         template=choose_template(getattr(tokenizer, "chat_template", None)),
         begin=begin if isinstance(begin, str) else "",
         stop=stop if isinstance(stop, str) else "",
         names=(name,) if isinstance(name, str) and name else (),
         live=tokenizer,
     )
+
+
+def _added(tokenizer: Any) -> dict[str, int]:
+    added = dict(Vocabulary(tokenizer).added)
+    if hasattr(tokenizer, "streaming_decoder_with_special"):
+        # splintr puts tokens of its own behind every vocabulary, `<|think|>` among them. No model knows them.
+        return {text: id for text, id in added.items() if id < tokenizer.vocab_size - SPLINTRS_OWN}
+    return added
 
 
 def choose_template(value: Any) -> str | None:
@@ -227,9 +237,9 @@ def _from_mapping(tokenizer: Mapping[str, Any]) -> Facts:
 
 def _from_metadata(fields: Mapping[str, Any], names: tuple[str, ...]) -> Facts:
     """The metadata of a GGUF."""
-    tokens = [_text(token) for token in fields.get("tokenizer.ggml.tokens") or ()]
-    kinds = fields.get("tokenizer.ggml.token_type") or ()
-    added = {token: id for id, (token, kind) in enumerate(zip(tokens, kinds, strict=False)) if kind in WHOLE}
+    tokens = fields.get("tokenizer.ggml.tokens") or []
+    kinds = fields.get("tokenizer.ggml.token_type") or []
+    added = {_text(token): id for id, (token, kind) in enumerate(zip(tokens, kinds, strict=False)) if kind in WHOLE}
     named = [fields.get(f"general.{name}") for name in ("basename", "name")]
     template = fields.get("tokenizer.chat_template")
     return Facts(
@@ -245,8 +255,8 @@ def _text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _at(tokens: list[str], id: Any) -> str:
-    return tokens[id] if isinstance(id, int) and 0 <= id < len(tokens) else ""
+def _at(tokens: list[Any], id: Any) -> str:
+    return _text(tokens[id]) if isinstance(id, int) and 0 <= id < len(tokens) else ""
 
 
 def _fields(reader: Any) -> dict[str, Any]:

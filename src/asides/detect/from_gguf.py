@@ -19,6 +19,8 @@ MOST_BYTES = 96 << 20
 MOST_ITEMS = 1 << 22
 """Items that an array may have."""
 MOST_FIELDS = 1 << 14
+BLOCK = 1 << 20
+"""Bytes that are read at a time."""
 
 _SIZES = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
@@ -54,7 +56,9 @@ class _Reader:
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file = file
         self._path = path
-        self._left = MOST_BYTES
+        self._buffer = b""
+        self._at = 0
+        self._left = MOST_BYTES  # what may still be read from the file
 
     def read(self) -> dict[str, Any]:
         if self._take(4) != MAGIC:
@@ -66,7 +70,8 @@ class _Reader:
             raise self._error(f"{count:,} fields of metadata; at most {MOST_FIELDS:,} are read")
         found: dict[str, Any] = {}
         for _ in range(count):
-            name = self._string().decode("utf-8", "replace")
+            (length,) = struct.unpack("<Q", self._take(8))
+            name = self._take(length).decode("utf-8", "replace")
             (kind,) = struct.unpack("<I", self._take(4))
             value = self._value(kind, keep=name in WANTED)
             if name in WANTED:
@@ -75,7 +80,8 @@ class _Reader:
 
     def _value(self, kind: int, keep: bool) -> Any:
         if kind == _STRING:
-            return self._string().decode("utf-8", "replace")
+            (length,) = struct.unpack("<Q", self._take(8))
+            return self._take(length)
         if kind == _ARRAY:
             return self._array(keep)
         if kind not in _SIZES:
@@ -83,34 +89,55 @@ class _Reader:
         form = "<" + _SIZES[kind]
         return struct.unpack(form, self._take(struct.calcsize(form)))[0]
 
-    def _array(self, keep: bool) -> list[Any] | None:
+    def _array(self, keep: bool) -> list[Any]:
         kind, count = struct.unpack("<IQ", self._take(12))
         if count > MOST_ITEMS:
             raise self._error(f"an array of {count:,} items; at most {MOST_ITEMS:,} are read")
         if kind == _STRING:
-            items = [self._string() for _ in range(count)] if keep else None
-            if items is None:
-                for _ in range(count):
-                    self._string()
-            return items
+            return self._strings(count, keep)
         if kind not in _SIZES:
             raise self._error(f"an array of the kind {kind}, which is not read here")
         form = f"<{count}{_SIZES[kind]}"
         data = self._take(struct.calcsize(form))
-        return list(struct.unpack(form, data)) if keep else None
+        return list(struct.unpack(form, data)) if keep else []
 
-    def _string(self) -> bytes:
-        (length,) = struct.unpack("<Q", self._take(8))
-        return self._take(length)
+    def _strings(self, count: int, keep: bool) -> list[bytes]:
+        """An array of strings. There may be a million of them, so they are walked over within the buffer."""
+        found: list[bytes] = []
+        length_at = struct.Struct("<Q").unpack_from
+        while count:
+            buffer, at, size = self._buffer, self._at, len(self._buffer)
+            end = at
+            while count and at + 8 <= size:
+                end = at + 8 + length_at(buffer, at)[0]
+                if end > size:
+                    break
+                if keep:
+                    found.append(buffer[at + 8 : end])
+                at = end
+                count -= 1
+            self._at = at
+            if count:
+                self._fill(max(end - at, 8))
+        return found
 
     def _take(self, length: int) -> bytes:
-        if length > self._left:
+        if self._at + length > len(self._buffer):
+            self._fill(length)
+        self._at += length
+        return self._buffer[self._at - length : self._at]
+
+    def _fill(self, needed: int) -> None:
+        """Have at least so many bytes in the buffer."""
+        rest = self._buffer[self._at :]
+        missing = needed - len(rest)
+        if missing > self._left:
             raise self._error(f"more than {MOST_BYTES:,} bytes of metadata, or a broken length")
-        self._left -= length
-        data = self._file.read(length)
-        if len(data) < length:
+        more = self._file.read(min(max(missing, BLOCK), self._left))
+        if len(more) < missing:
             raise self._error("cut off in its metadata")
-        return data
+        self._left -= len(more)
+        self._buffer, self._at = rest + more, 0
 
     def _error(self, message: str) -> UsageError:
         return UsageError(f"{self._path}: {message}")

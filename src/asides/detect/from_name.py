@@ -48,7 +48,7 @@ MODELS = (
     Named(r"minicpm.*4[.-][15]", "qwen3", True, "MiniCPM 4.1 or V 4.5"),
     Named(r"intern-?s1", "interns1", True, "Intern-S1"),
     Named(r"internlm-?2", "internlm", False, "InternLM 2"),
-    Named(r"qwen-?3[.p-][5-9](?!\d*b)", "qwen3.5", True, "Qwen 3.5 or later"),
+    Named(r"qwen-?3(?:[.p-][5-9](?!\d*b)|[56]\b)", "qwen3.5", True, "Qwen 3.5 or later"),
     Named(r"qwen-?3.*(embedding|reranker|guard)", "qwen3", False, "a Qwen 3 that writes no answers"),
     Named(r"qwen-?3-?coder", "qwen3_coder", False, "Qwen 3 Coder"),
     Named(r"qwen-?3.*thinking", "qwen3_thinking", True, "Qwen 3 Thinking"),

@@ -15,7 +15,7 @@ from ..engine.parser import read_prompt
 from . import ad_hoc, from_name
 from .evidence import Echo, Evidence, Prompt, gather
 from .markers import candidates, closers, openers
-from .reading import Score, score
+from .reading import Score, Turn, score
 from .result import Finding, Start
 
 KEYWORDS = ("enable_thinking", "thinking", "reasoning_effort", "thinking_mode")
@@ -54,7 +54,7 @@ def conclude(seen: Evidence) -> Finding:
     details: dict[str, Any] = {}
     if formats:
         details, more = _prompts(seen, formats[0])
-        reasons += more if thinks is not False or details else []
+        reasons += more if thinks is not False else []
     if seen.echoes:
         details["field"] = _field(seen.echoes)
     start = details.pop("start", None)
@@ -92,11 +92,18 @@ def _verdict(
     plain = seen.prompts[0].written if seen.prompts else ""
     if seen.echoes:
         echo = seen.echoes[0]
-        opener, closer = ad_hoc.around(echo.turn, plain)
-        reasons = [f"writes {echo.field} of a message between {opener!r} and {closer!r}"]
         if best.thoughts:
+            opener, closer = _around(echo.turn, fitting[0])
+        else:
+            opener, closer = ad_hoc.around(echo.turn, plain)
+        reasons = [f"writes {echo.field} of a message between {opener!r} and {closer!r}"]
+        if best.thoughts and (best.header or best.stops):
             return fitting, True, [*reasons, _read_back(best, fitting)]
-        made = ad_hoc.make(opener, closer, seen.turns, plain)
+        made = ad_hoc.make(opener, closer, seen.turns, plain, fitting[0].calls if best.calls else None)
+        if best.thoughts and made is None:
+            return fitting, True, [*reasons, _read_back(best, fitting)]
+        if best.thoughts and made is not None:
+            return (made,), True, [*reasons, "no known format has its turns as well: one was made for them"]
         if made is not None:
             return (made,), True, [*reasons, "no known format has these markers: one was made for them"]
         return (), True, [*reasons, "no known format reads that, and none could be made for it"]
@@ -110,7 +117,7 @@ def _verdict(
     if best.asked:
         marker = next(marker for marker in openers(fitting[0]) if marker in seen.told)
         return fitting, True, [f"tells the model to think in {marker!r}", _read_back(best, fitting)]
-    formats = fitting if best.header or best.calls else ()
+    formats = fitting if best.header else ()
     reasons = [_read_back(best, fitting)] if formats else ["no known format fits what it writes"]
     if seen.failure and not seen.prompts:
         reasons = [f"could not be rendered ({seen.failure}), so only its source was read"]
@@ -121,6 +128,14 @@ def _verdict(
     if named:
         return formats, None, [f"names {named!r} in its source, but writes it in no turn that was tried", *reasons]
     return formats, False, ["shows no sign of thinking", *reasons]
+
+
+def _around(turn: Turn, format: Format) -> tuple[str, str]:
+    """The format's own markers on both sides of a thought."""
+    before, _, after = turn.written.partition(turn.thought)
+    opens = [marker for marker in openers(format) if before.rstrip().endswith(marker.rstrip())]
+    closes = [marker for marker in closers(format) if after.lstrip().startswith(marker.lstrip())]
+    return max(opens, key=len, default=""), max(closes, key=len, default="")
 
 
 def _read_back(best: Score, fitting: tuple[Format, ...]) -> str:
@@ -227,6 +242,7 @@ def _by_value(keyword: str, prompts: list[Prompt]) -> Switch | None:
     on = [prompt for prompt in values.values() if prompt not in off]
     if not on:
         return None
+    on.sort(key=lambda prompt: prompt.switches[keyword] != "high")
     return Switch(
         keyword=keyword,
         on=on[0].switches[keyword],

@@ -14,6 +14,8 @@ from .result import Finding
 
 ENOUGH = 0.34
 """How much of a format must be found among the tokens, and of the marker tokens in the format, for it to fit."""
+CLOSE = 0.06
+"""How near to the best another format must come to fit as well. One marker more or less makes that difference."""
 _WORDS = re.compile(r"think|thought|reason", re.IGNORECASE)
 
 
@@ -47,25 +49,32 @@ def _message_tokens(format: Format, tokens: Mapping[str, int]) -> str:
 
 
 def _pair(tokens: Mapping[str, int]) -> tuple[str, str] | None:
-    """The thinking markers among the tokens: a known pair, a known header, or a pair that names thinking itself."""
+    """The thinking markers among the tokens: a known pair, or one made of tokens, or one that names thinking itself."""
     for format in candidates():
-        if format.header is not None:
-            inside = [token for token in tokens if any(token in opener for opener in openers(format))]
-            known = [literal for literal in literals(format) if literal in tokens]
-            # Words like `<|message|>` are common; a whole family of them is not.
-            if inside and len(known) * 2 > len(literals(format)):
-                return openers(format)[0], closers(format)[0]
-            continue
         opener = next((marker for marker in openers(format) if marker.strip() in tokens), None)
         closer = next((marker for marker in closers(format) if marker.strip() in tokens), None)
-        if opener and closer:
-            return opener.strip(), closer.strip()
+        if format.header is None and opener and closer:
+            return opener, closer
+    for format in candidates():
+        if _made_of(format, tokens):
+            return openers(format)[0], closers(format)[0]
     for text in tokens:
         if _WORDS.search(text):
             closer = next((counterpart for counterpart in counterparts(text) if counterpart in tokens), None)
             if closer:
                 return text, closer
     return None
+
+
+def _made_of(format: Format, tokens: Mapping[str, int]) -> bool:
+    """Whether a format's opener holds tokens and words, as in `<|channel|>analysis<|message|>`.
+
+    Tokens like `<|message|>` are common; that most markers of a format are made of tokens is not.
+    """
+    opens = any(token in opener and token != opener for opener in openers(format) for token in tokens)
+    own = literals(format)
+    built = [literal for literal in own if any(token in literal for token in tokens)]
+    return opens and bool(closers(format)) and len(built) * 2 > len(own)
 
 
 def _fitting(tokens: Mapping[str, int], pair: tuple[str, str] | None) -> list[Format]:
@@ -83,6 +92,6 @@ def _fitting(tokens: Mapping[str, int], pair: tuple[str, str] | None) -> list[Fo
         if not explained:
             continue
         precision, recall = len(built) / len(own), len(explained) / len(known)
-        scores.append((round(2 * precision * recall / (precision + recall), 3), format))
+        scores.append((2 * precision * recall / (precision + recall), format))
     best = max((found for found, _ in scores), default=0.0)
-    return [format for found, format in scores if found == best] if best >= ENOUGH else []
+    return [format for found, format in scores if found >= best - CLOSE] if best >= ENOUGH else []

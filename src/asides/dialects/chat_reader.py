@@ -114,10 +114,11 @@ class ReplyReader:
 
     def _choice(self, choice: dict[str, Any]) -> _Choice:
         number = choice.get("index", 0)
+        if type(number) is not int:
+            number = 0
         found = self._choices.get(number)
         if found is None:
-            number = number if isinstance(number, int) else 0
-            found = self._choices.setdefault(number, _Choice(number))
+            found = self._choices[number] = _Choice(number)
         return found
 
     def _fields(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
@@ -176,7 +177,7 @@ class _Choice:
         if self.ended:
             return
         logprobs = choice.get("logprobs")
-        tokens = tuple(logprobs.get("content") or ()) if logprobs else ()
+        tokens = read_tokens(logprobs) if logprobs else ()
         if type(delta) is dict:
             content = delta.get("content")
             if type(content) is str and delta.keys() <= _PLAIN:  # by far the most frames
@@ -278,7 +279,7 @@ class _Choice:
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
             arguments = "" if arguments is None else msgspec.json.encode(arguments).decode()
-        id, name = call.get("id") or "", function.get("name") or ""
+        id, name = _string(call.get("id")), _string(function.get("name"))
         number = self._call_number(call.get("index"), id, bool(name))
         pieces.append(CallPiece(self._number, number, id, name, arguments))
 
@@ -309,8 +310,8 @@ def read_reply(body: dict[str, Any]) -> list[Piece]:
     pieces: list[Piece] = [read_begin(body, {name: value for name, value in body.items() if name not in _FRAME})]
     for position, choice in enumerate(choices):
         if isinstance(choice, dict):
-            number = choice.get("index", position)
-            reader = _Choice(number if isinstance(number, int) else position)
+            number = choice.get("index")
+            reader = _Choice(number if type(number) is int else position)
             reader.read(choice, choice.get("message"), pieces)
             if not reader.ended:
                 pieces.append(Ended(reader._number))
@@ -319,12 +320,20 @@ def read_reply(body: dict[str, Any]) -> list[Piece]:
     return pieces
 
 
+def read_tokens(logprobs: Any) -> tuple[dict[str, Any], ...]:
+    """Log probabilities, token by token."""
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(content, list):
+        return ()
+    return tuple(token for token in content if isinstance(token, dict) and isinstance(token.get("token"), str))
+
+
 def read_begin(body: dict[str, Any], extra: dict[str, Any]) -> Begin:
     """How a reply begins."""
-    id, model, created = body.get("id"), body.get("model"), body.get("created")
+    created = body.get("created")
     return Begin(
-        id if isinstance(id, str) else "",
-        model if isinstance(model, str) else "",
+        _string(body.get("id")),
+        _string(body.get("model")),
         int(created) if isinstance(created, int | float) else 0,
         NAME,
         extra,
@@ -345,6 +354,10 @@ def read_usage(usage: dict[str, Any]) -> Usage:
         _count(cached),
         extra=usage,
     )
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _count(value: Any) -> int:

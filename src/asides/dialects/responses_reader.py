@@ -14,7 +14,6 @@ from .chat_reader import failed_of
 from .chat_reader import read_error as read_chat_error
 from .framing import Frame, SseReader
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
-from .request import log
 from .responses_request import NAME, reasoning_text, unseal
 
 DEATH = Failed(
@@ -28,7 +27,7 @@ STATUSES = {"rate_limit_exceeded": 429, "invalid_prompt": 400}
 _RESPONSE = frozenset(
     {"id", "object", "created_at", "status", "model", "output", "usage", "error", "incomplete_details", "output_text"}
 )
-_REASONS: dict[Any, Reason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_REASONS: dict[str, Reason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _SILENT = frozenset(
     {
         "response.in_progress",
@@ -43,19 +42,21 @@ _SILENT = frozenset(
 """Events that say nothing which others do not say too."""
 
 
-class _Event(msgspec.Struct, gc=False):
-    type: str = ""
+class _Event(msgspec.Struct):
+    """The fields of a frame that are read. Anything may stand in them."""
+
+    type: Any = ""
     delta: Any = None
-    output_index: int | None = None
-    item_id: str | None = None
-    content_index: int | None = None
-    summary_index: int | None = None
+    output_index: Any = None
+    item_id: Any = None
+    content_index: Any = None
+    summary_index: Any = None
     text: Any = None
     refusal: Any = None
     arguments: Any = None
     logprobs: Any = None
-    item: dict[str, Any] | None = None
-    response: dict[str, Any] | None = None
+    item: Any = None
+    response: Any = None
     error: Any = None
 
 
@@ -67,7 +68,7 @@ _TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 class _Item:
     """An item while it is read."""
 
-    __slots__ = ("field", "id", "kind", "number", "part", "refused", "told")
+    __slots__ = ("closed", "field", "id", "kind", "number", "part", "refused", "told")
 
     def __init__(self, kind: str, number: int, id: str) -> None:
         self.kind = kind
@@ -76,6 +77,7 @@ class _Item:
         self.id = id
         self.told = False
         """Whether anything of it was told."""
+        self.closed = False
         self.field = ""
         """For reasoning: whether its text or its summary is told; never both."""
         self.part = 0
@@ -120,9 +122,11 @@ class ReplyReader:
         try:
             event = _decode_event(data)
         except _TROUBLE:
-            self._odd(data, pieces)
+            self._over = True
+            message = f"the upstream sent a frame that is not JSON: {data[:200]}"
+            pieces.append(Failed(message, code="malformed_frame", dialect=NAME))
             return
-        kind = event.type
+        kind = event.type or frame.event
         if kind == "response.output_text.delta":  # by far the most frames
             if type(event.delta) is str and event.delta:
                 self._items.words(event, event.delta, pieces)
@@ -132,31 +136,18 @@ class ReplyReader:
             self._items.thought(event, event.summary_index, "summary_text", event.delta, pieces)
         elif kind == "response.function_call_arguments.delta":
             self._items.arguments(event, event.delta, pieces)
-        elif kind not in _SILENT:
-            self._rare(event, kind or frame.event, data, pieces)
-
-    def _odd(self, data: str, pieces: list[Piece]) -> None:
-        """A frame of which fields are not what they should be."""
-        try:
-            frame = _decode(data)
-        except _TROUBLE:
-            self._over = True
-            pieces.append(
-                Failed(f"the upstream sent a frame that is not JSON: {data[:200]}", code="malformed_frame", dialect=NAME)
-            )
-            return
-        log.warning("%s: passed over a frame that cannot be read", NAME)
-        pieces.append(Foreign(NAME, str(frame.get("type")), frame))
+        elif type(kind) is not str or kind not in _SILENT:
+            self._rare(event, str(kind), data, pieces)
 
     def _rare(self, event: _Event, kind: str, data: str, pieces: list[Piece]) -> None:
         items = self._items
         match kind:
             case "response.created":
-                self._begin(event.response or {}, pieces)
-            case "response.output_item.added" if event.item is not None:
+                self._begin(_mapping(event.response), pieces)
+            case "response.output_item.added" if isinstance(event.item, dict):
                 if not items.add(event.item, event.output_index, pieces):
                     pieces.append(Foreign(NAME, kind, _decode(data)))
-            case "response.output_item.done" if event.item is not None:
+            case "response.output_item.done" if isinstance(event.item, dict):
                 if not items.done(event.item, event.output_index, pieces):
                     pieces.append(Foreign(NAME, kind, _decode(data)))
             case "response.refusal.delta":
@@ -172,7 +163,7 @@ class ReplyReader:
             case "response.function_call_arguments.done":
                 items.whole_arguments(event, event.arguments, pieces)
             case "response.completed" | "response.incomplete" | "response.failed":
-                self._end(event.response or {}, kind.removeprefix("response."), pieces)
+                self._end(_mapping(event.response), kind.removeprefix("response."), pieces)
             case "error":
                 self._fail(_decode(data), pieces)
             case _ if event.error:
@@ -205,42 +196,40 @@ class _Items:
     def __init__(self) -> None:
         self._by_index: dict[int, _Item] = {}
         self._by_id: dict[str, _Item] = {}
-        self._last: _Item | None = None
-        self._count = 0
+        self._items: list[_Item] = []
         self._speaking: _Item | None = None
         """The item whose message was told last, with nothing after it."""
 
     @property
     def seen(self) -> bool:
         """Whether there were any."""
-        return self._count > 0
+        return bool(self._items)
 
-    def _new(self, kind: str, index: int | None, id: Any) -> _Item:
-        item = _Item(kind, self._count, id if isinstance(id, str) else "")
-        self._count += 1
-        if index is not None:
+    def _new(self, kind: str, index: Any, id: Any) -> _Item:
+        item = _Item(kind, len(self._items), id if isinstance(id, str) else "")
+        self._items.append(item)
+        if isinstance(index, int):
             self._by_index[index] = item
         if item.id:
             self._by_id[item.id] = item
-        self._last = item
         return item
 
-    def _find(self, kind: str, index: int | None, id: str | None) -> _Item | None:
+    def _find(self, kind: str, index: Any, id: Any) -> _Item | None:
         """The item of an event: by its place, else by its id; without either it is the last."""
         item = None
-        if index is not None:
+        if type(index) is int:
             item = self._by_index.get(index)
-        elif id:
+        if item is None and type(id) is str:
             item = self._by_id.get(id)
-        else:
-            item = self._last
+        if item is None and index is None and id is None and self._items:
+            item = self._items[-1]
         return item if item is not None and item.kind == kind else None
 
     def _of(self, event: _Event, kind: str) -> _Item:
         item = self._find(kind, event.output_index, event.item_id)
         return self._new(kind, event.output_index, event.item_id) if item is None else item
 
-    def add(self, body: dict[str, Any], index: int | None, pieces: list[Piece]) -> bool:
+    def add(self, body: dict[str, Any], index: Any, pieces: list[Piece]) -> bool:
         """An item begins; False if it is none of ours."""
         kind = body.get("type")
         item = self._new(str(kind), index, body.get("id"))
@@ -251,14 +240,17 @@ class _Items:
             self._call(item, body, pieces)
         return True
 
-    def done(self, body: dict[str, Any], index: int | None, pieces: list[Piece]) -> bool:
+    def done(self, body: dict[str, Any], index: Any, pieces: list[Piece]) -> bool:
         """An item ends; False if it is none of ours."""
         kind, id = str(body.get("type")), body.get("id")
-        item = self._find(kind, index, id if isinstance(id, str) else "")
+        item = self._find(kind, index, id)
+        if item is None:  # some servers count, or name, an item otherwise when it ends
+            item = next((each for each in self._items if each.kind == kind and not each.closed), None)
         if item is None:
             item = self._new(kind, index, id)
             if kind == "function_call":
                 self._call(item, body, pieces)
+        item.closed = True
         if kind == "message" and not item.told:
             self._content(item, body.get("content"), pieces)
         elif kind == "function_call":
@@ -335,11 +327,11 @@ class _Items:
 
     # Reasoning.
 
-    def thought(self, event: _Event, part: int | None, field: str, text: Any, pieces: list[Piece]) -> None:
+    def thought(self, event: _Event, part: Any, field: str, text: Any, pieces: list[Piece]) -> None:
         """More thinking, from the text or from the summary."""
         item = self._of(event, "reasoning")
         if type(text) is str and text:
-            self._think(item, part or 0, field, text, pieces)
+            self._think(item, part if type(part) is int else 0, field, text, pieces)
 
     def _think(self, item: _Item, part: int, field: str, text: str, pieces: list[Piece]) -> None:
         item.field = item.field or field
@@ -369,8 +361,8 @@ class _Items:
         if not item.told and (plain or text):
             field = "reasoning_text" if body.get("content") or not text else "summary_text"
             self._think(item, 0, field, plain or text, pieces)
-        if item.told:
-            # Ollama puts the thinking itself there, and wants it back there.
+        if item.told and item is self._items[-1]:
+            # Ollama puts the thinking itself into `encrypted_content`, and wants it back there.
             pieces.append(Thought(0, "", "encrypted_content" if text and sealed == text else item.field))
         if isinstance(sealed, str) and sealed and sealed != text and plain is None:
             pieces.append(Foreign(NAME, "response.output_item.done", {"item": body}))
@@ -455,9 +447,9 @@ def read_end(response: dict[str, Any], status: str, known: dict[str, Any], piece
     }
     if status == "incomplete":
         details = response.get("incomplete_details")
-        given = details.get("reason") if isinstance(details, dict) else None
-        reason = _REASONS.get(given if isinstance(given, str) else None, "length")
-        if given is not None and given not in _REASONS:
+        given = str(details.get("reason")) if isinstance(details, dict) else ""
+        reason = _REASONS.get(given, "length")
+        if given not in _REASONS:
             extra["incomplete_details"] = details
     pieces.append(Ended(0, reason, extra=extra))
     usage = response.get("usage")
@@ -480,6 +472,10 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
 
 def _count(value: Any) -> int:
     return value if isinstance(value, int) else 0
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _without(body: dict[str, Any], name: str) -> dict[str, Any]:

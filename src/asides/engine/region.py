@@ -290,5 +290,5 @@ class Region:
 
     def _first(self) -> int:
         """Where the raw text of a call that ended badly begins: at the opener, unless others came before it."""
-        whole = self.calls == 0 and self.opener in self.reader_syntax.open
+        whole = self.calls == 0 and self.opener not in self.reader_syntax.section
         return self.start if whole else min(self.dead_from, self._call_start)

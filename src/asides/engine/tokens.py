@@ -28,7 +28,7 @@ from .parser import Parser, ParserState
 from .vocabulary import Pieces, Vocabulary, vocabulary_of
 
 FIRST, LAST = 0xD8C0, 0xDB3F
-"""The surrogates that stand for tokens: those of planes that Unicode has left empty, so that no JSON escape has them."""
+"""The surrogates that stand for tokens: those of planes that Unicode has left empty, so that JSON escapes none."""
 _SURROGATES = chr(FIRST), chr(LAST)
 _ESCAPED = re.compile(r"\\u(d[89ab][0-9a-f]{2})")
 MANY = 1024
@@ -252,13 +252,13 @@ class TokenParser:
         parser = self._parser
         delta = parser._quick
         if delta is None or self._half:
-            return self._feed_one(ids)  # type: ignore[arg-type]
+            return self._feed_one(ids)
         if parser._table is not self._table:
             self._settle_fast_path()
-        words = self._calm[ids]  # type: ignore[index]
+        words = self._calm[ids]
         if words is None:
-            return self._feed_one(ids)  # type: ignore[arg-type]
-        self._note(ids)  # type: ignore[arg-type]
+            return self._feed_one(ids)
+        self._note(ids)
         self._keep(words)
         if parser._carry:
             words = parser._carry + words

@@ -67,7 +67,7 @@ class Vocabulary:
         return b"".join(map(self.bytes_of, ids)).decode("utf-8", "replace")
 
     def encode(self, text: str) -> list[int]:
-        """The ids of ordinary text. A marker that is spelled out in it stays words: no id of an added token comes out."""
+        """The ids of ordinary text. A marker that is spelled out in it stays words: no added token comes out."""
         if not text:
             return []
         ids = self._encode(text)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..engine.format import Format
-from ..engine.parser import Start
+from ..engine.machine import Start
 from ..formats import get_format
 from .base import Renderer, Token, Writing, Written, last_user
 from .content import History, RendererError, Said

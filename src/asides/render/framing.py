@@ -1,7 +1,7 @@
 """The whitespace that a family writes around its parts, taken off the events again. Knows no tokens and no markers.
 
 The parser is asked for exact whitespace, so that what a model sampled comes back to the letter. What the family's own
-template writes around a part (`<think>\\n...\\n</think>\\n\\n`) is then no part of it, and a part of whitespace alone is
+template writes around a part (a newline behind `<think>`, say) is then no part of it, and a part of whitespace alone is
 none. Because only that is taken off which a renderer puts on, reading what was rendered gives back any text.
 """
 

@@ -1,12 +1,15 @@
-"""gpt-oss: harmony messages. Thinking, preambles, answers and calls are messages of their own, told by their channel."""
+"""gpt-oss: harmony. Thinking, preambles, answers and calls are messages of their own, told apart by their channel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
+from msgspec.structs import replace
+
 from ..engine.format import Format
-from ..engine.parser import Start
+from ..engine.machine import Start
+from ..events import PartEnd, PartStart
 from ..formats import get_format
 from .base import Renderer, Token, Writing, Written, last_user
 from .content import History, RendererError, Said
@@ -14,6 +17,7 @@ from .typescript import declarations
 
 START, CHANNEL, MESSAGE = Token("<|start|>"), Token("<|channel|>"), Token("<|message|>")
 CONSTRAIN, END, RETURN, CALL = Token("<|constrain|>"), Token("<|end|>"), Token("<|return|>"), Token("<|call|>")
+FUNCTION = "to=functions."
 Effort = Literal["low", "medium", "high"]
 
 
@@ -110,12 +114,21 @@ class GptOss(Renderer):
             return False
         return self.history == "keep" or last_user([said.role for said in new]) < 0
 
+    def _checked(self, start: PartStart, end: PartEnd, raw: str) -> PartEnd:
+        """Only built-in tools read anything but JSON; the functions that a caller declares do not."""
+        if start.kind != "tool_call" or end.error:
+            return end
+        header, body, words = raw[end.span[0] : end.span[1]].partition(MESSAGE)
+        if not body:
+            return replace(end, error="incomplete", error_message="the header of the call never ends")
+        if FUNCTION in header and words.strip()[:1] not in ("", "{"):
+            return replace(end, error="invalid_json", error_message="the arguments are not a JSON object")
+        return end
+
 
 def _developer(message: Said) -> str:
-    sections = [f"# Instructions\n\n{message.text}\n\n"] if message.text or not message.tools else []
-    return "".join(
-        [*sections, *([f"# Tools\n\n## functions\n\n{declarations(message.tools)}"] if message.tools else [])]
-    )
+    text = f"# Instructions\n\n{message.text}\n\n" if message.text or not message.tools else ""
+    return f"{text}# Tools\n\n## functions\n\n{declarations(message.tools)}" if message.tools else text
 
 
 def _tool(messages: Sequence[Said], index: int) -> str:

@@ -1,4 +1,4 @@
-"""Kimi K2: a token for each role, thinking in plain tags, calls in a section, tools declared by a message of their own."""
+"""Kimi K2: a token for each role, thinking in plain tags, calls in a section, a message of its own to declare tools."""
 
 from __future__ import annotations
 

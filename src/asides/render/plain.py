@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from ..engine.format import END, TEXT, Format
+from ..engine.vocabulary import Vocabulary
 from ..formats import get_format
 from .base import Renderer, Token, Writing, Written
 from .content import History, Message, Said, read_message
@@ -27,11 +28,11 @@ class RoleColon(Renderer):
     def _make_format(self) -> Format:
         # A model may also end its answer with its own token.
         found = get_format("role_colon")
-        end = _named(self.vocabulary.tokenizer, "eos")
+        end = _named(self.vocabulary, "eos")
         return found.but(states={TEXT: {USER: END, **({end: END} if end else {})}})
 
     def _begin(self) -> Writing:
-        token = _named(self.vocabulary.tokenizer, "bos")
+        token = _named(self.vocabulary, "bos")
         return [Token(token)] if token else []
 
     def _write(self, messages: Sequence[Said], index: int, target: bool) -> Written:
@@ -67,14 +68,17 @@ class RoleColon(Renderer):
         return ids + self._encode(self._open(new, "assistant"))
 
     def _ended(self, ids: Sequence[int], raw: str) -> bool:
-        end = _named(self.vocabulary.tokenizer, "eos")
+        end = _named(self.vocabulary, "eos")
         return raw.endswith((USER, end) if end else USER)
 
 
-def _named(tokenizer: object, which: str) -> str:
+def _named(vocabulary: Vocabulary, which: str) -> str:
     """The text of a tokenizer's first or last token, where it says which that is."""
-    found = getattr(tokenizer, f"{which}_token", None)
-    return found if isinstance(found, str) else ""
+    found = getattr(vocabulary.tokenizer, f"{which}_token", None)
+    if isinstance(found, str):
+        return found
+    id = getattr(vocabulary.tokenizer, f"{which}_token_id", None)
+    return vocabulary.text([id]) if isinstance(id, int) else ""
 
 
 class Llama3(Renderer):
