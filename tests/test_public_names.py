@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "engine": LEAF,
     "formats": LEAF | {"engine"},
     "api": LEAF | {"engine", "formats"},
+    "token_api": LEAF | {"engine", "formats"},
     "detect": LEAF | {"engine", "formats"},
     "render": LEAF | {"engine", "formats"},
     "dialects": LEAF | {"engine"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .api import Parser, asplit, clean, parse, split
 from .engine.format import Format
 from .engine.message import Message
@@ -10,7 +12,12 @@ from .events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCa
 from .formats import formats, get_format, register
 from .parts import Text, Thinking, ToolCall
 
+if TYPE_CHECKING:
+    from .detect import Detection, detect
+    from .token_api import TokenParser
+
 __all__ = [
+    "Detection",
     "Error",
     "Format",
     "Message",
@@ -23,15 +30,30 @@ __all__ = [
     "TextDelta",
     "Thinking",
     "ThinkingDelta",
+    "TokenParser",
     "ToolCall",
     "ToolCallDelta",
     "UnknownFormatError",
     "UsageError",
     "asplit",
     "clean",
+    "detect",
     "formats",
     "get_format",
     "parse",
     "register",
     "split",
 ]
+
+_LATER = {"Detection": "detect", "TokenParser": "token_api", "detect": "detect"}
+"""Names that most callers do not need, and where they are: importing them costs start-up."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f".{_LATER[name]}", __name__), name)
+    globals()[name] = value
+    return value

@@ -33,6 +33,7 @@ from asides.dialects.request import (
     WriteOptions,
 )
 from asides.dialects.splitter import Splitter
+from asides.events import PartEnd, PartStart
 from asides.formats import get_format
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, DEATH, FAILING, SHAPES, WHOLE, Shape, expected, items, make_parser, told
@@ -366,8 +367,8 @@ def split(pieces: Iterable[Piece], **policies: Any) -> list[Item]:
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking"])
 def test_thinking_is_read_under_every_name(field: str) -> None:
     """And the name is remembered, to send it back by."""
-    pieces = read(sse(delta(role="assistant", content=None), delta(**{field: "hm", "content": None}),
-                      delta(content="so"), delta(finish="stop")))  # fmt: skip
+    thinking: dict[str, Any] = {field: "hm", "content": None}
+    pieces = read(sse(delta(role="assistant"), delta(**thinking), delta(content="so"), delta(finish="stop")))
     assert pieces[1:] == [Thought(0, "hm", field), Words(0, "so"), Ended(0)]
 
 
@@ -401,8 +402,8 @@ def test_a_call_cut_off_by_the_upstream_says_so() -> None:
     """Its characters are passed on; its error is told."""
     call = {"index": 0, "id": "x", "function": {"name": "f", "arguments": '{"a": "'}}
     found = split(read(sse(delta(tool_calls=[call]), delta(finish="length"))))
-    ends = [item.event.error for item in found if isinstance(item, Said) and hasattr(item.event, "error")]
-    assert ends == ["incomplete"]
+    events = [item.event for item in found if isinstance(item, Said)]
+    assert [event.error for event in events if isinstance(event, PartEnd)] == ["incomplete"]
     assert chat.write_reply(found, request())["choices"][0]["finish_reason"] == "length"
 
 
@@ -534,7 +535,8 @@ def test_a_block_repeated_in_the_content_is_removed_once() -> None:
             pieces += [Words(0, content[at : at + size]) for at in range(0, len(content), size)]
             found = split([*pieces, Ended(0)])
             assert told(found).parts == wanted
-            starts = [item.event.index for item in found if isinstance(item, Said) and hasattr(item.event, "kind")]
+            events = [item.event for item in found if isinstance(item, Said)]
+            starts = [event.index for event in events if isinstance(event, PartStart)]
             assert starts == list(range(len(wanted)))
 
 

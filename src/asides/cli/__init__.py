@@ -28,6 +28,7 @@ exit codes:
 COMMANDS = {
     "split": "take files apart, each as a whole",
     "formats": "list the formats, or show one",
+    "probe": "tell which format a model speaks, and why",
     "demo": "watch recorded output being taken apart",
 }
 """The commands beside the filter: a module here for each, with a function `run(arguments) -> exit code`."""

@@ -6,8 +6,10 @@ Puts together what the sources say; each source is a module of its own. Nothing 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ..engine.format import Format
@@ -51,6 +53,9 @@ def detect(
         findings.append(from_template.probe(template, begin=facts.begin, stop=facts.stop))
     if facts.added is not None:
         findings.append(from_tokenizer.probe(facts.added))
+    elif tokenizer is not None and template is None:
+        said = "shows no added tokens, so it says nothing"
+        findings.append(Finding(source="tokenizer", reasons=(said,)))
     findings += _named(model, facts)
     format, equals, disputes = _choose_format(findings)
     reasons = [f"{_CALLED[finding.source]}: {reason}" for finding in findings for reason in finding.reasons]
@@ -100,13 +105,14 @@ def _choose_format(findings: list[Finding]) -> tuple[str | Format, tuple[str, ..
             continue
         shared = [format for format in fitting if format in finding.formats]
         if shared:
-            fitting = shared + [format for format in fitting if format not in shared]
+            fitting = shared
             continue
         disputes.append(
             f"the {_CALLED[finding.source]} speaks for {_name(finding.formats[0])}, "
             f"but the {_CALLED[leading.source]} is more direct"
         )
-    equals = tuple(format for format in fitting[1:] if isinstance(format, str))
+    # What `auto` stands for is not equal to it.
+    equals = tuple(format for format in fitting[1:] if isinstance(format, str)) if "auto" not in fitting else ()
     return fitting[0], equals, disputes
 
 
@@ -168,7 +174,7 @@ def _markers(format: Format, thinks: bool | None, facts: Facts) -> tuple[dict[st
         "close_is_token": closer.strip() in added,
         "tokens": {text: id for text, id in added.items() if len(text) > 2 and text in used},
     }
-    return found, [said for marker in (opener, closer) if (said := _ordinary(marker, added, facts))]
+    return found, _ordinary([marker for marker in (opener, closer) if marker and marker.strip() not in added], facts)
 
 
 def _first(markers: tuple[str, ...], added: dict[str, int]) -> str:
@@ -176,12 +182,23 @@ def _first(markers: tuple[str, ...], added: dict[str, int]) -> str:
     return next((marker for marker in markers if marker.strip() in added), markers[0] if markers else "")
 
 
-def _ordinary(marker: str, added: dict[str, int], facts: Facts) -> str:
-    """Says that a marker has no token of its own, and what it is instead."""
-    if not marker or marker.strip() in added:
-        return ""
-    if any(len(text) > 2 and text in marker for text in added):
-        return f"tokenizer: {marker!r} is made of several tokens"
-    pieces = facts.pieces(marker)
-    split = f": {', '.join(map(repr, pieces))}" if pieces else ""
-    return f"tokenizer: {marker!r} is ordinary text here, with no token of its own{split}"
+def _ordinary(markers: list[str], facts: Facts) -> list[str]:
+    """Says of markers that have no token of their own what they are instead."""
+    several = [marker for marker in markers if any(len(text) > 2 and text in marker for text in facts.added or ())]
+    plain = [marker for marker in markers if marker not in several]
+    said = [f"tokenizer: {marker!r} is made of several tokens" for marker in several]
+    pieces = facts.pieces(plain) if plain else []
+    for place, marker in enumerate(plain):
+        split = f": {', '.join(map(repr, pieces[place]))}" if pieces else ""
+        said.append(f"tokenizer: {marker!r} is ordinary text here, with no token of its own{split}")
+    return said
+
+
+class _Callable(ModuleType):
+    """This package, which shares its name with its one function: `asides.detect(...)` works whichever of them it is."""
+
+    def __call__(self, *given: Any, **named: Any) -> Detection:
+        return detect(*given, **named)
+
+
+sys.modules[__name__].__class__ = _Callable

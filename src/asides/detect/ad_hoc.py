@@ -92,4 +92,3 @@ def _frame(turn: Turn | None, closer: str) -> tuple[tuple[str, ...], tuple[str, 
     wrappers += [tag for tag in behind if tag in closing]
     ends = [tag for tag in behind if tag not in closing]
     return tuple(dict.fromkeys(wrappers)), tuple(ends[:1])
-

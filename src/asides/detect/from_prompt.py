@@ -5,7 +5,7 @@ Reads the tail as the engine does. Prompts that end with nothing known say nothi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.format import THINKING, Format
@@ -23,21 +23,24 @@ def probe(prompt: str) -> Finding:
     """What a prompt alone says."""
     tail = prompt[-TAIL:]
     known = candidates()
-    opener, closer = _marker(tail, known, opens=True), _marker(tail, known, opens=False)
-    marker = max(opener, closer, key=len)
+    marker = max((_marker(tail, known, openers), _marker(tail, known, closers)), key=len)
     headed = _headed(tail, known)
     fitting = [format for format in headed or known if _has(format, marker)] if marker else headed
-    families = {(openers(format), closers(format), format.assistant) for format in fitting}
-    # Formats that share markers and header cannot be told apart here; `auto` reads them all.
-    formats: tuple[str | Format, ...] = tuple(format.name for format in fitting) if len(families) == 1 else ()
-    format = fitting[0] if formats else get_format("auto")
-    start = state(format, tail)
-    if marker:
-        reason = f"ends with {marker!r}, so output begins in {start}"
-        return Finding(source="prompt", formats=formats, thinks=True, start=start, reasons=(reason,))
-    if headed:
-        return Finding(source="prompt", formats=formats, start=start, reasons=("opens a turn and no thinking",))
-    return Finding(source="prompt", reasons=("ends with no marker and no header that is known",))
+    if not fitting:
+        return Finding(source="prompt", reasons=("ends with no marker and no header that is known",))
+    names = tuple(format.name for format in fitting)
+    if len({(openers(format), closers(format), format.assistant) for format in fitting}) > 1:
+        # Several families write this. Other sources may choose among them; alone, `auto` reads them all.
+        names = ("auto", *names)
+    start = state(get_format(names[0]), tail)
+    what = f"ends with {marker!r}" if marker else "opens the model's turn"
+    return Finding(
+        source="prompt",
+        formats=names,
+        thinks=True if marker or start == "thinking" else None,
+        start=start,
+        reasons=(f"{what}, so output begins in {start}",),
+    )
 
 
 def _headed(tail: str, known: list[Format]) -> list[Format]:
@@ -52,14 +55,11 @@ def _has(format: Format, marker: str) -> bool:
     return marker in openers(format) or marker in closers(format)
 
 
-def _marker(tail: str, known: list[Format], *, opens: bool) -> str:
+def _marker(tail: str, known: list[Format], kind: Callable[[Format], tuple[str, ...]]) -> str:
     """The thinking marker that ends the tail, the longest if several do."""
-    of = openers if opens else closers
-    return max(
-        (m for format in known if format.header is None for m in of(format) if tail.rstrip().endswith(m.rstrip())),
-        key=len,
-        default="",
-    )
+    tail = tail.rstrip()
+    markers = (marker for format in known if format.header is None for marker in kind(format))
+    return max((marker for marker in markers if tail.endswith(marker.rstrip())), key=len, default="")
 
 
 def state(format: Format, prompt: str) -> Start:
@@ -70,5 +70,3 @@ def state(format: Format, prompt: str) -> Start:
 def state_of_ids(format: Format, tokenizer: Any, ids: Sequence[int]) -> Start:
     """The same in ids, where a marker typed with ordinary tokens is no marker."""
     return "thinking" if TokenParser(tokenizer, format, prompt_ids=ids).state == "thinking" else "text"
-
-

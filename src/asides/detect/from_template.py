@@ -13,7 +13,7 @@ import msgspec
 from ..engine.format import HEADER, TEXT, THINKING, Format
 from ..engine.parser import read_prompt
 from . import ad_hoc, from_name
-from .evidence import Echo, Evidence, Prompt, gather
+from .evidence import Evidence, Prompt, gather
 from .markers import candidates, closers, openers
 from .reading import Score, Turn, score
 from .result import Finding, Start
@@ -56,7 +56,7 @@ def conclude(seen: Evidence) -> Finding:
         details, more = _prompts(seen, formats[0])
         reasons += more if thinks is not False else []
     if seen.echoes:
-        details["field"] = _field(seen.echoes)
+        details["field"] = seen.echoes[0].field
     start = details.pop("start", None)
     return Finding(
         source="template",
@@ -79,10 +79,6 @@ def _ending(prompt: str, known: list[Format]) -> str:
         if tail.endswith(marker.rstrip())
     ]
     return max(found, key=len, default="")
-
-
-def _field(echoes: list[Echo]) -> str:
-    return echoes[0].field
 
 
 def _verdict(
@@ -119,7 +115,7 @@ def _verdict(
         return fitting, True, [f"tells the model to think in {marker!r}", _read_back(best, fitting)]
     formats = fitting if best.header else ()
     reasons = [_read_back(best, fitting)] if formats else ["no known format fits what it writes"]
-    if seen.failure and not seen.prompts:
+    if not seen.prompts:
         reasons = [f"could not be rendered ({seen.failure}), so only its source was read"]
     introduced, more = _introduction(seen)
     if introduced:
@@ -127,6 +123,8 @@ def _verdict(
     named = _named_in_source(seen.source)
     if named:
         return formats, None, [f"names {named!r} in its source, but writes it in no turn that was tried", *reasons]
+    if not seen.prompts:
+        return formats, None, reasons
     return formats, False, ["shows no sign of thinking", *reasons]
 
 
@@ -140,9 +138,7 @@ def _around(turn: Turn, format: Format) -> tuple[str, str]:
 
 def _read_back(best: Score, fitting: tuple[Format, ...]) -> str:
     read = [
-        word
-        for word, found in (("thoughts", best.thoughts), ("answers", best.answers), ("calls", best.calls))
-        if found
+        word for word, found in (("thoughts", best.thoughts), ("answers", best.answers), ("calls", best.calls)) if found
     ]
     what = f"reads back its {' and '.join(read)}" if read else "fits best"
     return f"the format {fitting[0].name} {what}"

@@ -89,9 +89,10 @@ def _fitting(tokens: Mapping[str, int], pair: tuple[str, str] | None) -> list[Fo
         text = "\0".join(own)
         explained = [token for token in known if token in text]
         built = [literal for literal in own if any(token in literal for token in explained)]
-        if not explained:
+        if len(explained) < 2:  # one token, such as `<|endoftext|>`, speaks for nobody
             continue
+        # Tokens that a format does not explain weigh more than markers for which there is no token.
         precision, recall = len(built) / len(own), len(explained) / len(known)
-        scores.append((2 * precision * recall / (precision + recall), format))
+        scores.append((5 * precision * recall / (4 * precision + recall), format))
     best = max((found for found, _ in scores), default=0.0)
     return [format for found, format in scores if found >= best - CLOSE] if best >= ENOUGH else []

@@ -92,7 +92,7 @@ def _strings(value: object) -> Iterable[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        yield from _strings(tuple(value.keys()))
+        yield from _strings((*value.keys(), *value.values()))
     elif isinstance(value, tuple | list | frozenset):
         for item in value:
             yield from _strings(item)

@@ -14,7 +14,7 @@ import msgspec
 from ..engine.format import Format
 from ..engine.message import Message
 from ..engine.parser import Parser, read_prompt
-from .markers import closers, literals, openers, wrappers
+from .markers import closers, openers, wrappers
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,12 +50,12 @@ class Score(msgspec.Struct, frozen=True, order=True):
     start: bool
     """Whether its own start is the template's."""
     cover: float
-    """How many of its thinking markers and wrappers the template names."""
+    """How many of its thinking markers the template names."""
 
 
 def score(format: Format, turns: list[Turn], prompt: str, endings: set[str], told: str, source: str) -> Score:
     """Try one format. `prompt` is the plain one, `endings` are the thinking markers that any prompt ends with."""
-    own = [*openers(format), *closers(format), *wrappers(format)]
+    own = [*openers(format), *closers(format)]
     readings = [(turn, _read(format, turn, prompt)) for turn in turns]
     return Score(
         thoughts=sum(_same(turn.thought, message.thinking) for turn, message in readings if turn.thought),
@@ -103,7 +103,9 @@ def _read(format: Format, turn: Turn, prompt: str) -> Message:
     if format.header is None:
         # Some templates write thoughts of the past with nothing before them.
         before = written.partition(turn.thought)[0] if turn.thought else ""
-        start = "text" if not turn.thought or any(opener.strip() in before for opener in openers(format)) else "thinking"
+        start = (
+            "text" if not turn.thought or any(opener.strip() in before for opener in openers(format)) else "thinking"
+        )
     parser = Parser(format, start=start)
     parser.feed(written)
     parser.finish()
@@ -128,8 +130,3 @@ def _begin(format: Format, turn: Turn, prompt: str) -> int:
 def header_of(before: str, prompt: str) -> str:
     """What a turn shares with a prompt: the header of the assistant's turn. It does not end within a tag."""
     return re.sub(r"[<\[][^<>\[\]]*\Z", "", os.path.commonprefix([before, prompt]))
-
-
-def named(format: Format, source: str) -> int:
-    """How many of a format's literals a template's source holds."""
-    return sum(literal in source for literal in literals(format))

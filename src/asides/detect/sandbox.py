@@ -6,6 +6,7 @@ Knows how to start that process and what its failures mean. Knows no format and 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -18,16 +19,19 @@ from ..errors import UsageError
 
 MOST_SOURCE = 1 << 20
 """Characters that a template may have. The longest in use have some twenty thousand."""
-MOST_OUTPUT = 1 << 18
+MOST_OUTPUT = 1 << 17
 """Characters that one rendering may have. What is asked for needs a few thousand."""
 MEMORY = 512 << 20
 """Bytes of address space for the process that renders."""
-SECONDS = 5
+SECONDS = 3
 """Seconds of computing for all renderings of one template. A real template needs a few hundredths."""
 PATIENCE = 30.0
 """Seconds on the clock, for a machine that is busy with other things."""
 
 INSTALL = "pip install 'asides[tokens]'"
+
+_GO = re.compile(r"\{\{-? *(?:(?:range|if|with|and|or|not|else|eq) *\(*)*\$?\.[A-Z]")
+"""What Go writes and Jinja never does: a field that begins with a dot."""
 
 _FAILURES = {
     "memory": f"needs more memory than the {MEMORY >> 20} MiB allowed",
@@ -69,6 +73,8 @@ def render(template: str, asks: list[Ask], variables: dict[str, Any]) -> Rendere
     """Render a template in every way asked for, or raise a `UsageError` that says why it cannot be."""
     if len(template) > MOST_SOURCE:
         raise UsageError(f"the chat template has {len(template):,} characters; at most {MOST_SOURCE:,} are read")
+    if _GO.search(template):
+        raise UsageError("this looks like a Go template, as Ollama has them; chat templates are read in Jinja")
     if find_spec("jinja2") is None:
         raise UsageError(f"reading a chat template needs jinja2: {INSTALL}")
     if not sys.executable:
@@ -89,7 +95,9 @@ def _encode(request: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(request)
     except UnicodeEncodeError as error:
-        raise UsageError("the chat template holds half a character (a lone surrogate) and cannot be rendered") from error
+        raise UsageError(
+            "the chat template holds half a character (a lone surrogate) and cannot be rendered"
+        ) from error
 
 
 def _run(request: bytes) -> tuple[int, bytes]:
@@ -131,4 +139,7 @@ def _judge(done: tuple[int, bytes]) -> Rendered:
         raise UsageError(f"the chat template {_FAILURES.get(rendered.error, rendered.error)}")
     if any(rendering.error == "too long" for rendering in rendered.rendered):
         raise UsageError(f"the chat template writes more than {MOST_OUTPUT:,} characters for a short conversation")
+    for rendering in rendered.rendered:
+        if (rendering.error or "").startswith("SecurityError"):
+            raise UsageError(f"the chat template reaches for what no template needs: {rendering.error}")
     return rendered

@@ -144,9 +144,7 @@ def _environment() -> Environment:
         sort_keys: bool = False,
     ) -> str:
         # Jinja's own filter escapes for HTML, which templates of prompts do not want.
-        return json.dumps(
-            value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-        )
+        return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
     # Some templates keep lists of their own and append to them. Ours are copies, so they may.
     environment = SandboxedEnvironment(

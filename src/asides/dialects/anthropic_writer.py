@@ -148,16 +148,21 @@ class _Streamed:
 
     def __init__(self) -> None:
         self.out: list[bytes] = []
+        self._same = (-1, "")
+        self._before = b""
+        """How deltas of the same kind and block begin."""
 
     def start(self, index: int, block: dict[str, Any]) -> None:
         self._event("content_block_start", {"index": index, "content_block": block})
 
     def delta(self, index: int, kind: str, field: str, text: str) -> None:
-        self.out.append(
-            b"event: content_block_delta\ndata: "
-            b'{"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":%b}}\n\n'
-            % (index, kind.encode(), field.encode(), to_json(text))
-        )
+        if (index, kind) != self._same:
+            self._same = (index, kind)
+            self._before = (
+                "event: content_block_delta\ndata: "
+                f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}","{field}":'
+            ).encode()
+        self.out.append(self._before + to_json(text) + b"}}\n\n")
 
     def stop(self, index: int) -> None:
         self._event("content_block_stop", {"index": index})

@@ -50,12 +50,14 @@ _PLAIN = frozenset({"role", "content"})
 class ReplyReader:
     """Reads a streamed reply from bytes cut anywhere."""
 
+    _dialect = NAME
+
     def __init__(self) -> None:
         self._frames = SseReader()
         self._begun = False
         self._over = False
         self._usage: dict[str, Any] | None = None
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, ChoiceReader] = {}
         self._names: tuple[str, ...] = ()
         """The fields of the last frame; most have the same."""
         self._unknown: tuple[str, ...] = ()
@@ -100,25 +102,28 @@ class ReplyReader:
             return
         if not self._begun:
             self._begun = True
-            self._extra = {name: value for name, value in frame.items() if name not in _FRAME}
-            pieces.append(read_begin(frame, self._extra))
+            self._extra = unknown_fields(frame)
+            pieces.append(read_begin(frame, self._extra, self._dialect))
         self._fields(frame, pieces)
         usage = frame.get("usage")
         if usage:
             self._usage = usage
         for choice in choices:
             if type(choice) is dict:
-                self._choice(choice).read(choice, choice.get("delta") or choice.get("message"), pieces)
+                self._read(self._choice(choice), choice, pieces)
         if frame.get("error"):
             self._fail(failed_of(frame, 502), pieces)
 
-    def _choice(self, choice: dict[str, Any]) -> _Choice:
+    def _read(self, reader: ChoiceReader, choice: dict[str, Any], pieces: list[Piece]) -> None:
+        reader.read(choice, choice.get("delta") or choice.get("message"), pieces)
+
+    def _choice(self, choice: dict[str, Any]) -> ChoiceReader:
         number = choice.get("index", 0)
         if type(number) is not int:
             number = 0
         found = self._choices.get(number)
         if found is None:
-            found = self._choices[number] = _Choice(number)
+            found = self._choices[number] = ChoiceReader(number)
         return found
 
     def _fields(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
@@ -131,7 +136,7 @@ class ReplyReader:
             extra = self._extra
             new = {name: frame[name] for name in self._unknown if name not in extra or frame[name] != extra[name]}
             if new:
-                pieces.append(Foreign(NAME, "fields", new))
+                pieces.append(Foreign(self._dialect, "fields", new))
 
     def _bare_frame(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
         """A frame without choices: what the reply cost, an error, or something of the server's own."""
@@ -143,12 +148,12 @@ class ReplyReader:
             self._usage = usage
             return
         if frame.keys() - _FRAME:
-            pieces.append(Foreign(NAME, "frame", frame))
+            pieces.append(Foreign(self._dialect, "frame", frame))
 
     def _done(self, pieces: list[Piece]) -> None:
         """The upstream says that it is over; a choice without a reason has stopped."""
         self._over = True
-        for number, choice in (self._choices or {0: _Choice(0)}).items():
+        for number, choice in (self._choices or {0: ChoiceReader(0)}).items():
             if not choice.ended:
                 pieces.append(Ended(number))
         self._tell_usage(pieces)
@@ -162,11 +167,11 @@ class ReplyReader:
         pieces.append(failed)
 
 
-class _Choice:
+class ChoiceReader:
     """One choice of a reply while it is read."""
 
     def __init__(self, number: int) -> None:
-        self._number = number
+        self.number = number
         self.ended = False
         self._calls: dict[int, tuple[int, str]] = {}
         """By the upstream's index: our number and the upstream's id."""
@@ -182,7 +187,7 @@ class _Choice:
             content = delta.get("content")
             if type(content) is str and delta.keys() <= _PLAIN:  # by far the most frames
                 if content or tokens:
-                    pieces.append(Words(self._number, content, tokens))
+                    pieces.append(Words(self.number, content, tokens))
             elif delta:
                 self._delta(delta, tokens, pieces)
         reason = choice.get("finish_reason")
@@ -191,7 +196,7 @@ class _Choice:
             pieces.append(self._end(choice, str(reason)))
 
     def _delta(self, delta: dict[str, Any], tokens: tuple[dict[str, Any], ...], pieces: list[Piece]) -> None:
-        number = self._number
+        number = self.number
         content = delta.get("content")
         words = [Words(number, content)] if isinstance(content, str) and content else []
         before = len(pieces)
@@ -232,7 +237,7 @@ class _Choice:
         if words:
             words[0] = Words(words[0].choice, words[0].text, mine)
         elif mine:
-            words.append(Words(self._number, "", mine))
+            words.append(Words(self.number, "", mine))
 
     def _thinking(self, delta: dict[str, Any], pieces: list[Piece]) -> None:
         field, text = "", ""
@@ -244,16 +249,16 @@ class _Choice:
         details = delta.get("reasoning_details")
         if not details or not isinstance(details, list):
             if text:
-                pieces.append(Thought(self._number, text, field))
+                pieces.append(Thought(self.number, text, field))
             return
         kept = [detail for detail in details if isinstance(detail, dict)]
         worded = tuple(detail for detail in kept if detail_text(detail))
         silent = [detail for detail in kept if not detail_text(detail)]
         text = text or "".join(map(detail_text, worded))
         if text:
-            pieces.append(Thought(self._number, text, field or "reasoning_details", worded))
+            pieces.append(Thought(self.number, text, field or "reasoning_details", worded))
         if silent:
-            pieces.append(Foreign(NAME, "details", {"choice": self._number, "details": silent}))
+            pieces.append(Foreign(NAME, "details", {"choice": self.number, "details": silent}))
 
     def _parts(self, content: list[Any], pieces: list[Piece]) -> None:
         """Content as a list of parts (Mistral)."""
@@ -264,9 +269,9 @@ class _Choice:
                 inner = part.get("thinking")
                 texts = inner if isinstance(inner, list) else [{"text": inner}]
                 text = "".join(str(each.get("text") or "") for each in texts if isinstance(each, dict))
-                pieces.append(Thought(self._number, text, "thinking"))
+                pieces.append(Thought(self.number, text, "thinking"))
             elif isinstance(part.get("text"), str):
-                pieces.append(Words(self._number, part["text"]))
+                pieces.append(Words(self.number, part["text"]))
 
     def _call(self, call: Any, pieces: list[Piece]) -> None:
         if not isinstance(call, dict):
@@ -274,14 +279,14 @@ class _Choice:
         function = call.get("function")
         if not isinstance(function, dict):
             if call.get("custom") is not None:
-                pieces.append(Foreign(NAME, "delta", {"choice": self._number, "delta": {"tool_calls": [call]}}))
+                pieces.append(Foreign(NAME, "delta", {"choice": self.number, "delta": {"tool_calls": [call]}}))
             return
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
             arguments = "" if arguments is None else msgspec.json.encode(arguments).decode()
         id, name = _string(call.get("id")), _string(function.get("name"))
         number = self._call_number(call.get("index"), id, bool(name))
-        pieces.append(CallPiece(self._number, number, id, name, arguments))
+        pieces.append(CallPiece(self.number, number, id, name, arguments))
 
     def _call_number(self, index: Any, id: str, named: bool) -> int:
         """Our number of a call. Some servers give no index, others the same one to every call."""
@@ -299,7 +304,7 @@ class _Choice:
         if reason not in REASONS:
             extra["finish_reason"] = reason
         sequence = choice.get("stop_reason")
-        return Ended(self._number, REASONS.get(reason, "stop"), sequence if isinstance(sequence, str) else None, extra)
+        return Ended(self.number, REASONS.get(reason, "stop"), sequence if isinstance(sequence, str) else None, extra)
 
 
 def read_reply(body: dict[str, Any]) -> list[Piece]:
@@ -307,14 +312,14 @@ def read_reply(body: dict[str, Any]) -> list[Piece]:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         return [failed_of(body, 502)]
-    pieces: list[Piece] = [read_begin(body, {name: value for name, value in body.items() if name not in _FRAME})]
+    pieces: list[Piece] = [read_begin(body, unknown_fields(body), NAME)]
     for position, choice in enumerate(choices):
         if isinstance(choice, dict):
             number = choice.get("index")
-            reader = _Choice(number if type(number) is int else position)
+            reader = ChoiceReader(number if type(number) is int else position)
             reader.read(choice, choice.get("message"), pieces)
             if not reader.ended:
-                pieces.append(Ended(reader._number))
+                pieces.append(Ended(reader.number))
     if isinstance(body.get("usage"), dict):
         pieces.append(read_usage(body["usage"]))
     return pieces
@@ -328,14 +333,19 @@ def read_tokens(logprobs: Any) -> tuple[dict[str, Any], ...]:
     return tuple(token for token in content if isinstance(token, dict) and isinstance(token.get("token"), str))
 
 
-def read_begin(body: dict[str, Any], extra: dict[str, Any]) -> Begin:
+def unknown_fields(body: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a reply that only this dialect understands."""
+    return {name: value for name, value in body.items() if name not in _FRAME}
+
+
+def read_begin(body: dict[str, Any], extra: dict[str, Any], dialect: str) -> Begin:
     """How a reply begins."""
     created = body.get("created")
     return Begin(
         _string(body.get("id")),
         _string(body.get("model")),
         int(created) if isinstance(created, int | float) else 0,
-        NAME,
+        dialect,
         extra,
     )
 

@@ -119,17 +119,17 @@ def read_request(body: dict[str, Any]) -> Request:
     if not isinstance(messages, list) or not messages:
         raise RequestError("messages must be a list that holds at least one message", "messages")
     template = optional(body, "chat_template_kwargs", dict, {})
-    options = optional(body, "stream_options", dict, {})
+    include_usage, stream_options = read_options(body)
     tools, other_tools = _read_tools(optional(body, "tools", list, []))
     extra = {name: value for name, value in body.items() if name not in KNOWN}
     essential = sorted(name for name in ESSENTIAL & extra.keys() if extra[name] is not None)
-    if set(extra.get("modalities") or ()) - {"text"}:
+    if extra.get("modalities") not in (None, [], ["text"]):
         essential.append("modalities")
     if other_tools:
         extra["tools"] = other_tools
         essential.append("tools")
-    if len(options) > ("include_usage" in options):
-        extra["stream_options"] = options
+    if stream_options:
+        extra["stream_options"] = stream_options
     choices = optional(body, "n", int, 1)
     if choices < 1:
         raise RequestError("n must be at least 1", "n")
@@ -141,12 +141,12 @@ def read_request(body: dict[str, Any]) -> Request:
         tools=tools,
         tool_choice=_read_choice(body.get("tool_choice")),
         parallel_calls=_maybe(body, "parallel_tool_calls", bool),
-        wish=_read_wish(body, template),
+        wish=read_wish(body, template),
         stream=optional(body, "stream", bool, False),
-        include_usage=bool(options.get("include_usage")),
+        include_usage=include_usage,
         choices=choices,
         max_tokens=_maybe(body, "max_completion_tokens" if long_name else "max_tokens", int),
-        stop=_read_stop(body.get("stop")),
+        stop=read_stop(body.get("stop")),
         sampling={ours: body[name] for name, ours in SAMPLING.items() if body.get(name) is not None},
         response_format=_maybe(body, "response_format", dict),
         logprobs=optional(body, "logprobs", bool, False),
@@ -164,7 +164,14 @@ def _maybe(body: dict[str, Any], name: str, kind: type[Any]) -> Any:
     return None if value is None else expect(value, kind, name)
 
 
-def _read_stop(value: Any) -> tuple[str, ...]:
+def read_options(body: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
+    """Whether the client asked what the reply costs, and all its options where there are others."""
+    options = optional(body, "stream_options", dict, {})
+    return bool(options.get("include_usage")), options if options.keys() - {"include_usage"} else {}
+
+
+def read_stop(value: Any) -> tuple[str, ...]:
+    """The stop sequences."""
     if value is None:
         return ()
     if isinstance(value, str):
@@ -200,7 +207,7 @@ def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], list[Any]]:
         functions.append(
             Tool(
                 expect(function.get("name"), str, f"{param}.function.name"),
-                function.get("description") or "",
+                optional(function, "description", str, "", f"{param}.function."),
                 optional(function, "parameters", dict, {}, f"{param}.function."),
                 function.get("strict"),
                 {**fields, **({"function": unknown} if unknown else {})},
@@ -212,7 +219,8 @@ def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], list[Any]]:
 # How the caller wants thinking.
 
 
-def _read_wish(body: dict[str, Any], template: dict[str, Any]) -> Wish:
+def read_wish(body: dict[str, Any], template: dict[str, Any]) -> Wish:
+    """How the caller wants thinking, by whichever of the fields that servers have for it."""
     sent = {name: body[name] for name in THINKING if body.get(name) is not None}
     reasoning = sent.get("reasoning", {})
     if not isinstance(reasoning, dict):
@@ -278,7 +286,8 @@ def _read_turn(message: Any, param: str) -> Turn:
         pieces = _with_thinking(message, pieces) + _read_calls(message, param)
     elif role == "tool":
         known |= {"tool_call_id", "name"}
-        call_id, tool_name = message.get("tool_call_id") or "", message.get("name") or ""
+        call_id = optional(message, "tool_call_id", str, "", f"{param}.")
+        tool_name = optional(message, "name", str, "", f"{param}.")
     extra = {name: value for name, value in message.items() if name not in known}
     return Turn(role, tuple(pieces), call_id, tool_name, extra=extra)
 
@@ -304,7 +313,7 @@ def _read_part(part: Any, param: str) -> RequestPiece:
     if kind == "image_url":
         return _read_image(part.get("image_url"), f"{param}.image_url")
     if kind == "thinking":
-        return ThinkingPiece(_thinking_text(part.get("thinking")), part.get("signature") or "")
+        return ThinkingPiece(_thinking_text(part.get("thinking")), optional(part, "signature", str, "", f"{param}."))
     return OtherPiece(part)
 
 
@@ -353,7 +362,7 @@ def _fields_of_thinking(message: dict[str, Any]) -> list[ThinkingPiece]:
 
 def _read_block(block: dict[str, Any]) -> ThinkingPiece:
     text = _thinking_text(block.get("thinking"))
-    return ThinkingPiece(text, block.get("signature") or "", () if text else (block,))
+    return ThinkingPiece(text, optional(block, "signature", str, ""), () if text else (block,))
 
 
 def detail_text(detail: dict[str, Any]) -> str:
@@ -399,7 +408,9 @@ def _read_call(call: dict[str, Any], param: str) -> CallPiece:
     if not isinstance(arguments, str):
         arguments = "{}" if arguments is None else msgspec.json.encode(arguments).decode()
     extra = {name: value for name, value in call.items() if name not in ("id", "type", "function", "index")}
-    return CallPiece(expect(function.get("name"), str, f"{param}.name"), arguments, call.get("id") or "", extra)
+    return CallPiece(
+        expect(function.get("name"), str, f"{param}.name"), arguments, optional(call, "id", str, ""), extra
+    )
 
 
 # Writing.
@@ -438,7 +449,7 @@ def write_request(request: Request, options: WriteOptions = WriteOptions()) -> d
         body["top_logprobs"] = request.top_logprobs
     if request.user is not None:
         body["user"] = request.user
-    _write_wish(body, request, options)
+    write_wish(body, request, options, same)
     body.update(extra)
     return body
 
@@ -453,13 +464,14 @@ def _write_tools(body: dict[str, Any], request: Request, tools: list[dict[str, A
         body["parallel_tool_calls"] = request.parallel_calls
 
 
-def _write_wish(body: dict[str, Any], request: Request, options: WriteOptions) -> None:
+def write_wish(body: dict[str, Any], request: Request, options: WriteOptions, same: bool) -> None:
+    """Tell the upstream how to think: in the caller's own words if it speaks the same dialect, else in its own."""
     wish = request.wish
-    body.update(wish.sent if request.dialect == NAME else {})
+    body.update(wish.sent if same else {})
     template = dict(request.template_arguments)
     if wish.think is not None and options.switch not in ("", "reasoning_effort"):
         template.setdefault(options.switch, wish.think)
-    if request.dialect != NAME:
+    if not same:
         if wish.effort is not None:
             body["reasoning_effort"] = wish.effort
         elif wish.think is False and not options.switch:

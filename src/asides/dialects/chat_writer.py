@@ -210,7 +210,7 @@ def write_usage(usage: Usage, same: bool) -> dict[str, Any]:
     return body
 
 
-class _Choice:
+class ChoiceWriter:
     """One choice: from items to deltas, whether streamed or whole."""
 
     def __init__(self, reasoning: Reasoning, same: bool) -> None:
@@ -287,6 +287,7 @@ class _Choice:
     def _numbered(self, detail: dict[str, Any]) -> dict[str, Any]:
         """A detail with an index; its id and format only the first time."""
         theirs = detail.get("index")
+        theirs = theirs if isinstance(theirs, int) else None
         number = self._details.get(theirs)
         if number is None:
             number = self._details[theirs] = self._next_detail
@@ -329,14 +330,14 @@ def _call(number: int, fields: dict[str, Any]) -> Delta:
     return {"tool_calls": [{"index": number, **fields}]}
 
 
-class _Streamed(_Choice):
+class _Streamed(ChoiceWriter):
     """A choice of a streamed reply, with the bytes that its chunks begin with."""
 
     content = b""
     thought = b""
 
 
-class _Whole(_Choice):
+class _Whole(ChoiceWriter):
     """A choice of a whole reply: its deltas put together."""
 
     def __init__(self, reasoning: Reasoning, same: bool) -> None:

@@ -23,7 +23,7 @@ def to_json(value: Any) -> bytes:
         from json import dumps  # here, because it is needed only for text that is not Unicode
 
         return dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
-    if b"\xc2\x85" in data or b"\xe2\x80\xa8" in data or b"\xe2\x80\xa9" in data:
+    if not data.isascii() and (b"\xc2\x85" in data or b"\xe2\x80\xa8" in data or b"\xe2\x80\xa9" in data):
         data = data.decode().translate(_LINE_BREAKS).encode()
     return data
 
@@ -49,7 +49,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 class SseReader:
     """Reads server-sent events: any line ending, data over several lines, comments, bytes cut anywhere."""
 
-    __slots__ = ("_carriage", "_data", "_decoder", "_event", "_rest")
+    __slots__ = ("_broken", "_carriage", "_data", "_decoder", "_event", "_rest")
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -57,10 +57,19 @@ class SseReader:
         self._data: list[str] = []
         self._event = ""
         self._carriage = False
+        self._broken = False
+        """Whether the decoder holds a part of a character."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Read bytes and return the events that are whole."""
-        return self._lines(self._decoder.decode(chunk))
+        if not self._broken:
+            try:
+                return self._lines(chunk.decode())
+            except UnicodeDecodeError:
+                pass  # most often a character that was cut in two
+        text = self._decoder.decode(chunk)
+        self._broken = bool(self._decoder.getstate()[0])
+        return self._lines(text)
 
     def finish(self) -> list[Frame]:
         """The stream is over; an event that lacks only its blank line counts."""
@@ -80,28 +89,28 @@ class SseReader:
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         frames: list[Frame] = []
-        *lines, rest = text.split("\n")
-        if lines:
-            lines[0] = "".join(self._rest) + lines[0]
-            self._rest = [rest]
-            for line in lines:
-                self._line(line, frames)
-        else:
+        lines = text.split("\n")
+        rest = lines.pop()
+        if not lines:
             self._rest.append(rest)
+            return frames
+        if self._rest:
+            lines[0] = "".join(self._rest) + lines[0]
+        self._rest = [rest] if rest else []
+        data = self._data
+        for line in lines:
+            if line.startswith("data:"):
+                data.append(line[6:] if line[5:6] == " " else line[5:])
+            elif not line:
+                if data:
+                    frames.append(Frame(data[0] if len(data) == 1 else "\n".join(data), self._event))
+                    data.clear()
+                self._event = ""
+            elif line.startswith("event:"):
+                self._event = line[7:] if line[6:7] == " " else line[6:]
+            elif line == "data":
+                data.append("")
         return frames
-
-    def _line(self, line: str, frames: list[Frame]) -> None:
-        if not line:
-            if self._data:
-                frames.append(Frame("\n".join(self._data), self._event))
-            self._data, self._event = [], ""
-            return
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if name == "data":
-            self._data.append(value)
-        elif name == "event":
-            self._event = value
 
 
 class JsonLines:
@@ -114,13 +123,15 @@ class JsonLines:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Read bytes and return the lines that are whole and not blank."""
-        *lines, rest = chunk.split(b"\n")
+        lines = chunk.split(b"\n")
+        rest = lines.pop()
         if not lines:
             self._rest.append(rest)
             return []
-        lines[0] = b"".join(self._rest) + lines[0]
-        self._rest = [rest]
-        return [line for line in (line.strip() for line in lines) if line]
+        if self._rest:
+            lines[0] = b"".join(self._rest) + lines[0]
+        self._rest = [rest] if rest else []
+        return [line for line in lines if line and not line.isspace()]
 
     def finish(self) -> list[bytes]:
         """The stream is over; a last line without its newline counts."""

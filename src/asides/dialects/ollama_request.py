@@ -44,9 +44,9 @@ _OPTIONS = (
 )
 _READ = {
     *("model", "messages", "prompt", "system", "images", "tools", "stream", "think", "format", "options"),
-    *("logprobs", "top_logprobs"),
+    *("logprobs", "top_logprobs", "raw"),
 }
-_ESSENTIAL = ("context", "height", "raw", "steps", "suffix", "template", "width")
+_ESSENTIAL = ("context", "height", "images", "steps", "suffix", "template", "width")
 """Fields that change what is asked."""
 _MEDIA_TYPES = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 """How images of each kind begin in base64; this API does not name their kind."""
@@ -59,16 +59,22 @@ _PLAIN = WriteOptions()
 def read_request(body: dict[str, Any]) -> Request:
     """A request for `/api/chat`, or for `/api/generate` if it has no messages."""
     options = dict(optional(body, "options", dict, {}))
-    extra = {name: value for name, value in body.items() if name not in _READ and value not in (None, False)}
+    extra = {name: value for name, value in body.items() if name not in _READ and value not in (None, "")}
     prompt: str | None = None
     if body.get("messages") is not None:
         turns = _read_messages(expect(body["messages"], list, "messages"))
-    elif extra.pop("raw", False):
+    elif body.get("raw"):
         turns, prompt = [], optional(body, "prompt", str, "")
+        if body.get("images"):
+            extra["images"] = body["images"]
     else:
         turns = _read_prompt(body)
     stop = options.pop("stop", None) or []
-    limit = options.pop("num_predict", None)
+    limit = options.get("num_predict")
+    if isinstance(limit, int) and limit > 0:
+        del options["num_predict"]
+    else:
+        limit = None  # as long as it takes
     sampling = {name: options.pop(name) for name in _OPTIONS if options.get(name) is not None}
     if options := {name: value for name, value in options.items() if value is not None}:
         extra["options"] = options
@@ -82,7 +88,7 @@ def read_request(body: dict[str, Any]) -> Request:
         ),
         wish=_read_wish(body.get("think")),
         stream=optional(body, "stream", bool, True),
-        max_tokens=limit if isinstance(limit, int) and limit > 0 else None,
+        max_tokens=limit,
         stop=(stop,) if isinstance(stop, str) else tuple(expect(stop, list, "options.stop")),
         sampling=sampling,
         response_format=_read_format(body.get("format")),
@@ -119,10 +125,13 @@ def _read_format(format: Any) -> dict[str, Any] | None:
 
 def _read_tool(tool: Any, where: str) -> Tool:
     function = expect(expect(tool, dict, where).get("function"), dict, f"{where}.function")
+    others = {name: value for name, value in function.items() if name not in ("name", "description", "parameters")}
+    extra = {name: value for name, value in tool.items() if name not in ("type", "function")}
     return Tool(
         expect(function.get("name"), str, f"{where}.function.name"),
         optional(function, "description", str, "", f"{where}.function."),
         optional(function, "parameters", dict, {}, f"{where}.function."),
+        extra=extra | ({"function": others} if others else {}),
     )
 
 
@@ -249,7 +258,7 @@ def write_request(request: Request, options: WriteOptions = _PLAIN) -> dict[str,
     else:
         body["messages"] = [_write_turn(request, index, options, own) for index in range(len(request.turns))]
     if request.tools and request.tool_choice != "none":
-        body["tools"] = [_write_tool(tool) for tool in request.tools]
+        body["tools"] = [_write_tool(tool, own) for tool in request.tools]
     body["stream"] = request.stream if options.stream is None else options.stream
     if (think := _write_think(request)) is not None:
         body["think"] = think
@@ -303,12 +312,14 @@ def _write_think(request: Request) -> bool | str | None:
     return wish.think
 
 
-def _write_tool(tool: Tool) -> dict[str, Any]:
+def _write_tool(tool: Tool, own: bool) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
     function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
-    return {"type": "function", "function": function}
+    extra = dict(tool.extra) if own else {}
+    function |= extra.pop("function", {})
+    return {"type": "function", "function": function, **extra}
 
 
 def _write_prompt(turns: tuple[Turn, ...]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ _RESPONSE = frozenset(
 _REASONS: dict[str, Reason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _SILENT = frozenset(
     {
+        "response.queued",
         "response.in_progress",
         "response.content_part.added",
         "response.content_part.done",
@@ -136,7 +137,7 @@ class ReplyReader:
             self._items.thought(event, event.summary_index, "summary_text", event.delta, pieces)
         elif kind == "response.function_call_arguments.delta":
             self._items.arguments(event, event.delta, pieces)
-        elif type(kind) is not str or kind not in _SILENT:
+        elif not self._items.over(event, kind, pieces):
             self._rare(event, str(kind), data, pieces)
 
     def _rare(self, event: _Event, kind: str, data: str, pieces: list[Piece]) -> None:
@@ -152,23 +153,13 @@ class ReplyReader:
                     pieces.append(Foreign(NAME, kind, _decode(data)))
             case "response.refusal.delta":
                 items.refuse(event, event.delta, pieces)
-            case "response.output_text.done":
-                items.whole_words(event, event.text, pieces)
-            case "response.refusal.done":
-                items.whole_refusal(event, event.refusal, pieces)
-            case "response.reasoning_text.done":
-                items.whole_thought(event, "reasoning_text", event.text, pieces)
-            case "response.reasoning_summary_text.done":
-                items.whole_thought(event, "summary_text", event.text, pieces)
-            case "response.function_call_arguments.done":
-                items.whole_arguments(event, event.arguments, pieces)
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._end(_mapping(event.response), kind.removeprefix("response."), pieces)
             case "error":
                 self._fail(_decode(data), pieces)
             case _ if event.error:
                 self._fail(_decode(data), pieces)
-            case _:
+            case _ if kind not in _SILENT:
                 pieces.append(Foreign(NAME, kind, _decode(data)))
 
     def _begin(self, response: dict[str, Any], pieces: list[Piece]) -> None:
@@ -266,6 +257,27 @@ class _Items:
                 self._speaking = None
                 pieces.append(Foreign(NAME, "response.output_item.done", {"output_index": index, "item": body}))
 
+    def over(self, event: _Event, kind: Any, pieces: list[Piece]) -> bool:
+        """A text or arguments are over, and count if no delta told them; False for any other event."""
+        match kind:
+            case "response.output_text.done":
+                if isinstance(event.text, str) and event.text and not self._of(event, "message").told:
+                    self.words(event, event.text, pieces)
+            case "response.refusal.done":
+                if not self._of(event, "message").refused:
+                    self.refuse(event, event.refusal, pieces)
+            case "response.reasoning_text.done":
+                if not self._of(event, "reasoning").told:
+                    self.thought(event, event.content_index, "reasoning_text", event.text, pieces)
+            case "response.reasoning_summary_text.done":
+                if not self._of(event, "reasoning").told:
+                    self.thought(event, event.summary_index, "summary_text", event.text, pieces)
+            case "response.function_call_arguments.done":
+                self._rest_of_call(self._of(event, "function_call"), event.arguments, pieces)
+            case _:
+                return False
+        return True
+
     # Messages.
 
     def words(self, event: _Event, text: str, pieces: list[Piece]) -> None:
@@ -285,12 +297,6 @@ class _Items:
             _announce(item, pieces)
         self._speaking = item
 
-    def whole_words(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
-        """A text is over; its words count if no delta told them."""
-        item = self._of(event, "message")
-        if isinstance(text, str) and text and not item.told:
-            self.words(event, text, pieces)
-
     def refuse(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
         """More of a refusal: words for every client, marked for those of this dialect."""
         item = self._of(event, "message")
@@ -303,11 +309,6 @@ class _Items:
             item.refused = True
             pieces.append(Foreign(NAME, "refusal", {}))
         pieces.append(Words(0, text))
-
-    def whole_refusal(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
-        """A refusal is over; its words count if no delta told them."""
-        if not self._of(event, "message").refused:
-            self.refuse(event, text, pieces)
 
     def _content(self, item: _Item, content: Any, pieces: list[Piece]) -> None:
         for part in content if isinstance(content, list) else ():
@@ -348,12 +349,6 @@ class _Items:
             text = "\n\n" + text
         pieces.append(Thought(0, text, begins=begins))
 
-    def whole_thought(self, event: _Event, field: str, text: Any, pieces: list[Piece]) -> None:
-        """Thinking is over; it counts if no delta told it."""
-        if not self._of(event, "reasoning").told:
-            part = event.content_index if field == "reasoning_text" else event.summary_index
-            self.thought(event, part, field, text, pieces)
-
     def _reasoning(self, item: _Item, body: dict[str, Any], pieces: list[Piece]) -> None:
         sealed = body.get("encrypted_content")
         plain = unseal(sealed)
@@ -387,10 +382,6 @@ class _Items:
         if type(text) is str and text:
             item.told = True
             pieces.append(CallPiece(0, item.number, arguments=text))
-
-    def whole_arguments(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
-        """A call is over; its arguments count if no delta told them."""
-        self._rest_of_call(self._of(event, "function_call"), text, pieces)
 
     def _rest_of_call(self, item: _Item, text: Any, pieces: list[Piece]) -> None:
         if isinstance(text, str) and text and not item.told:

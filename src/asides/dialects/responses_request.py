@@ -97,10 +97,12 @@ def read_request(body: dict[str, Any]) -> Request:
         functions = tuple(tool for tool in functions if tool.name in allowed)
     if choice is None:
         choice, extra["tool_choice"] = "auto", body["tool_choice"]
-    if others := [name for name in include if name not in (ENCRYPTED, LOGPROBS)]:
-        extra["include"] = others
-    if others := {name: value for name, value in text.items() if name != "format" and value is not None}:
-        extra["text"] = others
+    for field, rest in (
+        ("include", [name for name in include if name not in (ENCRYPTED, LOGPROBS)]),
+        ("text", _without(text, "format")),
+    ):
+        if rest:
+            extra[field] = rest
     essential = {*(ESSENTIAL & extra.keys()), *hosted, *(("tool_choice",) if "tool_choice" in extra else ())}
     return Request(
         dialect=NAME,
@@ -343,7 +345,7 @@ def _read_image(url: str, extra: dict[str, Any]) -> ImagePiece:
 
 
 def _read_reasoning(item: dict[str, Any], place: str) -> ThinkingPiece:
-    """Thinking that comes back. Ours is in `encrypted_content` whole; what another server wrote there goes back to it."""
+    """Thinking that comes back. Ours is whole in `encrypted_content`; what another server wrote there it wants back."""
     sealed = unseal(item.get("encrypted_content"))
     if sealed is not None:
         return ThinkingPiece(sealed)

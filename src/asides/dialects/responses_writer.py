@@ -150,6 +150,8 @@ class _Response:
         self._output: list[dict[str, Any]] = []
         self._message: _Open | None = None
         self._thinking: _Open | None = None
+        self._thought = -1
+        """The part that is thinking."""
         self._calls: dict[int, _Open] = {}
         self._nameless: dict[int, list[str]] = {}
         self._gap = ""
@@ -160,7 +162,7 @@ class _Response:
         self._ids: dict[str, str] = {}
         """The upstream's id of the next item, by its type."""
         self._used: set[str] = set()
-        self._foreign: dict[Any, int] = {}
+        self._foreign: dict[str, int] = {}
         """Items that only this dialect understands: their place in the upstream's output, and in ours."""
 
     def take(self, item: Item) -> None:
@@ -262,7 +264,7 @@ class _Response:
                 self._close_call(event.index, event.error is None)
             elif event.index in self._nameless:
                 self._place("".join(self._nameless.pop(event.index)), item.written)
-            elif self._thinking is not None:
+            elif event.index == self._thought:
                 self._close_thinking(event.complete)
 
     def _start(self, event: PartStart) -> None:
@@ -271,6 +273,7 @@ class _Response:
             self._apart = False
         elif event.kind == "thinking":
             self._close_thinking(True)
+            self._thought = event.index
         elif not event.name:
             self._nameless[event.index] = []
         else:
@@ -397,32 +400,33 @@ class _Response:
     # What only this dialect understands.
 
     def _take_foreign(self, kind: str, data: dict[str, Any]) -> None:
-        item = data.get("item")
+        item, place = data.get("item"), data.get("output_index")
         if kind == "refusal":
             self._refusing = True
         elif kind == "response.output_item.added" and isinstance(item, dict):
             if item.get("type") in OWN:
                 self._ids[item["type"]] = item["id"]
             else:
-                self._foreign[data.get("output_index")] = self._add_foreign(item)
+                self._foreign[str(place)] = self._add_foreign(item)
         elif kind == "response.output_item.done" and isinstance(item, dict):
-            self._end_foreign(data, item)
+            self._end_foreign(str(place), item)
         elif kind == "response.output_text.annotation.added":
             self._annotate(data)
-        elif "output_index" not in data:
+        elif place is None and "response" not in data:
             self.stream.event(kind, _without(data, "type", "sequence_number"))
-        elif data["output_index"] in self._foreign:
-            place = {"output_index": self._foreign[data["output_index"]]}
-            self.stream.event(kind, _without(data, "type", "sequence_number") | place)
+        elif str(place) in self._foreign:
+            ours = {"output_index": self._foreign[str(place)]}
+            self.stream.event(kind, _without(data, "type", "sequence_number") | ours)
 
     def _add_foreign(self, item: dict[str, Any]) -> int:
         self._close_message(True)
+        self._close_thinking(True)
         self._output.append(item)
         index = len(self._output) - 1
         self.stream.event("response.output_item.added", {"output_index": index, "item": item})
         return index
 
-    def _end_foreign(self, data: dict[str, Any], item: dict[str, Any]) -> None:
+    def _end_foreign(self, place: str, item: dict[str, Any]) -> None:
         if item.get("type") == "reasoning":
             if not self._show:
                 return
@@ -431,7 +435,7 @@ class _Response:
                 return
             if item.get("id") in self._used:
                 return
-        index = self._foreign.get(data.get("output_index"))
+        index = self._foreign.pop(place, None)
         if index is None:
             index = self._add_foreign(item)
         self._output[index] = item

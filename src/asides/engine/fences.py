@@ -15,13 +15,14 @@ class _Mode(Enum):
 class Fences:
     """Follows a text through its fenced blocks, a stretch at a time."""
 
-    __slots__ = ("_character", "_count", "_mode", "_opening", "at", "opened_at")
+    __slots__ = ("_character", "_count", "_mode", "_next", "_opening", "at", "opened_at")
 
     def __init__(self) -> None:
         self.at = 0
         """How far the text has been followed, as an offset of the raw text."""
         self.opened_at = -1
         """Where the block that is open now began."""
+        self._next: dict[str, int] = {}
         self.reset(0)
 
     def reset(self, at: int) -> None:
@@ -51,6 +52,7 @@ class Fences:
     def advance(self, text: str, base: int, stop: int, floor: int) -> None:
         """Follow `text` up to the index `stop`. `text[0]` is at offset `base`; the text began at index `floor`."""
         at = max(self.at - base, 0)
+        self._next = {"`": -2, "~": -2}
         while 0 <= at < stop:
             if self._mode is _Mode.SEEK:
                 at = self._seek(text, base, at, stop, floor)
@@ -69,16 +71,10 @@ class Fences:
     def _seek(self, text: str, base: int, at: int, stop: int, floor: int) -> int:
         """Find a run where a line begins; -1 when there is none."""
         start = at
-        ticks, tildes = text.find("```", at, stop), text.find("~~~", at, stop)
-        while ticks >= 0 or tildes >= 0:
-            at = min(place for place in (ticks, tildes) if place >= 0)
-            if _begins_line(text, at, floor):
-                return self._begin_run(text, base, at)
-            after = _skip(text, text[at], at, stop)
-            if 0 <= ticks < after:
-                ticks = text.find("```", after, stop)
-            if 0 <= tildes < after:
-                tildes = text.find("~~~", after, stop)
+        while (place := min(self._run_after(text, "`", at, stop), self._run_after(text, "~", at, stop))) < stop:
+            if _begins_line(text, place, floor):
+                return self._begin_run(text, base, place)
+            at = _skip(text, text[place], place, stop)
         # A shorter run at the very end may go on in the next stretch.
         at = stop - 1
         if text[at] in "`~":
@@ -87,6 +83,14 @@ class Fences:
             if _begins_line(text, at, floor):
                 return self._begin_run(text, base, at)
         return -1
+
+    def _run_after(self, text: str, character: str, at: int, stop: int) -> int:
+        """Where the next long enough run stands, or `stop`. Remembered, so that each character is searched once."""
+        place = self._next[character]
+        if place < at:
+            place = text.find(character * 3, at, stop)
+            self._next[character] = place = stop if place < 0 else place
+        return place
 
     def _begin_run(self, text: str, base: int, at: int) -> int:
         self._mode, self._character, self._count = _Mode.RUN, text[at], 0

@@ -12,7 +12,7 @@ import msgspec
 
 from ..events import NoticeCode
 from .calls.syntax import CallSyntax
-from .format import HEADER, OUTSIDE, TEXT, Format, Header, State
+from .format import OUTSIDE, TEXT, Format, Header, State
 from .markers import Action, Found, Marker, Table
 
 LONGEST = 256

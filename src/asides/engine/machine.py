@@ -89,6 +89,7 @@ class Machine:
         "_seen_thinking",
         "_seen_words",
         "_separate",
+        "_slept",
         "_spilled",
         "_start",
         "_stopped",
@@ -159,6 +160,7 @@ class Machine:
         self._base = 0
         self._carry = ""
         self._asleep: list[str] | None = None
+        self._slept = 0
         self._wake: re.Pattern[str] | None = None
         self._cache: dict[Table, list[tuple[int, int, int, Marker | None]]] = {}
         self._lookahead = Lookahead()

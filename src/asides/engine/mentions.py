@@ -88,8 +88,10 @@ def judge(
     at = found.stop
     verdict = _follows(text, at, end, final, quote)
     closers = found.marker.closers
-    if verdict is not Verdict.ACTS or not closers:
+    if verdict is not Verdict.ACTS:
         return verdict, at + len(quote)
+    if not closers:
+        return verdict, at
 
     reach = min(limit, REACH)
     newline = lookahead.find("\n", text, base, at, end)
@@ -99,7 +101,8 @@ def judge(
         place, closer = min(places)
         if place + len(closer) <= min(line_end, at + reach):
             stop = place + len(closer)
-            return _follows(text, stop, end, final, quote), stop + len(quote)
+            verdict = _follows(text, stop, end, final, quote)
+            return verdict, found.stop if verdict is Verdict.ACTS else stop + len(quote)
     if 0 <= newline - at <= reach:
         return Verdict.ACTS, at
     if end - at > reach:

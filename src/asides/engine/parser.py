@@ -146,7 +146,8 @@ class Parser(Prose):
 
     def _told(self) -> int:
         """The offset up to which events have told everything."""
-        consumed = self._tape.sync() - len(self._carry) - sum(map(len, self._asleep or ()))
+        held = self._slept if self._asleep is not None else len(self._carry)
+        consumed = self._tape.sync() - held
         if self._undecided:
             return 0
         if self._draft is not None:
@@ -171,8 +172,9 @@ class Parser(Prose):
         self._keep(chunk)
         if self._asleep is not None:
             self._asleep.append(chunk)
-            size = len(self._carry) + sum(map(len, self._asleep)) if len(self._asleep) % 64 == 0 else 0
-            if not final and self._wake is not None and not self._wake.search(chunk) and size <= self.limit:
+            self._slept += len(chunk)
+            sleeps = not final and self._wake is not None and self._wake.search(chunk) is None
+            if sleeps and self._slept <= self.limit:
                 return []
             chunk = "".join(self._asleep)
             self._asleep = None
@@ -201,6 +203,7 @@ class Parser(Prose):
         self._carry = self._buffer[self._at :]
         if self._wake is not None and len(self._carry) >= ASLEEP:
             self._asleep = []
+            self._slept = len(self._carry)
         if not self._collect:
             tape.forget(self._told() - LOOKBACK)
         self._buffer = ""

@@ -246,7 +246,7 @@ class Renderer:
         events = [event for found in self._events(parser, ids) for event in found]
         message = parser.message
         ended = self._ended(ids, message.raw) and not any(notice.code == "after_stop" for notice in message.notices)
-        return self._message(events, message.raw), ended
+        return _message(events, message.raw), ended
 
     def parse_response_streaming(self, ids: Iterable[int], prompt_ids: Sequence[int] | None = None) -> Iterator[Event]:
         """The events of an answer as its ids come, without waiting for the next id.
@@ -273,44 +273,6 @@ class Renderer:
             yield unframe.read(parser.feed(id))
         yield unframe.read(parser.finish())
         yield unframe.finish()
-
-    def _message(self, events: Iterable[Event], raw: str) -> dict[str, Any]:
-        """Events as a message dictionary."""
-        starts: dict[int, PartStart] = {}
-        texts: dict[int, list[str]] = {}
-        ends: dict[int, PartEnd] = {}
-        for event in events:
-            if isinstance(event, PartStart):
-                starts[event.index], texts[event.index] = event, []
-            elif isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
-                texts[event.index].append(event.text)
-            elif isinstance(event, PartEnd):
-                ends[event.index] = event
-        content: list[dict[str, Any]] = []
-        calls: list[dict[str, Any]] = []
-        unparsed: list[dict[str, Any]] = []
-        for index, start in starts.items():
-            text, end = "".join(texts[index]), self._checked(starts[index], ends[index], raw)
-            if start.kind != "tool_call":
-                content.append({"type": start.kind, start.kind: text})
-            elif end.error is None:
-                function = {"name": start.name, "arguments": text}
-                calls.append({"id": start.id, "type": "function", "function": function})
-            else:
-                words = {"raw": raw[end.span[0] : end.span[1]], "error": end.error, "reason": end.error_message}
-                unparsed.append(words)
-        message: dict[str, Any] = {"role": "assistant", "content": content}
-        if not any(part["type"] == "thinking" for part in content):
-            message["content"] = _joined([part["text"] for part in content])
-        if calls:
-            message["tool_calls"] = calls
-        if unparsed:
-            message["unparsed_tool_calls"] = unparsed
-        return message
-
-    def _checked(self, start: PartStart, end: PartEnd, raw: str) -> PartEnd:
-        """How a part ends, where the family knows more of it than the format."""
-        return end
 
     def _ended(self, ids: Sequence[int], raw: str) -> bool:
         return len(ids) > 0 and ids[-1] in self._stop_ids()
@@ -342,6 +304,41 @@ def _trained(messages: Sequence[Message], what: TrainOnWhat) -> list[bool]:
 def last_user(roles: Sequence[object]) -> int:
     """Where the last message of a user stands; -1 where there is none."""
     return max((index for index, role in enumerate(roles) if role == "user"), default=-1)
+
+
+def _message(events: Iterable[Event], raw: str) -> dict[str, Any]:
+    """Events as a message dictionary."""
+    starts: dict[int, PartStart] = {}
+    texts: dict[int, list[str]] = {}
+    ends: dict[int, PartEnd] = {}
+    for event in events:
+        if isinstance(event, PartStart):
+            starts[event.index], texts[event.index] = event, []
+        elif isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
+            texts[event.index].append(event.text)
+        elif isinstance(event, PartEnd):
+            ends[event.index] = event
+    content: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
+    unparsed: list[dict[str, Any]] = []
+    for index, start in starts.items():
+        text, end = "".join(texts[index]), ends[index]
+        if start.kind != "tool_call":
+            content.append({"type": start.kind, start.kind: text})
+        elif end.error is None:
+            function = {"name": start.name, "arguments": text}
+            calls.append({"id": start.id, "type": "function", "function": function})
+        else:
+            words = {"raw": raw[end.span[0] : end.span[1]], "error": end.error, "reason": end.error_message}
+            unparsed.append(words)
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if not any(part["type"] == "thinking" for part in content):
+        message["content"] = _joined([part["text"] for part in content])
+    if calls:
+        message["tool_calls"] = calls
+    if unparsed:
+        message["unparsed_tool_calls"] = unparsed
+    return message
 
 
 def _joined(texts: Sequence[str]) -> str:

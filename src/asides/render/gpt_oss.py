@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
 from msgspec.structs import replace
 
 from ..engine.format import Format
 from ..engine.machine import Start
-from ..events import PartEnd, PartStart
+from ..engine.tokens import TokenParser
+from ..events import Event, PartEnd, PartStart
 from ..formats import get_format
 from .base import Renderer, Token, Writing, Written, last_user
 from .content import History, RendererError, Said
@@ -114,16 +115,26 @@ class GptOss(Renderer):
             return False
         return self.history == "keep" or last_user([said.role for said in new]) < 0
 
-    def _checked(self, start: PartStart, end: PartEnd, raw: str) -> PartEnd:
-        """Only built-in tools read anything but JSON; the functions that a caller declares do not."""
-        if start.kind != "tool_call" or end.error:
-            return end
-        header, body, words = raw[end.span[0] : end.span[1]].partition(MESSAGE)
-        if not body:
-            return replace(end, error="incomplete", error_message="the header of the call never ends")
-        if FUNCTION in header and words.strip()[:1] not in ("", "{"):
-            return replace(end, error="invalid_json", error_message="the arguments are not a JSON object")
+    def _events(self, parser: TokenParser, ids: Iterable[int]) -> Iterator[list[Event]]:
+        calls: set[int] = set()
+        for events in super()._events(parser, ids):
+            calls |= {event.index for event in events if isinstance(event, PartStart) and event.kind == "tool_call"}
+            yield [
+                _checked(event, parser) if isinstance(event, PartEnd) and event.index in calls else event
+                for event in events
+            ]
+
+
+def _checked(end: PartEnd, parser: TokenParser) -> PartEnd:
+    """Only built-in tools read anything but JSON; the functions that a caller declares do not."""
+    if end.error is not None:
         return end
+    header, body, words = parser.message.raw[end.span[0] : end.span[1]].partition(MESSAGE)
+    if not body:
+        return replace(end, error="incomplete", error_message="the header of the call never ends")
+    if FUNCTION in header and words.strip()[:1] not in ("", "{"):
+        return replace(end, error="not_object", error_message="the arguments are not a JSON object")
+    return end
 
 
 def _developer(message: Said) -> str:
@@ -136,8 +147,7 @@ def _tool(messages: Sequence[Said], index: int) -> str:
     message = messages[index]
     if message.name:
         return message.name
-    for said in reversed(messages[:index]):
-        for call in said.calls:
-            if call.id and call.id == message.call_id:
-                return call.name
-    raise RendererError("gpt_oss: a tool's result needs the function's name, or the id of a call before it")
+    answered = [call for said in messages[:index] for call in said.calls if call.id and call.id == message.call_id]
+    if not answered:
+        raise RendererError("gpt_oss: a tool's result needs the function's name, or the id of a call before it")
+    return answered[-1].name

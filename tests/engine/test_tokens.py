@@ -1,0 +1,524 @@
+"""`TokenParser` over real tokenizers: law 7, spans in ids, split characters, prompts."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import asides
+from asides.engine.tokens import TokenParser
+from asides.engine.vocabulary import Vocabulary, vocabulary_of
+from asides.events import Event, PartEnd, TextDelta, ThinkingDelta
+from tests.render.real import encode, tokenizer, vocabulary
+from tests.support import joined, markers
+from tests.test_cases import ALL, Case
+
+HOMES = {
+    "auto": "qwen3",
+    "deepseek_r1": "deepseek_v3",
+    "deepseek_v3": "deepseek_v3",
+    "deepseek_v31": "deepseek_v3",
+    "deepseek_v32": "deepseek_v4",
+    "deepseek_v3_thinking": "deepseek_v3",
+    "deepseek_v4": "deepseek_v4",
+    "glm45": "glm4",
+    "glm47": "glm4",
+    "harmony": "gpt-oss",
+    "hermes": "qwen3",
+    "kimi_k2": "kimi_k2",
+    "kimi_k25": "kimi_k2",
+    "llama3_json": "llama3",
+    "qwen3": "qwen3",
+    "qwen3.5": "qwen3",
+    "qwen3_coder": "qwen3",
+    "qwen3_thinking": "qwen3",
+    "think_tag": "qwen3",
+}
+"""For each format a tokenizer whose own ids its markers are."""
+THINKING = ("qwen3", "deepseek_v3", "kimi_k2", "glm4")
+"""Tokenizers with tokens for `<think>` and `</think>`."""
+VARIANTS = {"any case", "attributes in the opener"}
+"""Cases whose markers are written otherwise than the tokenizer's tokens."""
+
+
+def read(
+    name: str, format: str, ids: Iterable[int] | Sequence[Iterable[int]], **policies: Any
+) -> tuple[list[Event], asides.Message]:
+    """Feed ids one by one, or batch by batch."""
+    parser = TokenParser(tokenizer(name), asides.get_format(format), **policies)
+    events: list[Event] = []
+    for some in ids:
+        events += parser.feed(some)
+    events += parser.finish()
+    return joined(events), parser.message
+
+
+def plain(message: asides.Message) -> asides.Message:
+    """A message without what only ids can tell."""
+    from msgspec.structs import replace
+
+    return replace(message, parts=tuple(replace(part, tokens=None) for part in message.parts), roles=())
+
+
+def read_text(text: str, format: str, **policies: Any) -> tuple[list[Event], asides.Message]:
+    parser = asides.Parser(format, **policies)
+    events = parser.feed(text) + parser.finish()
+    return joined(events), parser.message
+
+
+def batches(ids: Sequence[int], seed: int) -> list[Sequence[int]]:
+    """Ids in batches of one to five."""
+    numbers = random.Random(seed)
+    found, at = [], 0
+    while at < len(ids):
+        size = numbers.randint(1, 5)
+        found.append(ids[at : at + size])
+        at += size
+    return found
+
+
+CASES = [case for case in ALL if asides.get_format(case.format).name in HOMES]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file}-{case.format}-{case.said['name']}")
+def test_tokens_agree_with_text(case: Case) -> None:
+    """Law 7, on every recorded case of the formats whose tokenizers are here."""
+    format = asides.get_format(case.format)
+    name = HOMES[format.name]
+    text, policies = "".join(case.chunks), case.options
+    if case.said["name"] in VARIANTS:
+        pytest.skip("this spelling of the marker is no token of the tokenizer")
+    try:
+        expected = read_text(text, case.format, **policies)
+    except asides.StrictError:
+        pytest.skip("strictness ends it")
+    if read_text(text, case.format, **{**policies, "mentions": "marker"}) != expected:
+        # Quoted or fenced: a token is no mention, so every marker that is one acts.
+        written = [marker for marker in markers(format) if marker in text]
+        if any(marker not in vocabulary(name).added for marker in written):
+            pytest.skip("some quoted markers are tokens and others are not")
+        expected = read_text(text, case.format, **{**policies, "mentions": "marker"})
+    prompt = policies.pop("prompt", None)
+    if prompt is not None:
+        policies["prompt_ids"] = encode(name, prompt)
+    ids = encode(name, text)
+    for way in (ids, [ids], batches(ids, 1), batches(ids, 2)):
+        events, message = read(name, case.format, way, **policies)
+        assert (events, plain(message)) == expected
+    _check_spans(message, ids, vocabulary(name))
+
+
+def _check_spans(message: asides.Message, ids: list[int], words: Vocabulary) -> None:
+    """A part's tokens are those that hold any of its bytes."""
+    assert len(message.token_roles()) == len(ids)
+    stops = list(accumulate(len(words.bytes_of(id)) for id in ids))
+    for part in message.parts:
+        start, stop = (len(message.raw[:place].encode()) for place in part.span)
+        assert part.tokens is not None
+        first, last = part.tokens
+        assert first == sum(end <= start for end in stops)
+        assert last == 1 + sum(end < stop for end in stops)
+
+
+@pytest.mark.parametrize("name", [*THINKING, "deepseek_v4"])
+def test_a_spelled_marker_is_text(name: str) -> None:
+    """Characters that ordinary tokens spell are words, whatever they say."""
+    format = {"glm4": "glm45", "kimi_k2": "kimi_k2", "qwen3": "qwen3"}.get(name, "deepseek_v3")
+    text = "<think>a</think>b"
+    ids = vocabulary(name).encode(text)
+    assert set(ids).isdisjoint(vocabulary(name).added.values())
+    for way in (ids, [ids]):
+        _, message = read(name, format, way)
+        assert [type(part).__name__ for part in message.parts] == ["Text"]
+        assert message.text == text
+        assert not message.notices
+
+
+def test_a_spelled_close_does_not_end_thinking() -> None:
+    ids = [*encode("qwen3", "<think>"), *vocabulary("qwen3").encode("say </think> now"), *encode("qwen3", "</think>b")]
+    _, message = read("qwen3", "qwen3", ids)
+    assert message.thinking == "say </think> now"
+    assert message.text == "b"
+
+
+def test_markers_that_are_no_tokens_match_as_text() -> None:
+    """Llama 3 has no token for `<think>`, which comes in pieces."""
+    text = "<think>a plan</think>the answer<|eot_id|>"
+    ids = encode("llama3", text)
+    assert vocabulary("llama3").text(ids[:3]) == "<think>"
+    events, message = read("llama3", "llama3", ids)
+    assert (events, plain(message)) == read_text(text, "llama3")
+    assert message.parts[0].tokens == (3, 5)
+    assert message.termination == "stop"
+
+
+HARD = "🤔𓂀 বাংলা ◁think▷ 你好 e\u0301 👩‍👩‍👧"
+
+
+@pytest.mark.parametrize("name", [*THINKING, "gpt-oss", "llama3", "deepseek_v4"])
+def test_split_characters_never_show(name: str) -> None:
+    """Bytes of one character in several tokens wait for each other; only a truncated end shows what is missing."""
+    ids = vocabulary(name).encode(HARD)
+    assert any(vocabulary(name).pieces[id] is None for id in ids), "this text should split characters"
+    for stop in range(len(ids) + 1):
+        parser = TokenParser(tokenizer(name), asides.get_format("think_tag"), start="thinking")
+        told = ""
+        for id in ids[:stop]:
+            for event in parser.feed(id):
+                if isinstance(event, ThinkingDelta):
+                    told += event.text
+            assert "\ufffd" not in told
+        parser.finish()
+        whole = parser.message.thinking
+        assert HARD.startswith(whole.rstrip("\ufffd"))
+        assert whole.count("\ufffd") <= 1
+    assert whole == HARD
+
+
+def test_half_a_character_before_a_marker_is_replaced() -> None:
+    half = next(id for id in vocabulary("qwen3").encode("🤔") if vocabulary("qwen3").pieces[id] is None)
+    ids = [*encode("qwen3", "<think>a"), half, *encode("qwen3", "</think>b")]
+    _, message = read("qwen3", "qwen3", ids)
+    assert message.thinking == "a\ufffd"
+    assert message.text == "b"
+    assert message.token_roles() == ("marker", "thinking", "thinking", "marker", "text")
+
+
+def test_spans_and_roles() -> None:
+    ids = encode(
+        "qwen3", '<think>\nadd them\n</think>\n\n4.\n<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+    )
+    _, message = read("qwen3", "qwen3", ids)
+    thinking, text, call = message.parts
+    assert [part.tokens for part in message.parts] == [(2, 4), (7, 9), (10, 22)]
+    assert vocabulary("qwen3").text(ids[2:4]) == "add them"
+    assert message.mask("thinking") == [2 <= number < 4 for number in range(len(ids))]
+    roles = message.token_roles()
+    assert roles[:10] == (
+        "marker",
+        "other",
+        "thinking",
+        "thinking",
+        "other",
+        "marker",
+        "other",
+        "text",
+        "text",
+        "other",
+    )
+    assert set(roles[10:]) == {"call"}
+    assert sum(message.mask("call")) == 12
+
+
+def test_a_token_of_two_parts_is_the_earlier_ones() -> None:
+    """With Llama 3 the end of a marker and the first word may be one token."""
+    ids = vocabulary("llama3").encode("<think>a</think>b")
+    _, message = read("llama3", "llama3", ids, whitespace="exact")
+    roles = message.token_roles()
+    assert len(roles) == len(ids)
+    assert roles.count("thinking") == 1
+    assert roles[-1] == "text"
+
+
+PROMPTS = [
+    ("qwen3", "qwen3", "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n", "text"),
+    ("qwen3", "qwen3", "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n", "thinking"),
+    ("qwen3", "qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n", "text"),
+    ("deepseek_v3", "deepseek_v3", "<｜User｜>hi<｜Assistant｜><think>", "thinking"),
+    ("deepseek_v3", "deepseek_r1", "<｜User｜>hi<｜Assistant｜></think>", "text"),
+    ("glm4", "glm45", "<|user|>\nhi<|assistant|>\n<think>", "thinking"),
+    ("kimi_k2", "kimi_k25", "<|im_assistant|>assistant<|im_middle|>", "text"),
+    ("gpt-oss", "harmony", "<|start|>assistant<|channel|>analysis<|message|>so far", "thinking"),
+    ("llama3", "llama3", "<|start_header_id|>assistant<|end_header_id|>\n\n<think>", "thinking"),
+]
+
+
+@pytest.mark.parametrize(("name", "format", "prompt", "state"), PROMPTS)
+def test_prompt_ids_set_the_start(name: str, format: str, prompt: str, state: str) -> None:
+    parser = TokenParser(tokenizer(name), asides.get_format(format), prompt_ids=encode(name, prompt))
+    assert parser.state == state
+    parser.feed(vocabulary(name).encode("words"))
+    parser.finish()
+    assert (parser.message.thinking if state == "thinking" else parser.message.text) == "words"
+
+
+def test_a_prompt_cannot_be_forged() -> None:
+    """A user who types the markers does not open thinking."""
+    prompt = [*encode("qwen3", "<|im_start|>user\n"), *vocabulary("qwen3").encode("<|im_start|>assistant\n<think>")]
+    prompt += encode("qwen3", "<|im_end|>\n<|im_start|>assistant\n")
+    assert TokenParser(tokenizer("qwen3"), asides.get_format("qwen3"), prompt_ids=prompt).state == "text"
+
+
+def test_truncated_thinking_is_told_from_an_answer() -> None:
+    prompt = encode("deepseek_v3", "<｜Assistant｜><think>")
+    for text, termination, complete in (
+        ("so", "cut", False),
+        ("so</think>", "end", True),
+        ("so</think>4<｜end▁of▁sentence｜>", "stop", True),
+    ):
+        ids = encode("deepseek_v3", text)
+        _, message = read("deepseek_v3", "deepseek_v3", ids, prompt_ids=prompt)
+        assert (message.termination, message.complete) == (termination, complete)
+        assert message.thinking == "so"
+
+
+def test_a_marker_inside_arguments_is_kept() -> None:
+    """In JSON as it is, in an encoded value as JSON writes it."""
+    ids = encode("qwen3", '<tool_call>\n{"name": "f", "arguments": {"a": "<think>"}}\n</tool_call>')
+    assert read("qwen3", "qwen3", ids)[1].tool_calls[0].arguments == '{"a": "<think>"}'
+    ids = encode("glm4", "<tool_call>f<arg_key>a</arg_key><arg_value>x<think>y</arg_value></tool_call>")
+    for way in (ids, [ids]):
+        events, message = read("glm4", "glm45", way)
+        assert message.tool_calls[0].arguments == '{"a": "x<think>y"}'
+        assert (
+            "".join(event.text for event in events if isinstance(event, asides.ToolCallDelta)) == '{"a": "x<think>y"}'
+        )
+
+
+def test_json_escapes_of_the_model_are_its_own() -> None:
+    body = r'{"name": "f", "arguments": {"a": "\ud83e\udd14 \u00e9"}}'
+    ids = encode("qwen3", f"<tool_call>\n{body}\n</tool_call>")
+    assert read("qwen3", "qwen3", ids)[1].tool_calls[0].arguments == r'{"a": "\ud83e\udd14 \u00e9"}'
+
+
+def test_unknown_ids_are_no_words() -> None:
+    ids = encode("qwen3", "<think>a</think>b")
+    _, message = read("qwen3", "qwen3", [ids[0], 999_999, *ids[1:], 888_888])
+    assert (message.thinking, message.text) == ("a", "b")
+    assert message.token_roles() == ("marker", "other", "thinking", "marker", "text", "other")
+
+
+def test_what_is_like_an_int_is_one() -> None:
+    class Scalar:
+        """As numpy's and torch's are."""
+
+        def __init__(self, id: int) -> None:
+            self._id = id
+
+        def __index__(self) -> int:
+            return self._id
+
+        __int__ = __index__
+
+    ids = encode("qwen3", "<think>a</think>b")
+    assert read("qwen3", "qwen3", [Scalar(id) for id in ids]) == read("qwen3", "qwen3", ids)  # type: ignore[misc]
+
+
+def test_usage() -> None:
+    parser = TokenParser(tokenizer("qwen3"), asides.get_format("qwen3"))
+    parser.feed(encode("qwen3", "<think>a"))
+    assert parser.message.thinking == "a"
+    assert parser.state == "thinking"
+    parser.finish()
+    assert parser.finish() == []
+    with pytest.raises(asides.UsageError):
+        parser.feed(1)
+    with pytest.raises(asides.UsageError):
+        TokenParser(object(), asides.get_format("qwen3"))
+
+
+def test_nothing_is_kept_without_collect() -> None:
+    ids = encode("qwen3", "<think>a plan</think>the answer ") * 3000
+    parser = TokenParser(tokenizer("qwen3"), asides.get_format("qwen3"), collect=False)
+    ends: list[PartEnd] = []
+    for id in ids:
+        ends += [event for event in parser.feed(id) if isinstance(event, PartEnd)]
+    ends += [event for event in parser.finish() if isinstance(event, PartEnd)]
+    gc.collect()
+    assert parser.ids == []
+    assert len(parser._places) <= 2048
+    assert ends[-1].span == (32 * 2999 + 21, 32 * 3000)
+    with pytest.raises(asides.UsageError):
+        parser.message
+
+
+def test_strictness_goes_through() -> None:
+    parser = TokenParser(tokenizer("qwen3"), asides.get_format("qwen3"), strict=True)
+    with pytest.raises(asides.StrictError) as caught:
+        parser.feed(encode("qwen3", "a</think>b"))
+    assert caught.value.notice.code == "stray_close"
+
+
+PIECES = {
+    "qwen3": (
+        "qwen3",
+        ["<think>", "</think>", "<tool_call>", "</tool_call>", "<|im_end|>", '{"name": "f", "arguments": {"a": 1}}'],
+    ),
+    "deepseek_v3": (
+        "deepseek_v3",
+        [
+            "<think>",
+            "</think>",
+            "<｜tool▁calls▁begin｜>",
+            "<｜tool▁call▁begin｜>",
+            "<｜tool▁sep｜>",
+            "<｜tool▁call▁end｜>",
+            "<｜tool▁calls▁end｜>",
+            "<｜end▁of▁sentence｜>",
+            "f",
+            '{"a": 1}',
+        ],
+    ),
+    "kimi_k2": (
+        "kimi_k2",
+        [
+            "<think>",
+            "</think>",
+            "<|tool_calls_section_begin|>",
+            "<|tool_call_begin|>",
+            "<|tool_call_argument_begin|>",
+            "<|tool_call_end|>",
+            "<|tool_calls_section_end|>",
+            "<|im_end|>",
+            "functions.f:0",
+            "{}",
+        ],
+    ),
+    "glm4": (
+        "glm45",
+        [
+            "<think>",
+            "</think>",
+            "<tool_call>",
+            "</tool_call>",
+            "<arg_key>",
+            "</arg_key>",
+            "<arg_value>",
+            "</arg_value>",
+            "f",
+            "<|user|>",
+        ],
+    ),
+    "gpt-oss": (
+        "harmony",
+        [
+            "<|start|>",
+            "<|channel|>",
+            "<|message|>",
+            "<|end|>",
+            "<|return|>",
+            "<|call|>",
+            "<|constrain|>",
+            "assistant",
+            "analysis",
+            "final",
+            "commentary",
+            " to=functions.f",
+            "json",
+            "{}",
+        ],
+    ),
+    "deepseek_v4": (
+        "deepseek_v4",
+        [
+            "<think>",
+            "</think>",
+            "<｜DSML｜tool_calls>",
+            "</｜DSML｜tool_calls>",
+            '<｜DSML｜invoke name="f">',
+            "</｜DSML｜invoke>",
+            '<｜DSML｜parameter name="a" string="true">',
+            "</｜DSML｜parameter>",
+            "<｜end▁of▁sentence｜>",
+        ],
+    ),
+}
+WORDS = ["a", " b", "\n", "\n\n", "🤔", " <", "<", "{", "`", "```\n", '"', "é", "你好", "</", "|", "[1]"]
+
+
+@pytest.mark.parametrize("name", PIECES)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_ids_agree_with_text(name: str, data: st.DataObject) -> None:
+    """Markers and words in any order: ids say what text says when no marker is taken for a mention."""
+    format, pieces = PIECES[name]
+    chosen = data.draw(st.lists(st.sampled_from(pieces + WORDS), max_size=14))
+    ids = [id for piece in chosen for id in encode(name, piece)]
+    text = "".join(chosen)
+    if vocabulary(name).text(ids) != text or _spells(name, chosen):
+        return
+    policies = {"start": data.draw(st.sampled_from([None, "text", "thinking", "undecided"])), "mentions": "marker"}
+    policies["whitespace"] = data.draw(st.sampled_from(["tidy", "exact"]))
+    expected = read_text(text, format, **policies)
+    for way in (ids, [ids], batches(ids, len(ids))):
+        events, message = read(name, format, way, **policies)
+        assert (events, plain(message)) == expected
+    _check_spans(message, ids, vocabulary(name))
+
+
+def _spells(name: str, chosen: list[str]) -> bool:
+    """Whether words beside each other spell a marker, which as ids they are not."""
+    found = 0
+    for marker in vocabulary(name).added:
+        found += "".join(chosen).count(marker) - sum(piece.count(marker) for piece in chosen)
+    return found > 0
+
+
+@pytest.mark.parametrize("name", ["qwen3", "gpt-oss", "deepseek_v4"])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_ids_at_all(name: str, data: st.DataObject) -> None:
+    """Law 4 and law 1: whatever the ids and however many at a time, there are events, and they are the same."""
+    format = PIECES[name][0]
+    known = [vocabulary(name).added[marker] for marker in PIECES[name][1] if marker in vocabulary(name).added]
+    ids = data.draw(st.lists(st.one_of(st.sampled_from(known), st.integers(0, 130_000)), max_size=30))
+    events, message = read(name, format, ids)
+    for way in ([ids], batches(ids, 3)):
+        assert read(name, format, way) == (events, message)
+    spans = [part.tokens for part in message.parts]
+    assert all(span is not None and span[0] <= span[1] <= len(ids) for span in spans)
+    assert message.raw == message.raw.encode("utf-8").decode(), "no surrogate is left in it"
+
+
+@pytest.mark.parametrize("name", [*THINKING, "gpt-oss", "llama3", "deepseek_v4"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_encoding_forges_nothing(name: str, data: st.DataObject) -> None:
+    """Ordinary text gives ordinary tokens, and they say the text."""
+    added = sorted(marker for marker in vocabulary(name).added if marker.strip())
+    pieces = st.one_of(st.sampled_from(added), st.text(max_size=5))
+    text = "".join(data.draw(st.lists(pieces, max_size=8)))
+    ids = vocabulary(name).encode(text)
+    assert set(ids).isdisjoint({vocabulary(name).added[marker] for marker in added})
+    assert vocabulary(name).text(ids) == text
+
+
+class Letters:
+    """A tokenizer with nothing but `encode`, `decode` and added tokens that it matches in any text."""
+
+    def __init__(self) -> None:
+        self.special_tokens = {"<think>": 0x110000, "</think>": 0x110001}
+
+    def encode(self, text: str) -> list[int]:
+        for marker, id in self.special_tokens.items():
+            if marker in text:
+                before, _, after = text.partition(marker)
+                return [*self.encode(before), id, *self.encode(after)]
+        return [ord(letter) for letter in text]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(chr(id) for id in ids)
+
+
+def test_the_least_that_a_tokenizer_can_be() -> None:
+    words = vocabulary_of(Letters())
+    assert words.encode("a<think>b") == [ord(letter) for letter in "a<think>b"]
+    parser = TokenParser(words, asides.get_format("think_tag"))
+    parser.feed([0x110000, ord("a"), 0x110001, *words.encode("b</think>")])
+    parser.finish()
+    assert (parser.message.thinking, parser.message.text) == ("a", "b</think>")
+
+
+def test_told_text_is_the_message() -> None:
+    """Deltas joined are the parts."""
+    ids = encode("qwen3", "<think>one two</think>three `<` four\n\n```\nfive\n```\n<|im_end|>")
+    events, message = read("qwen3", "qwen3", ids)
+    told = [event.text for event in events if isinstance(event, TextDelta)]
+    assert told == [part.text for part in message.parts if isinstance(part, asides.Text)]
