@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 from .api import Parser, asplit, clean, parse, split
 from .engine.format import Format
@@ -12,7 +12,7 @@ from .events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCa
 from .formats import formats, get_format, register
 from .parts import Text, Thinking, ToolCall
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from .detect import Detection, detect
     from .token_api import TokenParser
 
@@ -49,7 +49,7 @@ _LATER = {"Detection": "detect", "TokenParser": "token_api", "detect": "detect"}
 """Names that most callers do not need, and where they are: importing them costs start-up."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
