@@ -15,6 +15,8 @@ SECTIONS = {
     "peers": "side_by_side",
     "startup": "startup",
     "calls": "calls",
+    "dialects": "dialects",
+    "tokens": "tokens",
 }
 """What a section is called, and the module that holds it."""
 NOTE = """\
@@ -40,7 +42,9 @@ def main() -> None:
     print(NOTE)
     for name in chosen:
         start = time.perf_counter()
-        import_module(f"benchmarks.{SECTIONS[name]}").run()
+        section = import_module(f"benchmarks.{SECTIONS[name]}")
+        measure.settle()
+        section.run()
         print(f"({name}: {time.perf_counter() - start:.0f} s)\n")
 
 

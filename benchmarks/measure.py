@@ -61,6 +61,12 @@ def enough(function: Callable[[], object], *, seconds: float = 0.1) -> int:
     return number
 
 
+def settle() -> None:
+    """Let the collector forget what is there now: it would walk through every imported module before every run."""
+    gc.collect()
+    gc.freeze()
+
+
 def _run(function: Callable[[], object], number: int, clock: Callable[[], float] = time.process_time) -> float:
     # Garbage of the run before is not this run's cost. The collector stays on, unlike in timeit: code
     # that makes many objects pays for them in a real program too.

@@ -62,6 +62,7 @@ def run() -> None:
             remarks.append(f"{peer.name} {peer.version()}: {peer.note}.")
         else:
             remarks.append(f"{peer.name}: left out, because it is not available. {reason}")
+    measure.settle()
     print_correctness(present)
     print_times(present)
     print_calls(present)

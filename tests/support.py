@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
@@ -24,7 +25,7 @@ from asides import (
     ToolCall,
     ToolCallDelta,
 )
-from asides.engine.format import END, HEADER, TEXT
+from asides.engine.format import END, HEADER, OUTSIDE, TEXT, THINKING
 from asides.events import NOTICES, Event
 
 Policies = Mapping[str, Any]
@@ -409,9 +410,13 @@ def _uncovered_problems(format: Format, raw: str, start: int, stop: int, exact: 
     words = raw[start:stop]
     if not words:
         return
-    if format.header is not None and _may_hold_header(format, words, start):
-        return
-    rest = _marker_pattern(format).sub("", words)
+    rest = words
+    if format.header is not None:
+        # The whitespace of a header is its own, so that exactness cannot be asked for here.
+        exact = False
+        # Output may begin inside a header that the prompt has opened.
+        rest = _header_pattern(format).sub("", "\0" + rest if start == 0 else rest).removeprefix("\0")
+    rest = _marker_pattern(format).sub("", rest)
     if exact and not any(name in words for syntax in format.calls for name in syntax.openers + syntax.closers):
         lost = rest
     else:
@@ -422,14 +427,6 @@ def _uncovered_problems(format: Format, raw: str, start: int, stop: int, exact: 
 
 def _may_separate(character: str) -> bool:
     return character.isspace() or character in SEPARATORS
-
-
-def _may_hold_header(format: Format, words: str, start: int) -> bool:
-    """Whether these uncovered words hold a message header, whose text is marker."""
-    assert format.header is not None
-    names = {name for table in format.states.values() for name, state in table.items() if state == HEADER}
-    names |= {format.header.channel_marker, format.header.body, format.header.type_marker} - {""}
-    return start == 0 or any(name in words for name in names)
 
 
 # What a format's own words are.
@@ -452,18 +449,33 @@ def stop_markers(format: Format) -> list[str]:
     return sorted({name for table in format.states.values() for name, state in table.items() if state == END and name})
 
 
-_patterns: dict[int, tuple[Format, re.Pattern[str]]] = {}
-
-
+@cache
 def _marker_pattern(format: Format) -> re.Pattern[str]:
-    known = _patterns.get(id(format))
-    if known is None:
-        sources = []
-        for name in markers(format):
-            if format.attributes and name.startswith("<") and name.endswith(">"):
-                sources.append(re.escape(name[:-1]) + r"(?:\s[^<>\r\n]{0,256})?>")
-            else:
-                sources.append(re.escape(name))
-        flags = re.IGNORECASE | re.ASCII if format.ignore_case else re.NOFLAG
-        known = _patterns[id(format)] = format, re.compile("|".join(sources) or r"(?!)", flags)
-    return known[1]
+    """Finds a marker."""
+    sources = []
+    for name in markers(format):
+        if format.attributes and name.startswith("<") and name.endswith(">"):
+            sources.append(re.escape(name[:-1]) + r"(?:\s[^<>\r\n]{0,256})?>")
+        else:
+            sources.append(re.escape(name))
+    return re.compile("|".join(sources) or r"(?!)", re.IGNORECASE | re.ASCII if format.ignore_case else re.NOFLAG)
+
+
+@cache
+def _header_pattern(format: Format) -> re.Pattern[str]:
+    """Finds a message header: whole up to the marker that ends it, or else the words of it that mean something."""
+    header = format.header
+    assert header is not None
+    states = {name: state for table in format.states.values() for name, state in table.items()}
+    openers = [name for name, state in states.items() if state == HEADER] + [header.channel_marker, "\0"]
+    ends = [name for name, state in states.items() if state in (END, OUTSIDE)]
+    bodies = [header.body] if header.body else [name for name, state in states.items() if state in (TEXT, THINKING)]
+    opener, end, body = (_any_of(names) for names in (openers, ends, bodies))
+    words = _any_of([*header.channels, *header.roles, "json", "code", "text", "xml"])
+    whole = rf"(?:{opener})(?:(?!{end}|{body}).){{0,400}}?(?:{body})"
+    broken = rf"(?:{opener})(?:\s*(?:{words}|to=[^\s<]*|{_any_of([header.channel_marker, header.type_marker])}))*"
+    return re.compile(f"{whole}|{broken}", re.DOTALL)
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True) if name) or r"(?!)"

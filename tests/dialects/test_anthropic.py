@@ -28,7 +28,7 @@ from asides.dialects.request import (
     WriteOptions,
 )
 from asides.dialects.splitter import Splitter
-from asides.events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from asides.events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.formats import get_format
 from asides.parts import Text, Thinking
 from tests.dialects.replay import JSON, serve
@@ -224,6 +224,16 @@ def test_usage_has_every_field() -> None:
         "output_tokens": 20,
         "output_tokens_details": {"thinking_tokens": 7},
     }
+
+
+def test_usage_of_the_start_is_kept() -> None:
+    usage = {"input_tokens": 5, "output_tokens": 1, "service_tier": "standard"}
+    start = {"type": "message_start", "message": {"id": "msg_1", "model": "m", "usage": usage}}
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}}
+    body = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in (start, end))
+    found = events(streamed(split(read_stream(body, 10))))
+    assert found[0]["message"]["usage"].items() >= usage.items()
+    assert (found[-2]["usage"]["input_tokens"], found[-2]["usage"]["output_tokens"]) == (5, 9)
 
 
 def test_estimated_thinking_is_marked() -> None:
@@ -429,6 +439,18 @@ def test_a_reason_without_message_stop_is_an_end() -> None:
 def test_thoughts_name_their_field() -> None:
     pieces = dialect.read_reply(dialect.write_reply(items(BY_NAME["thinking"]), ASKED))
     assert {piece.field for piece in pieces if isinstance(piece, Thought)} == {"thinking"}
+
+
+def test_a_split_off_call_that_is_broken_is_text_with_a_notice() -> None:
+    content = [{"type": "tool_use", "id": "a", "name": "f", "input": {}}, {"type": "text", "text": "So."}]
+    stream = streamed(split(dialect.read_reply({"content": content, "stop_reason": "max_tokens"})))
+    broken = stream.replace(b'"partial_json":"{}"', b'"partial_json":"{\\"a"')
+    found = split(read_stream(broken, 20))
+    assert [item.event.code for item in found if isinstance(item, Said) and isinstance(item.event, Notice)] == [
+        "incomplete_call"
+    ]
+    text = dialect.write_reply(found, ASKED)["content"][0]["text"]
+    assert text == '{"name": "f", "arguments": {"a\n\nSo.'
 
 
 def test_foreign_items_of_others_are_left_out() -> None:

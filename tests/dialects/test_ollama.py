@@ -571,6 +571,7 @@ def test_thinking_between_tags_is_thinking() -> None:
         ({"format": "xml"}, "format"),
         ({"options": []}, "options"),
         ({"options": {"stop": 3}}, "options.stop"),
+        ({"options": {"stop": [3]}}, "options.stop"),
         ({"tools": [{}]}, "tools[0].function"),
     ],
 )

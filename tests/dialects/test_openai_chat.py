@@ -372,6 +372,15 @@ def test_thinking_is_read_under_every_name(field: str) -> None:
     assert pieces[1:] == [Thought(0, "hm", field), Words(0, "so"), Ended(0)]
 
 
+def test_the_gap_between_two_thoughts_is_not_doubled() -> None:
+    """We write it in front of the second; so do others."""
+    call = {"index": 0, "id": "x", "function": {"name": "f", "arguments": "{}"}}
+    later = [delta(reasoning=text) for text in ("\n", "\nb", "\nc")]
+    found = split(read(sse(delta(reasoning="a"), delta(tool_calls=[call]), *later)))
+    message = chat.write_reply(found, request())["choices"][0]["message"]
+    assert message["reasoning_content"] == "a\n\nb\nc"
+
+
 def test_details_are_read_and_kept_as_they_are() -> None:
     """Words become thinking; what has no words is passed on within the dialect."""
     worded = {"type": "reasoning.text", "text": "hm", "index": 0, "format": "f", "id": "i"}

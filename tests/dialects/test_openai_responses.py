@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from openai.types.responses import Response, ResponseStreamEvent
 
 import asides
-from asides import Text, Thinking, ToolCall
+from asides import Text, Thinking
 from asides.dialects import openai_chat as chat
 from asides.dialects import openai_responses as responses
 from asides.dialects.framing import SseReader
-from asides.dialects.reply import Begin, Ended, Failed, Foreign, Item, Piece, Reason, Said, Thought, Usage, Words
-from asides.dialects.reply import CallPiece as ReplyCall
+from asides.dialects.reply import Begin, Ended, Failed, Item, Piece, Reason, Said, Usage, Words
 from asides.dialects.request import (
     CallPiece,
     ImagePiece,
@@ -460,7 +459,7 @@ def test_written_then_read(shape: Shape, reasoning: Any) -> None:
     assert told(streamed) == told(whole)
     if all(call.name for call in expected(shape).tool_calls):
         assert told(streamed) == told(found)
-    assert [item for item in streamed if isinstance(item, Usage)][0].output_tokens == 22
+    assert next(item for item in streamed if isinstance(item, Usage)).output_tokens == 22
 
 
 @pytest.mark.parametrize("shape", SINGLE, ids=named)
@@ -471,6 +470,22 @@ def test_written_read_and_written_again(shape: Shape) -> None:
     assert responses.write_reply(split(responses.read_reply(body)), asked) == body
     again = stream(split(read_stream(stream(items(shape), asked), 100)), asked)
     assert without_ids(events(again)[-1]["response"]) == without_ids(body)
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
+def test_how_bytes_are_cut_does_not_matter(ending: bytes) -> None:
+    """An event at a time, all at once, or anyhow, with any ending of lines."""
+    shape = BY_NAME["interleaved"]
+    body = stream(items(shape), request(shape))
+    apart = [event + b"\n\n" for event in body.split(b"\n\n") if event]
+    sizes = [[body], apart, [b": hello\n\n", *apart], *(cut(body, size) for size in (1, 2, 3, 64, 500))]
+    for chunks in sizes:
+        reader = responses.ReplyReader()
+        pieces = [piece for chunk in chunks for piece in reader.feed(chunk.replace(b"\n", ending))]
+        assert told(split([*pieces, *reader.finish()])) == told(items(shape))
+
+
+DELTAS: dict[str, Any] = {"thinking": ThinkingDelta, "text": TextDelta, "tool_call": ToolCallDelta}
 
 
 @st.composite
@@ -492,8 +507,7 @@ def replies(draw: st.DrawFn) -> list[Item]:
         else:
             text = draw(words).strip() or "x"
         for chunk in _chunks(text, draw(st.integers(1, 20))):
-            delta = {"thinking": ThinkingDelta, "text": TextDelta, "tool_call": ToolCallDelta}[kind]
-            found.append(Said(0, delta(index, chunk)))
+            found.append(Said(0, DELTAS[kind](index, chunk)))
         found.append(Said(0, PartEnd(index)))
     reasons: list[Reason] = ["stop", "length", "content_filter"]
     return [*found, Ended(0, draw(st.sampled_from(reasons))), Usage(draw(st.integers(0, 99)), 3, 1)]
@@ -714,6 +728,15 @@ def test_refusals_pass() -> None:
         )
 
 
+def test_refusals_of_chat_completions_pass() -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I will not."}
+    pieces = chat.read_reply({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+    body = responses.write_reply(split(pieces), request())
+    assert [part for item in body["output"] for part in item["content"]] == [
+        {"type": "refusal", "refusal": "I will not."}
+    ]
+
+
 @pytest.mark.parametrize(
     ("frames", "parts"),
     [
@@ -797,8 +820,22 @@ VALUES = st.recursive(
     max_leaves=5,
 )
 FIELDS = st.sampled_from(
-    ["delta", "output_index", "item_id", "content_index", "summary_index", "text", "refusal", "arguments", "logprobs"]
-    + ["item", "response", "error", "part", "annotation"]
+    [
+        "delta",
+        "output_index",
+        "item_id",
+        "content_index",
+        "summary_index",
+        "text",
+        "refusal",
+        "arguments",
+        "logprobs",
+        "item",
+        "response",
+        "error",
+        "part",
+        "annotation",
+    ]
 )
 ITEMS = st.builds(
     lambda kind, rest: {**rest, "type": kind},
@@ -929,9 +966,11 @@ def test_a_plain_request_of_the_sdk_is_read() -> None:
     asked = responses.read_request(recorded(input="Hello"))
     assert asked.turns == (Turn("user", (TextPiece("Hello"),)),)
     assert (asked.stream, asked.wish) == (False, Wish())
-    with serve(stream(items(BY_NAME["none"]), request())) as server:
-        with client(server.base_url).responses.stream(model="m", input="Hello") as found:
-            found.until_done()
+    with (
+        serve(stream(items(BY_NAME["none"]), request())) as server,
+        client(server.base_url).responses.stream(model="m", input="Hello") as found,
+    ):
+        found.until_done()
     assert responses.read_request(server.requests[0].body).stream
 
 

@@ -150,9 +150,10 @@ def test_a_spelled_close_does_not_end_thinking() -> None:
 
 def test_markers_that_are_no_tokens_match_as_text() -> None:
     """Llama 3 has no token for `<think>`, which comes in pieces."""
-    text = "<think>a plan</think>the answer<|eot_id|>"
+    text = "<think> plan well</think>the answer<|eot_id|>"
     ids = encode("llama3", text)
     assert vocabulary("llama3").text(ids[:3]) == "<think>"
+    assert vocabulary("llama3").text(ids[3:5]) == " plan well"
     events, message = read("llama3", "llama3", ids)
     assert (events, plain(message)) == read_text(text, "llama3")
     assert message.parts[0].tokens == (3, 5)
@@ -183,7 +184,7 @@ def test_split_characters_never_show(name: str) -> None:
 
 
 def test_half_a_character_before_a_marker_is_replaced() -> None:
-    half = next(id for id in vocabulary("qwen3").encode("🤔") if vocabulary("qwen3").pieces[id] is None)
+    half = next(id for id in vocabulary("qwen3").encode("𓂀") if vocabulary("qwen3").pieces[id] is None)
     ids = [*encode("qwen3", "<think>a"), half, *encode("qwen3", "</think>b")]
     _, message = read("qwen3", "qwen3", ids)
     assert message.thinking == "a\ufffd"
@@ -196,25 +197,12 @@ def test_spans_and_roles() -> None:
         "qwen3", '<think>\nadd them\n</think>\n\n4.\n<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
     )
     _, message = read("qwen3", "qwen3", ids)
-    thinking, text, call = message.parts
-    assert [part.tokens for part in message.parts] == [(2, 4), (7, 9), (10, 22)]
+    assert [part.tokens for part in message.parts] == [(2, 4), (7, 9), (9, 23)]
     assert vocabulary("qwen3").text(ids[2:4]) == "add them"
     assert message.mask("thinking") == [2 <= number < 4 for number in range(len(ids))]
     roles = message.token_roles()
-    assert roles[:10] == (
-        "marker",
-        "other",
-        "thinking",
-        "thinking",
-        "other",
-        "marker",
-        "other",
-        "text",
-        "text",
-        "other",
-    )
-    assert set(roles[10:]) == {"call"}
-    assert sum(message.mask("call")) == 12
+    assert roles[:9] == ("marker", "other", "thinking", "thinking", "other", "marker", "other", "text", "text")
+    assert set(roles[9:]) == {"call"}
 
 
 def test_a_token_of_two_parts_is_the_earlier_ones() -> None:
@@ -308,7 +296,8 @@ def test_what_is_like_an_int_is_one() -> None:
         __int__ = __index__
 
     ids = encode("qwen3", "<think>a</think>b")
-    assert read("qwen3", "qwen3", [Scalar(id) for id in ids]) == read("qwen3", "qwen3", ids)  # type: ignore[misc]
+    scalars: list[Any] = [Scalar(id) for id in ids]
+    assert read("qwen3", "qwen3", scalars) == read("qwen3", "qwen3", ids)
 
 
 def test_usage() -> None:
@@ -336,7 +325,7 @@ def test_nothing_is_kept_without_collect() -> None:
     assert len(parser._places) <= 2048
     assert ends[-1].span == (32 * 2999 + 21, 32 * 3000)
     with pytest.raises(asides.UsageError):
-        parser.message
+        _ = parser.message
 
 
 def test_strictness_goes_through() -> None:

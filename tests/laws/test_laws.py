@@ -20,6 +20,7 @@ from tests.support import (
     check_one_path,
     cut,
     fail,
+    joined,
     run,
     two_way_splits,
 )
@@ -100,6 +101,21 @@ def test_little_is_held(name: str) -> None:
     @given(texts(name), policies(name), st.integers(1, 9))
     def law(text: str, chosen: dict[str, Any], size: int) -> None:
         check_held(name, text, cut(text, range(size, len(text), size)), chosen)
+
+    law()
+
+
+@every_format
+def test_without_collecting_the_events_are_the_same(name: str) -> None:
+    """Law 1 once more: what is kept for `message` changes nothing."""
+
+    @settings(max_examples=examples(8))
+    @given(texts(name), policies(name))
+    def law(text: str, chosen: dict[str, Any]) -> None:
+        expected = run(name, (text,), **chosen).events
+        for chunks in ((text,), characters(text)):
+            if joined(asides.split(chunks, name, collect=False, **chosen)) != expected:
+                fail("law 1: collect=False changes the events", name, text, chosen)
 
     law()
 

@@ -17,10 +17,10 @@ from ..engine.vocabulary import Vocabulary
 from ..errors import UsageError
 from ..formats import get_format
 from . import from_name, from_prompt, from_template, from_tokenizer
+from .facts import Facts, choose_template, read
 from .files import read_text
 from .markers import closers, literals, openers
 from .result import Detection, Finding, Start
-from .facts import Facts, choose_template, read
 
 __all__ = ["Detection", "detect"]
 
@@ -37,8 +37,8 @@ def detect(
 ) -> Detection:
     """What a model speaks: its format, whether it thinks, where its output begins, and the reasons.
 
-    Give all that you have. `tokenizer` may be a tokenizer, a `tokenizer.json` (path or dict), a folder or a GGUF; a chat
-    template in it counts as well. Where sources disagree the more direct wins: prompt, template, tokenizer, name.
+    Give all that you have. `tokenizer` may be a tokenizer, a `tokenizer.json` (path or dict), a folder or a GGUF; a
+    chat template in it counts as well. Where sources disagree the more direct wins: prompt, template, tokenizer, name.
     """
     if all(given is None for given in (model, tokenizer, chat_template, prompt, prompt_ids)):
         raise UsageError("detect needs a model's name, a tokenizer, a chat template or a prompt")
@@ -157,13 +157,13 @@ def _start(
     return start, [f"nothing shows the generation prompt, so output is taken to begin in {start}, as the format has it"]
 
 
-def _markers(format: Format, thinks: bool | None, facts: Facts) -> tuple[dict[str, object], list[str]]:
+def _markers(format: Format, thinks: bool | None, facts: Facts) -> tuple[dict[str, Any], list[str]]:
     """The markers of thinking, and what they are in the tokenizer."""
     if thinks is False or format.settle is not None or not (openers(format) or closers(format)):
         return {}, []
     added = {text.strip(): id for text, id in (facts.added or {}).items()}
     opener, closer = _first(openers(format), added), _first(closers(format), added)
-    found: dict[str, object] = {"open": opener, "close": closer}
+    found: dict[str, Any] = {"open": opener, "close": closer}
     if facts.added is None:
         return found, []
     used = "\0".join(literals(format))

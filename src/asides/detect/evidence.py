@@ -32,7 +32,7 @@ MOST_TURNS = 10
 """Turns that are kept, each different. Templates write the same for most of what is asked."""
 
 MOST_WRITTEN, MOST_TOLD = 10_000, 100_000
-"""Characters of a turn or a prompt, and of what the model is told, that are looked at. Every format reads every turn."""
+"""Characters of a turn or a prompt, and of what the model is told, that are looked at: all formats read all turns."""
 
 _CALL = {"id": "needle001", "type": "function", "function": {"name": FUNCTION, "arguments": {"place": ARGUMENT}}}
 _CALL_AS_TEXT = {**_CALL, "function": {"name": FUNCTION, "arguments": f'{{"place": "{ARGUMENT}"}}'}}

@@ -39,7 +39,10 @@ MODELS = (
     Named(r"llama.*nemotron|nemotron.*llama", "nemotron_deci", True, "Llama Nemotron"),
     Named(r"openthinker|sky-t1", "think_tag", True, "a model that writes begin_of_thought"),
     Named(
-        r"marco-o1|reka-flash-?3|exaone-?(deep|4)|k2-think|\bring-", "think_tag", True, "a model that thinks in tags"
+        r"marco-o1|reka-flash-?3|exaone-?(deep|4)|(?<!kimi-)\bk2-think\b|\bring-",
+        "think_tag",
+        True,
+        "a model that thinks in tags",
     ),
     Named(r"holo-?2", "qwen3_thinking", True, "Holo2"),
     Named(r"ornith", "qwen3.5", True, "Ornith"),

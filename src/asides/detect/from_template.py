@@ -6,14 +6,14 @@ Knows what the evidence means and says it in words; how the evidence is got is n
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ..engine.format import HEADER, TEXT, THINKING, Format
 from ..engine.parser import read_prompt
 from . import ad_hoc, from_name
-from .evidence import Evidence, Prompt, gather
+from .evidence import Echo, Evidence, Prompt, gather
 from .markers import candidates, closers, openers
 from .reading import Score, Turn, score
 from .result import Finding, Start
@@ -25,6 +25,14 @@ _OFF = re.compile(r"no|none|off|false|disabled?|chat|/?no[-_ ]?think", re.IGNORE
 _AGAINST = re.compile(r"skip|disable|no_")
 """Names of switches that switch thinking off."""
 _INTRODUCTION = re.compile(r"(?:You are|Your name is) (?:an? )?([A-Z][\w.-]*(?: [A-Z0-9][\w.-]*)*)")
+
+
+class Verdict(NamedTuple):
+    """What a template shows."""
+
+    formats: tuple[Format, ...]
+    thinks: bool | None
+    reasons: list[str]
 
 
 class Switch(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,51 +89,55 @@ def _ending(prompt: str, known: list[Format]) -> str:
     return max(found, key=len, default="")
 
 
-def _verdict(
-    seen: Evidence, best: Score, fitting: tuple[Format, ...]
-) -> tuple[tuple[Format, ...], bool | None, list[str]]:
-    """The formats that fit, whether the model thinks, and what shows it; the strongest evidence first."""
+def _verdict(seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> Verdict:
+    """What shows thinking, the strongest evidence first; else whether anything at all is known."""
     plain = seen.prompts[0].written if seen.prompts else ""
     if seen.echoes:
-        echo = seen.echoes[0]
-        if best.thoughts:
-            opener, closer = _around(echo.turn, fitting[0])
-        else:
-            opener, closer = ad_hoc.around(echo.turn, plain)
-        reasons = [f"writes {echo.field} of a message between {opener!r} and {closer!r}"]
-        if best.thoughts and (best.header or best.stops):
-            return fitting, True, [*reasons, _read_back(best, fitting)]
-        made = ad_hoc.make(opener, closer, seen.turns, plain, fitting[0].calls if best.calls else None)
-        if best.thoughts and made is None:
-            return fitting, True, [*reasons, _read_back(best, fitting)]
-        if best.thoughts and made is not None:
-            return (made,), True, [*reasons, "no known format has its turns as well: one was made for them"]
-        if made is not None:
-            return (made,), True, [*reasons, "no known format has these markers: one was made for them"]
-        return (), True, [*reasons, "no known format reads that, and none could be made for it"]
+        return _echoed(seen.echoes[0], seen, best, fitting, plain)
     if best.endings:
-        return fitting, True, ["a prompt of it ends with a thinking marker", _read_back(best, fitting)]
+        return Verdict(fitting, True, ["a prompt of it ends with a thinking marker", _read_back(best, fitting)])
     for prompt in seen.prompts:
         pair = ad_hoc.opened(prompt.written, seen.source, seen.turns)
         made = ad_hoc.make(*pair, seen.turns, plain) if pair is not None else None
         if pair is not None and made is not None:
-            return (made,), True, [f"a prompt of it ends with {pair[0]!r}, for which a format was made"]
+            return Verdict((made,), True, [f"a prompt of it ends with {pair[0]!r}, for which a format was made"])
     if best.asked:
         marker = next(marker for marker in openers(fitting[0]) if marker in seen.told)
-        return fitting, True, [f"tells the model to think in {marker!r}", _read_back(best, fitting)]
+        return Verdict(fitting, True, [f"tells the model to think in {marker!r}", _read_back(best, fitting)])
+    return _silent(seen, best, fitting)
+
+
+def _echoed(echo: Echo, seen: Evidence, best: Score, fitting: tuple[Format, ...], plain: str) -> Verdict:
+    """The template writes thoughts. What stands around them is the marker, known or not."""
+    opener, closer = _around(echo.turn, fitting[0]) if best.thoughts else ad_hoc.around(echo.turn, plain)
+    reason = f"writes {echo.field} of a message between {opener!r} and {closer!r}"
+    spoken = any(turn.said for turn in seen.turns)
+    if best.thoughts and (best.header or best.answers or not spoken):
+        return Verdict(fitting, True, [reason, _read_back(best, fitting)])
+    made = ad_hoc.make(opener, closer, seen.turns, plain, fitting[0].calls if best.calls else None)
+    if made is not None:
+        whose = "its turns as well" if best.thoughts else "these markers"
+        return Verdict((made,), True, [reason, f"no known format has {whose}: one was made for it"])
+    if best.thoughts:
+        return Verdict(fitting, True, [reason, _read_back(best, fitting)])
+    return Verdict((), True, [reason, "no known format reads that, and none could be made for it"])
+
+
+def _silent(seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> Verdict:
+    """Nothing that the template writes shows thinking."""
     formats = fitting if best.header else ()
-    reasons = [_read_back(best, fitting)] if formats else ["no known format fits what it writes"]
+    fits = _read_back(best, fitting) if formats else "no known format fits what it writes"
     if not seen.prompts:
-        reasons = [f"could not be rendered ({seen.failure}), so only its source was read"]
-    introduced, more = _introduction(seen)
+        fits = f"could not be rendered ({seen.failure}), so only its source was read"
+    introduced = _introduction(seen)
     if introduced:
-        return formats, True, [more, *reasons]
+        return Verdict(formats, True, [f"calls the model {introduced}, which is known to think", fits])
     named = _named_in_source(seen.source)
     if named:
-        return formats, None, [f"names {named!r} in its source, but writes it in no turn that was tried", *reasons]
+        return Verdict(formats, None, [f"names {named!r} in its source, but writes it in no turn that was tried", fits])
     if not seen.prompts:
-        return formats, None, reasons
-    return formats, False, ["shows no sign of thinking", *reasons]
+        return Verdict(formats, None, [fits])
+    return Verdict(formats, False, ["shows no sign of thinking", fits])
 
 
 def _around(turn: Turn, format: Format) -> tuple[str, str]:
@@ -154,13 +166,13 @@ def _named_in_source(source: str) -> str:
     return ""
 
 
-def _introduction(seen: Evidence) -> tuple[bool, str]:
-    """Whether the template says who the model is, and that is one that is known to think."""
+def _introduction(seen: Evidence) -> str:
+    """What the template calls the model, if that is one that is known to think."""
     for name in _INTRODUCTION.findall(seen.prompts[0].before if seen.prompts else seen.source):
         found = from_name.look_up(name)
         if found is not None and found.thinks:
-            return True, f"calls the model {name}, which is known to think"
-    return False, ""
+            return str(name)
+    return ""
 
 
 def _prompts(seen: Evidence, format: Format) -> tuple[dict[str, Any], list[str]]:

@@ -78,10 +78,11 @@ def _made_of(format: Format, tokens: Mapping[str, int]) -> bool:
 
 
 def _fitting(tokens: Mapping[str, int], pair: tuple[str, str] | None) -> list[Format]:
-    """The formats whose markers the tokens are, all that fit equally well."""
+    """The formats whose markers the tokens are, all that fit about equally well."""
     everyones = "\0".join(literal for format in candidates() for literal in literals(format))
     known = [token for token in tokens if token in everyones]
-    scores: list[tuple[float, Format]] = []
+    scores: dict[Format, float] = {}
+    newest: dict[Format, int] = {}
     for format in candidates():
         if pair is not None and pair[0] not in openers(format) and pair[1] not in closers(format):
             continue
@@ -93,6 +94,18 @@ def _fitting(tokens: Mapping[str, int], pair: tuple[str, str] | None) -> list[Fo
             continue
         # Tokens that a format does not explain weigh more than markers for which there is no token.
         precision, recall = len(built) / len(own), len(explained) / len(known)
-        scores.append((5 * precision * recall / (4 * precision + recall), format))
-    best = max((found for found, _ in scores), default=0.0)
-    return [format for found, format in scores if found >= best - CLOSE] if best >= ENOUGH else []
+        scores[format] = 5 * precision * recall / (4 * precision + recall)
+        newest[format] = max(tokens[token] for token in explained)
+    best = max(scores, key=lambda format: scores[format], default=None)
+    if best is None or scores[best] < ENOUGH:
+        return []
+    # Tokenizers keep old tokens, so of a family's generations the one that explains the newest token is meant.
+    later = [format for format in scores if _family(format) == _family(best) and newest[format] > newest[best]]
+    if later:
+        last = max(newest[format] for format in later)
+        return [format for format in later if newest[format] == last]
+    return [format for format, found in scores.items() if found >= scores[best] - CLOSE]
+
+
+def _family(format: Format) -> tuple[tuple[str, ...], ...]:
+    return openers(format), closers(format), format.assistant

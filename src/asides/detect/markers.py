@@ -21,6 +21,7 @@ COMMON = (
     "qwen3_coder",
     "deepseek_v3",
     "deepseek_r1",
+    "deepseek_v4",
     "glm45",
     "kimi_k2",
     "harmony",

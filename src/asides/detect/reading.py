@@ -6,7 +6,6 @@ were put in is the right one, whatever it is called.
 
 from __future__ import annotations
 
-import os
 import re
 
 import msgspec
@@ -15,6 +14,7 @@ from ..engine.format import Format
 from ..engine.message import Message
 from ..engine.parser import Parser, read_prompt
 from .markers import closers, openers, wrappers
+from .result import Start
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ def _same(put: str, came: str) -> bool:
 
 def _read(format: Format, turn: Turn, prompt: str) -> Message:
     written = turn.written[_begin(format, turn, prompt) :]
-    start = None
+    start: Start | None = None
     if format.header is None:
         # Some templates write thoughts of the past with nothing before them.
         before = written.partition(turn.thought)[0] if turn.thought else ""
@@ -129,4 +129,6 @@ def _begin(format: Format, turn: Turn, prompt: str) -> int:
 
 def header_of(before: str, prompt: str) -> str:
     """What a turn shares with a prompt: the header of the assistant's turn. It does not end within a tag."""
-    return re.sub(r"[<\[][^<>\[\]]*\Z", "", os.path.commonprefix([before, prompt]))
+    shared = next((at for at, pair in enumerate(zip(before, prompt, strict=False)) if pair[0] != pair[1]), None)
+    header = before[: min(len(before), len(prompt))] if shared is None else before[:shared]
+    return re.sub(r"[<\[][^<>\[\]]*\Z", "", header)

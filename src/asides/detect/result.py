@@ -16,7 +16,7 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """What a model speaks, and why we think so."""
 
     format: str | Format
-    """A name for `Parser` and `parse`; for markers never seen before, a format made for them. `auto` if nothing is known."""
+    """A name, `auto` if nothing is known; for markers never seen before, a format that was made for them."""
     thinks: bool | None
     """Whether the model thinks; None where nothing shows it."""
     start: Start

@@ -79,8 +79,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         # The last has everything switched on.
         for variant in variants if ask["switched"] else [variants[0], variants[-1]][: len(variants)]:
             variables = {**request["variables"], **variant, **ask["variables"]}
-            text, error = _render(template, variables, request["most"])
-            rendered.append({"ask": ask["name"], "switches": variant, "text": text, "error": error})
+            text, failure = _render(template, variables, request["most"])
+            rendered.append({"ask": ask["name"], "switches": variant, "text": text, "error": failure})
     return {"switches": switches, "literals": literals, "rendered": rendered}
 
 

@@ -112,9 +112,9 @@ class ReplyReader:
         return [_failed(body, None)]
 
     def _begin(self, message: dict[str, Any]) -> list[Piece]:
-        if isinstance(usage := message.get("usage"), dict):
-            self._usage |= usage
-        return [_read_begin(message)]
+        begin = _read_begin(message)
+        self._usage |= begin.extra.get("usage", {})
+        return [begin]
 
     def _start(self, index: int, block: dict[str, Any]) -> list[Piece]:
         self._block, self._told, self._inputs = block, False, []
@@ -193,7 +193,9 @@ def read_reply(body: dict[str, Any]) -> list[Piece]:
 
 
 def _read_begin(message: dict[str, Any]) -> Begin:
-    return Begin(as_text(message.get("id")), as_text(message.get("model")), dialect=NAME)
+    usage = message.get("usage")
+    extra = {"usage": usage} if isinstance(usage, dict) else {}
+    return Begin(as_text(message.get("id")), as_text(message.get("model")), dialect=NAME, extra=extra)
 
 
 def _read_call(index: int, block: dict[str, Any], arguments: str | None) -> CallPiece:

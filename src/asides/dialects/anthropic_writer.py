@@ -244,7 +244,7 @@ class _Reply:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": _write_usage(Usage(), False),
+            "usage": _NOTHING | (begin.extra.get("usage", {}) if self._own else {}),
         }
 
     def delta(self) -> dict[str, Any]:
@@ -270,6 +270,19 @@ class _Reply:
     @property
     def _own(self) -> bool:
         return self.begin is not None and self.begin.dialect == NAME
+
+
+_NOTHING: dict[str, Any] = {
+    "input_tokens": 0,
+    "cache_creation_input_tokens": 0,
+    "cache_read_input_tokens": 0,
+    "cache_creation": None,
+    "output_tokens": 0,
+    "output_tokens_details": None,
+    "server_tool_use": None,
+    "service_tier": None,
+}
+"""What a reply has cost when it begins; clients in other languages want every field."""
 
 
 def _write_usage(usage: Usage, own: bool) -> dict[str, Any]:
@@ -338,7 +351,8 @@ def write_reply(items: Iterable[Item], request: Request) -> dict[str, Any]:
         reply.take(item)
     if reply.failed is not None or reply.ended is None:
         return write_error(reply.failed or death())
-    return reply.message() | {"content": sink.blocks} | reply.delta() | {"usage": reply.cost()}
+    message = reply.message()
+    return message | {"content": sink.blocks} | reply.delta() | {"usage": message["usage"] | reply.cost()}
 
 
 def write_count(tokens: int) -> dict[str, Any]:

@@ -5,10 +5,11 @@ Never raises. Thinking is looked for under every name that servers use; calls by
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from .alike import AlikeFrames
 from .chat_request import NAME, REASONING, detail_text
 from .framing import SseReader
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
@@ -54,6 +55,8 @@ class ReplyReader:
 
     def __init__(self) -> None:
         self._frames = SseReader()
+        self._alike = AlikeFrames()
+        self._idle = True
         self._begun = False
         self._over = False
         self._usage: dict[str, Any] | None = None
@@ -67,15 +70,32 @@ class ReplyReader:
     def feed(self, chunk: bytes) -> list[Piece]:
         """Read bytes and return what they tell."""
         pieces: list[Piece] = []
+        if self._idle:
+            alike = self._alike.find(chunk)
+            if alike is not None and alike[0].more(alike[1], pieces):
+                return pieces
+            if chunk.endswith(b"\n\n") and b"\r" not in chunk:
+                self._blocks(chunk, pieces)
+                return pieces
         for frame in self._frames.feed(chunk):
-            self._frame(frame.data, pieces)
+            self._frame(b"", frame.raw, pieces)
+        self._idle = self._frames.idle
         return pieces
+
+    def _blocks(self, chunk: bytes, pieces: list[Piece]) -> None:
+        """Whole events, several perhaps."""
+        for text in chunk[:-2].split(b"\n\n"):
+            block = text + b"\n\n"
+            alike = self._alike.find(block)
+            if alike is None or not alike[0].more(alike[1], pieces):
+                for frame in self._frames.feed(block):
+                    self._frame(block, frame.raw, pieces)
 
     def finish(self) -> list[Piece]:
         """The stream is over. If nothing said so before, that is a failure."""
         pieces: list[Piece] = []
         for frame in self._frames.finish():
-            self._frame(frame.data, pieces)
+            self._frame(b"", frame.raw, pieces)
         if not self._over:
             self._over = True
             if self._choices and all(choice.ended for choice in self._choices.values()):
@@ -84,18 +104,39 @@ class ReplyReader:
                 pieces.append(ENDED)
         return pieces
 
-    def _frame(self, data: str, pieces: list[Piece]) -> None:
-        if self._over or data[:1] != "{":
-            if data.startswith("[DONE]") and not self._over:
+    def _frame(self, block: bytes, data: bytes, pieces: list[Piece]) -> None:
+        if self._over or data[:1] != b"{":
+            if data.startswith(b"[DONE]") and not self._over:
                 self._done(pieces)
             return  # keep-alive junk
         try:
             frame = decode(data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            self._fail(
-                Failed(f"the upstream sent a frame that is not JSON: {data[:200]}", code="malformed_frame"), pieces
-            )
+            frame = _repaired(data)
+        if frame is None:
+            text = data[:200].decode("utf-8", "replace")
+            message = f"the upstream sent a frame that is not JSON: {text}"
+            self._fail(Failed(message, code="malformed_frame"), pieces)
             return
+        before = len(pieces)
+        self._decoded(frame, pieces)
+        if len(pieces) == before + 1 and not frame.get("usage"):
+            self._learn(block, data, pieces[-1])
+
+    def _learn(self, block: bytes, data: bytes, piece: Piece) -> None:
+        """Most frames are like the one before but for their words."""
+        if isinstance(piece, Thought):
+            if piece.field and not piece.details and not piece.logprobs:
+                meaning = Repeated(self._choices[piece.choice], piece.field)
+                self._alike.learn(block, data, self._path(piece.field), meaning)
+        elif isinstance(piece, Words) and not piece.logprobs:
+            self._alike.learn(block, data, self._path("content"), Repeated(self._choices[piece.choice], ""))
+
+    def _path(self, field: str) -> tuple[str | int, ...]:
+        """Where the words of a frame stand."""
+        return ("choices", 0, "delta", field)
+
+    def _decoded(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
         choices = frame.get("choices")
         if not choices or type(choices) is not list:
             self._bare_frame(frame, pieces)
@@ -155,6 +196,7 @@ class ReplyReader:
         self._over = True
         for number, choice in (self._choices or {0: ChoiceReader(0)}).items():
             if not choice.ended:
+                choice.ended = True
                 pieces.append(Ended(number))
         self._tell_usage(pieces)
 
@@ -164,7 +206,29 @@ class ReplyReader:
 
     def _fail(self, failed: Failed, pieces: list[Piece]) -> None:
         self._over = True
+        for choice in self._choices.values():
+            choice.ended = True
         pieces.append(failed)
+
+
+class Repeated(NamedTuple):
+    """What a frame means that differs from another only in its words."""
+
+    choice: ChoiceReader
+    field: str
+    """Where thinking stands; empty for content."""
+
+    def more(self, text: str, pieces: list[Piece]) -> bool:
+        """Take the words; False where the frame must be looked at."""
+        choice, field = self
+        if choice.ended or (field and not choice.in_thinking):
+            return False
+        if not field:
+            choice.in_thinking = False
+            pieces.append(Words(choice.number, text))
+        else:
+            pieces.append(Thought(choice.number, text, field))
+        return True
 
 
 class ChoiceReader:
@@ -176,6 +240,8 @@ class ChoiceReader:
         self._calls: dict[int, tuple[int, str]] = {}
         """By the upstream's index: our number and the upstream's id."""
         self._last = -1
+        self._seen_thinking = False
+        self.in_thinking = False
 
     def read(self, choice: dict[str, Any], delta: Any, pieces: list[Piece]) -> None:
         """Read a choice of a frame or of a whole reply; `delta` is what it says."""
@@ -187,6 +253,7 @@ class ChoiceReader:
             content = delta.get("content")
             if type(content) is str and delta.keys() <= _PLAIN:  # by far the most frames
                 if content or tokens:
+                    self.in_thinking = False
                     pieces.append(Words(self.number, content, tokens))
             elif delta:
                 self._delta(delta, tokens, pieces)
@@ -205,8 +272,10 @@ class ChoiceReader:
             self._parts(content, pieces)
         if tokens:
             self._give(tokens, words, pieces, before)
-        pieces += words
         calls = delta.get("tool_calls")
+        if words or calls:
+            self.in_thinking = False
+        pieces += words
         if calls and isinstance(calls, list):
             for call in calls:
                 self._call(call, pieces)
@@ -246,6 +315,10 @@ class ChoiceReader:
             if value and isinstance(value, str):
                 field, text = name, value
                 break
+        if text and not self.in_thinking and self._seen_thinking:
+            text = text.lstrip("\n")  # a gap between two thoughts, as we and others write it
+        if text:
+            self.in_thinking = self._seen_thinking = True
         details = delta.get("reasoning_details")
         if not details or not isinstance(details, list):
             if text:
@@ -305,6 +378,15 @@ class ChoiceReader:
             extra["finish_reason"] = reason
         sequence = choice.get("stop_reason")
         return Ended(self.number, REASONS.get(reason, "stop"), sequence if isinstance(sequence, str) else None, extra)
+
+
+def _repaired(data: bytes) -> dict[str, Any] | None:
+    """A frame whose only fault is that it is not quite UTF-8."""
+    try:
+        frame = decode(data.decode("utf-8", "replace"))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return frame if isinstance(frame, dict) else None
 
 
 def read_reply(body: dict[str, Any]) -> list[Piece]:

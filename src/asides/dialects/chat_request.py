@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
 
 import msgspec
 
-from ..engine.format import Format
-from ..engine.parser import Parser
-from ..events import PartStart
-from ..parts import Text, Thinking
 from .checks import expect, optional
 from .request import (
     CallPiece,
@@ -29,6 +24,7 @@ from .request import (
     WriteOptions,
     leave_out,
 )
+from .tags import untagged
 
 NAME = "openai_chat"
 
@@ -339,10 +335,7 @@ def _with_thinking(message: dict[str, Any], pieces: list[RequestPiece]) -> list[
     thoughts = _fields_of_thinking(message)
     found: list[RequestPiece] = []
     for piece in pieces:
-        if isinstance(piece, TextPiece) and ("<think>" in piece.text or "</think>" in piece.text):
-            found += _untagged(piece)
-        else:
-            found.append(piece)
+        found += untagged(piece.text, piece.extra) if isinstance(piece, TextPiece) else [piece]
     said = "".join(piece.text for piece in thoughts).strip()
     if said:  # a block repeated in the content counts once
         found = [piece for piece in found if not (isinstance(piece, ThinkingPiece) and piece.text.strip() == said)]
@@ -369,23 +362,6 @@ def detail_text(detail: dict[str, Any]) -> str:
     """The words of one of `reasoning_details`."""
     text = detail.get("text") or detail.get("summary")
     return text if isinstance(text, str) else ""
-
-
-@cache
-def _tags() -> Format:
-    return Format.tags("<think>", "</think>", name="tags")
-
-
-def _untagged(piece: TextPiece) -> list[RequestPiece]:
-    """Words in which thinking stands between tags."""
-    parser = Parser(_tags(), start="undecided")
-    events = parser.feed(piece.text) + parser.finish()
-    gaps = [event.gap for event in events if isinstance(event, PartStart)]
-    return [
-        ThinkingPiece(part.text) if isinstance(part, Thinking) else TextPiece(gap + part.text, piece.extra)
-        for part, gap in zip(parser.message.parts, gaps, strict=True)
-        if isinstance(part, Thinking | Text)
-    ]
 
 
 def _read_calls(message: dict[str, Any], param: str) -> list[RequestPiece]:

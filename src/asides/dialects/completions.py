@@ -1,7 +1,7 @@
 """Plain completions (`/v1/completions`): a bare prompt in, text out; requests and replies, streamed and whole.
 
-What this API cannot say: messages, tools, calls (one that was read is written as text), images, why a call is broken. It
-has no place for thinking of its own: thinking stands beside `text` under the name that chat completions use.
+What this API cannot say: messages, images, tools, calls (one that was read is written as text). It has no place of its
+own for thinking, which stands beside `text` under the name that chat completions use.
 """
 
 from __future__ import annotations
@@ -158,6 +158,9 @@ class ReplyReader(ChatReader):
 
     def _read(self, reader: ChoiceReader, choice: dict[str, Any], pieces: list[Piece]) -> None:
         _read_choice(reader, choice, pieces)
+
+    def _path(self, field: str) -> tuple[str | int, ...]:
+        return ("choices", 0, "text" if field == "content" else field)
 
 
 def read_reply(body: dict[str, Any]) -> list[Piece]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from typing import Any
 
@@ -42,75 +41,73 @@ KEEP_ALIVE = b": keep-alive\n"
 class Frame(msgspec.Struct, frozen=True, gc=False):
     """One server-sent event."""
 
-    data: str
+    raw: bytes
+    """Its data as it came."""
     event: str = ""
+
+    @property
+    def data(self) -> str:
+        """Its data as text; what is no UTF-8 is replaced."""
+        return self.raw.decode("utf-8", "replace")
 
 
 class SseReader:
     """Reads server-sent events: any line ending, data over several lines, comments, bytes cut anywhere."""
 
-    __slots__ = ("_broken", "_carriage", "_data", "_decoder", "_event", "_rest")
+    __slots__ = ("_carriage", "_data", "_event", "_rest")
 
     def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest: list[str] = []
-        self._data: list[str] = []
+        self._rest: list[bytes] = []
+        self._data: list[bytes] = []
         self._event = ""
         self._carriage = False
-        self._broken = False
-        """Whether the decoder holds a part of a character."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether the next byte begins an event."""
+        return not (self._rest or self._data or self._event)
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Read bytes and return the events that are whole."""
-        if not self._broken:
-            try:
-                return self._lines(chunk.decode())
-            except UnicodeDecodeError:
-                pass  # most often a character that was cut in two
-        text = self._decoder.decode(chunk)
-        self._broken = bool(self._decoder.getstate()[0])
-        return self._lines(text)
-
-    def finish(self) -> list[Frame]:
-        """The stream is over; an event that lacks only its blank line counts."""
-        frames = self._lines(self._decoder.decode(b"", True) + "\n\n")
-        self._rest.clear()
-        return frames
-
-    def _lines(self, text: str) -> list[Frame]:
-        if not text:
+        if not chunk:
             return []
-        if self._carriage and text[0] == "\n":
-            text = text[1:]  # the second half of a CRLF that was cut in two
+        if self._carriage and chunk[:1] == b"\n":
+            chunk = chunk[1:]  # the second half of a CRLF that was cut in two
             self._carriage = False
-            if not text:
+            if not chunk:
                 return []
-        self._carriage = text[-1] == "\r"
-        if "\r" in text:
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
-        frames: list[Frame] = []
-        lines = text.split("\n")
+        if b"\r" in chunk:
+            self._carriage = chunk[-1:] == b"\r"
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        else:
+            self._carriage = False
+        lines = chunk.split(b"\n")
         rest = lines.pop()
         if not lines:
             self._rest.append(rest)
-            return frames
+            return []
         if self._rest:
-            lines[0] = "".join(self._rest) + lines[0]
+            lines[0] = b"".join(self._rest) + lines[0]
         self._rest = [rest] if rest else []
+        frames: list[Frame] = []
         data = self._data
         for line in lines:
-            if line.startswith("data:"):
-                data.append(line[6:] if line[5:6] == " " else line[5:])
+            if line.startswith(b"data:"):
+                data.append(line[6:] if line[5:6] == b" " else line[5:])
             elif not line:
                 if data:
-                    frames.append(Frame(data[0] if len(data) == 1 else "\n".join(data), self._event))
+                    frames.append(Frame(data[0] if len(data) == 1 else b"\n".join(data), self._event))
                     data.clear()
                 self._event = ""
-            elif line.startswith("event:"):
-                self._event = line[7:] if line[6:7] == " " else line[6:]
-            elif line == "data":
-                data.append("")
+            elif line.startswith(b"event:"):
+                self._event = line[6:].removeprefix(b" ").decode("utf-8", "replace")
+            elif line == b"data":
+                data.append(b"")
         return frames
+
+    def finish(self) -> list[Frame]:
+        """The stream is over; an event that lacks only its blank line counts."""
+        return self.feed(b"\n\n")
 
 
 class JsonLines:

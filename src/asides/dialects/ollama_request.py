@@ -70,6 +70,7 @@ def read_request(body: dict[str, Any]) -> Request:
     else:
         turns = _read_prompt(body)
     stop = options.pop("stop", None) or []
+    stop = [stop] if isinstance(stop, str) else stop
     limit = options.get("num_predict")
     if isinstance(limit, int) and limit > 0:
         del options["num_predict"]
@@ -89,7 +90,7 @@ def read_request(body: dict[str, Any]) -> Request:
         wish=_read_wish(body.get("think")),
         stream=optional(body, "stream", bool, True),
         max_tokens=limit,
-        stop=(stop,) if isinstance(stop, str) else tuple(expect(stop, list, "options.stop")),
+        stop=tuple(expect(each, str, "options.stop") for each in expect(stop, list, "options.stop")),
         sampling=sampling,
         response_format=_read_format(body.get("format")),
         logprobs=optional(body, "logprobs", bool, False),

@@ -185,5 +185,9 @@ def leave_out(request: Request, dialect: str) -> None:
         return
     for name in request.essential:
         raise RequestError(f"{name!r} has no counterpart in {dialect}; leave it out", name)
-    if request.extra:
-        log.info("left out, no counterpart in %s: %s", dialect, ", ".join(sorted(request.extra)))
+    lost = set(request.extra)
+    for holder in (*request.tools, *request.turns, *(piece for turn in request.turns for piece in turn.pieces)):
+        if extra := getattr(holder, "extra", None):
+            lost.update(extra)
+    if lost:
+        log.info("left out, no counterpart in %s: %s", dialect, ", ".join(sorted(lost)))

@@ -97,6 +97,17 @@ class ReplyReader:
     def feed(self, chunk: bytes) -> list[Piece]:
         """Read bytes and return what they tell."""
         pieces: list[Piece] = []
+        end = chunk.find(b"\n")
+        if (  # most chunks are one event
+            chunk.startswith(b"data: {", end + 1)
+            and chunk.find(b"\n", end + 7) == len(chunk) - 2
+            and chunk.startswith(b"event: ")
+            and chunk.endswith(b"\n\n")
+            and b"\r" not in chunk
+            and self._frames.idle
+        ):
+            self._frame(Frame(chunk[end + 7 : -2], chunk[7:end].decode("utf-8", "replace")), pieces)
+            return pieces
         for frame in self._frames.feed(chunk):
             self._frame(frame, pieces)
         return pieces
@@ -112,21 +123,24 @@ class ReplyReader:
         return pieces
 
     def _frame(self, frame: Frame, pieces: list[Piece]) -> None:
-        data = frame.data
+        data = frame.raw
         if self._over:
             return
-        if data[:1] != "{":
-            if data.startswith("[DONE]"):
+        if data[:1] != b"{":
+            if data.startswith(b"[DONE]"):
                 self._over = True
                 pieces.append(Ended(0))
             return  # keep-alive junk
         try:
             event = _decode_event(data)
         except _TROUBLE:
-            self._over = True
-            message = f"the upstream sent a frame that is not JSON: {data[:200]}"
-            pieces.append(Failed(message, code="malformed_frame", dialect=NAME))
-            return
+            repaired = _repaired(frame)
+            if repaired is None:
+                self._over = True
+                message = f"the upstream sent a frame that is not JSON: {frame.data[:200]}"
+                pieces.append(Failed(message, code="malformed_frame", dialect=NAME))
+                return
+            event = repaired
         kind = event.type or frame.event
         if kind == "response.output_text.delta":  # by far the most frames
             if type(event.delta) is str and event.delta:
@@ -138,29 +152,29 @@ class ReplyReader:
         elif kind == "response.function_call_arguments.delta":
             self._items.arguments(event, event.delta, pieces)
         elif not self._items.over(event, kind, pieces):
-            self._rare(event, str(kind), data, pieces)
+            self._rare(event, str(kind), frame, pieces)
 
-    def _rare(self, event: _Event, kind: str, data: str, pieces: list[Piece]) -> None:
+    def _rare(self, event: _Event, kind: str, frame: Frame, pieces: list[Piece]) -> None:
         items = self._items
         match kind:
             case "response.created":
                 self._begin(_mapping(event.response), pieces)
             case "response.output_item.added" if isinstance(event.item, dict):
                 if not items.add(event.item, event.output_index, pieces):
-                    pieces.append(Foreign(NAME, kind, _decode(data)))
+                    pieces.append(Foreign(NAME, kind, _body(frame)))
             case "response.output_item.done" if isinstance(event.item, dict):
                 if not items.done(event.item, event.output_index, pieces):
-                    pieces.append(Foreign(NAME, kind, _decode(data)))
+                    pieces.append(Foreign(NAME, kind, _body(frame)))
             case "response.refusal.delta":
                 items.refuse(event, event.delta, pieces)
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._end(_mapping(event.response), kind.removeprefix("response."), pieces)
             case "error":
-                self._fail(_decode(data), pieces)
+                self._fail(_body(frame), pieces)
             case _ if event.error:
-                self._fail(_decode(data), pieces)
+                self._fail(_body(frame), pieces)
             case _ if kind not in _SILENT:
-                pieces.append(Foreign(NAME, kind, _decode(data)))
+                pieces.append(Foreign(NAME, kind, _body(frame)))
 
     def _begin(self, response: dict[str, Any], pieces: list[Piece]) -> None:
         if self._begun is None:
@@ -179,6 +193,22 @@ class ReplyReader:
         self._over = True
         error = body.get("error")
         pieces.append(_failed(body if isinstance(error, dict | str) and error else {"error": _without(body, "type")}))
+
+
+def _repaired(frame: Frame) -> _Event | None:
+    """A frame whose only fault is that it is not quite UTF-8."""
+    try:
+        return _decode_event(frame.data)
+    except _TROUBLE:
+        return None
+
+
+def _body(frame: Frame) -> dict[str, Any]:
+    """All that a frame says."""
+    try:
+        return _mapping(_decode(frame.data))
+    except _TROUBLE:  # in a field that was passed over
+        return {}
 
 
 class _Items:
@@ -212,7 +242,7 @@ class _Items:
             item = self._by_index.get(index)
         if item is None and type(id) is str:
             item = self._by_id.get(id)
-        if item is None and index is None and id is None and self._items:
+        if item is None and index is None and id is None and self._items and not self._items[-1].closed:
             item = self._items[-1]
         return item if item is not None and item.kind == kind else None
 
@@ -283,8 +313,7 @@ class _Items:
     def words(self, event: _Event, text: str, pieces: list[Piece]) -> None:
         """More of a message."""
         item = self._of(event, "message")
-        logprobs = event.logprobs
-        tokens = tuple(token for token in logprobs if isinstance(token, dict)) if isinstance(logprobs, list) else ()
+        tokens = _tokens(event.logprobs) if event.logprobs else ()
         if not item.told or item is not self._speaking:
             self._speak(item, pieces)
         pieces.append(Words(0, text, tokens))
@@ -317,8 +346,7 @@ class _Items:
             text, refusal = part.get("text"), part.get("refusal")
             if isinstance(text, str) and text:
                 self._speak(item, pieces)
-                tokens = part.get("logprobs")
-                pieces.append(Words(0, text, tuple(tokens) if isinstance(tokens, list) else ()))
+                pieces.append(Words(0, text, _tokens(part.get("logprobs"))))
             elif isinstance(refusal, str) and refusal:
                 self._refuse(item, refusal, pieces)
             annotations = part.get("annotations")
@@ -387,6 +415,12 @@ class _Items:
         if isinstance(text, str) and text and not item.told:
             item.told = True
             pieces.append(CallPiece(0, item.number, arguments=text))
+
+
+def _tokens(logprobs: Any) -> tuple[dict[str, Any], ...]:
+    if not isinstance(logprobs, list):
+        return ()
+    return tuple(token for token in logprobs if isinstance(token, dict) and isinstance(token.get("token"), str))
 
 
 def _announce(item: _Item, pieces: list[Piece]) -> None:

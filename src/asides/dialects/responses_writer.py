@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from ..errors import UsageError
 from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from .chat_request import NAME as CHAT
 from .framing import sse, to_json
 from .reply import Begin, Ended, Failed, Foreign, Item, Said, Usage
 from .request import Request, TextPiece
@@ -39,7 +40,14 @@ class ReplyWriter:
 
     def feed(self, item: Item) -> bytes:
         """Write what an item tells."""
-        self._response.take(item)
+        response = self._response
+        if type(item) is Said and not item.logprobs and item.choice == 0:
+            event = item.event
+            if type(event) is response.growing and event.index == response.grown and event.text:  # type: ignore[union-attr]
+                channel = response.channel
+                channel.texts.append(event.text)  # type: ignore[union-attr]
+                return response.stream.grown(channel.head, event.text, channel.tail)  # type: ignore[union-attr]
+        response.take(item)
         return self._taken()
 
     def finish(self) -> bytes:
@@ -81,8 +89,13 @@ class _Stream:
 
     def delta(self, head: bytes, text: str, tail: bytes) -> None:
         """An event of which all but the text was written before."""
-        self.out.append(b"%b%b%b%d}\n\n" % (head, to_json(text), tail, self._number))
-        self._number += 1
+        self.out.append(self.grown(head, text, tail))
+
+    def grown(self, head: bytes, text: str, tail: bytes) -> bytes:
+        """The bytes of such an event."""
+        number = self._number
+        self._number = number + 1
+        return b"%b%b%b%d}\n\n" % (head, to_json(text), tail, number)
 
 
 class _Silence(_Stream):
@@ -146,6 +159,10 @@ class _Response:
         self._same = False
         self._ended: Ended | None = None
         self._usage: Usage | None = None
+        self.growing: type | None = None
+        """The type of the event that would do no more than let the last text grow; of part `grown`, in `channel`."""
+        self.grown = -1
+        self.channel = _Channel("", {})
         self._over = False
         self._output: list[dict[str, Any]] = []
         self._message: _Open | None = None
@@ -167,6 +184,7 @@ class _Response:
 
     def take(self, item: Item) -> None:
         """Take in an item."""
+        self.growing = None
         if self._over:
             return
         if not self.body:
@@ -184,6 +202,8 @@ class _Response:
             self._fail(item)
         elif isinstance(item, Foreign) and item.dialect == NAME:
             self._take_foreign(item.event, item.data)
+        elif isinstance(item, Foreign) and item.dialect == CHAT:
+            self._take_refusal(_mapping(item.data.get("delta")).get("refusal"))
         if self._ended is not None and self._usage is not None and not self._over:
             self._end(self._ended)
 
@@ -252,11 +272,14 @@ class _Response:
         event = item.event
         if isinstance(event, TextDelta):
             self._text(event.text, item)
+            self._keep(event, self._message)
         elif isinstance(event, ThinkingDelta):
             if self._show and event.text:
                 self._think(event.text)
+                self._keep(event, self._thinking)
         elif isinstance(event, ToolCallDelta):
             self._arguments(event)
+            self._keep(event, self._calls.get(event.index))
         elif isinstance(event, PartStart):
             self._start(event)
         elif isinstance(event, PartEnd):
@@ -282,6 +305,11 @@ class _Response:
             call = self._open("function_call", {"call_id": call_id, "name": event.name, "arguments": ""})
             call.channels.append(_Channel("function_call_arguments", call.place()))
             self._calls[event.index] = call
+
+    def _keep(self, event: TextDelta | ThinkingDelta | ToolCallDelta, item: _Open | None) -> None:
+        """The next event may well be of the same kind."""
+        if item is not None and (len(item.channels) == 1 or isinstance(event, TextDelta)):
+            self.growing, self.grown, self.channel = type(event), event.index, item.channels[-1]
 
     def _grow(self, channel: _Channel, text: str) -> None:
         channel.texts.append(text)
@@ -418,6 +446,12 @@ class _Response:
             ours = {"output_index": self._foreign[str(place)]}
             self.stream.event(kind, _without(data, "type", "sequence_number") | ours)
 
+    def _take_refusal(self, text: Any) -> None:
+        """The one thing that chat completions say as we do, and no other dialect."""
+        if isinstance(text, str) and text and self._ended is None:
+            self._refusing = True
+            self._text(text, Said(0, TextDelta(0, text)))
+
     def _add_foreign(self, item: dict[str, Any]) -> int:
         self._close_message(True)
         self._close_thinking(True)
@@ -433,7 +467,7 @@ class _Response:
             if self._thinking is not None and self._thinking.body["id"] == item.get("id"):
                 self._thinking.body = self._thinking.body | {"encrypted_content": item.get("encrypted_content")}
                 return
-            if item.get("id") in self._used:
+            if str(item.get("id")) in self._used:
                 return
         index = self._foreign.pop(place, None)
         if index is None:
@@ -471,6 +505,10 @@ def _token(token: dict[str, Any]) -> dict[str, Any]:
 
 def _without(body: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in names}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _head(begin: Begin, request: Request) -> dict[str, Any]:
@@ -513,8 +551,9 @@ def _head(begin: Begin, request: Request) -> dict[str, Any]:
 def _write_usage(usage: Usage, same: bool) -> dict[str, Any]:
     """What the reply cost. Every number is there: some clients refuse a reply without one."""
     extra = usage.extra if same else {}
-    given = {"cache_write_tokens": 0, **(extra.get("input_tokens_details") or {}), "cached_tokens": usage.cached_tokens}
-    output = {**(extra.get("output_tokens_details") or {}), "reasoning_tokens": usage.reasoning_tokens or 0}
+    given = {"cache_write_tokens": 0, **_mapping(extra.get("input_tokens_details"))}
+    given["cached_tokens"] = usage.cached_tokens
+    output = {**_mapping(extra.get("output_tokens_details")), "reasoning_tokens": usage.reasoning_tokens or 0}
     if usage.estimated:
         output["estimated"] = True
     return {

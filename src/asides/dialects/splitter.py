@@ -17,9 +17,22 @@ from ..engine.calls.json_scan import JsonScanner
 from ..engine.format import TEXT, THINKING, Format, State
 from ..engine.parser import Parser
 from ..engine.tape import Tape
-from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..events import (
+    NOTICES,
+    Event,
+    Notice,
+    NoticeCode,
+    PartEnd,
+    PartStart,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
 from .alignment import Alignment
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Item, Piece, Said, Thought, Usage, Words
+
+MOST_EARLY = 1024
+"""How much whitespace may wait to see whether something that was split off follows."""
 
 MakeParser = Callable[[Format], Parser]
 """Makes the parser of a choice: the format with the caller's policies."""
@@ -39,9 +52,9 @@ class Splitter:
 
     def feed(self, piece: Piece) -> list[Item]:
         """Read a piece and return what it tells."""
+        if type(piece) is Words:
+            return self._choice(piece.choice).words(piece)
         match piece:
-            case Words(choice=number):
-                return self._choice(number).words(piece)
             case Thought(choice=number):
                 if piece.field:
                     self.fields.add(piece.field)
@@ -59,15 +72,18 @@ class Splitter:
                 return [*self.finish(), piece]
             case Begin() | Foreign():
                 return [piece]
+        return []
 
     def finish(self) -> list[Item]:
         """Nothing more will come: release what is held back."""
         return [item for choice in self._choices.values() for item in choice.finish(cut=True)]
 
     def _choice(self, number: int) -> _Choice:
-        if number not in self._choices:
-            self._choices[number] = _Choice(number, self._format, self._make_parser, self._show, self._seed)
-        return self._choices[number]
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = _Choice(number, self._format, self._make_parser, self._show, self._seed)
+            self._choices[number] = choice
+        return choice
 
     def _usage(self, usage: Usage) -> Usage:
         """Where the upstream does not count thinking, share the tokens out by characters."""
@@ -122,7 +138,11 @@ class _Choice:
             if self._is_open_question(self._early.lstrip()):
                 return []
             return self._tell(self._begin_words())
-        return self._tell(self._read(self._parser, piece.text))
+        events = self._read(self._parser, piece.text)
+        if len(events) == 1 and type(events[0]) is TextDelta and self._alignment is None:
+            self.said_characters += len(events[0].text)
+            return [Said(self._number, events[0])]
+        return self._tell(events)
 
     def _align(self, piece: Words) -> None:
         if self._alignment is None:
@@ -133,6 +153,8 @@ class _Choice:
 
     def _is_open_question(self, text: str) -> bool:
         """Whether more must be seen: whitespace before split-off parts is framing, thinking may be repeated."""
+        if len(self._early) > MOST_EARLY:
+            return False
         return not text or (bool(self._thoughts) and any(opener.startswith(text) for opener in self._openers()))
 
     def _openers(self) -> tuple[str, ...]:
@@ -360,6 +382,9 @@ class _Call:
             self._arguments.append("{}")  # a call without arguments
             events.append(ToolCallDelta(self._index, "{}"))
         error = "no_name" if not self._name else error_of("".join(self._arguments))
+        if error is not None:
+            code: NoticeCode = "incomplete_call" if error == "incomplete" else "unreadable_call"
+            events.append(Notice(code, NOTICES[code], 0))
         events.append(PartEnd(self._index, error != "incomplete", error))
         return events
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..errors import UsageError
 from .calls.syntax import CallSyntax
 
 State = Literal["text", "thinking", "header", "outside", "end"]
@@ -106,7 +107,22 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             TEXT: {**dict.fromkeys(opens, THINKING), **around, **ends},
             THINKING: {**dict.fromkeys(closes, TEXT), **ends},
         }
-        return cls(name=name or (opens + closes)[0], states=states, **fields)
+        format = cls(name=name or (opens + closes)[0], states=states, **fields)
+        format.check()
+        return format
+
+    def check(self) -> None:
+        """Raise a `UsageError` if the markers could not be told apart."""
+        markers = [marker for state in self.states.values() for marker in state]
+        markers += [marker for syntax in self.calls for marker in syntax.openers + syntax.closers]
+        for marker in markers:
+            if not marker.strip():
+                raise UsageError(f"{marker!r} cannot be a marker: it is blank")
+            for other in markers:
+                if other.find(marker) > 0:
+                    raise UsageError(f"{marker!r} cannot be a marker: it stands inside the marker {other!r}")
+            if self.attributes and marker.startswith("<") and any(map(str.isspace, marker)):
+                raise UsageError(f"{marker!r} cannot be a marker of a format with attributes: it holds whitespace")
 
     def but(self, **changes: Any) -> Format:
         """The same format with some fields changed. Aliases are never inherited."""

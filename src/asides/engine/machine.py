@@ -51,6 +51,7 @@ class Machine:
         "_buffer",
         "_cache",
         "_calls_in_thinking",
+        "_calm",
         "_carry",
         "_collect",
         "_collector",
@@ -148,6 +149,7 @@ class Machine:
         self._out: list[Event] = []
         self._holds: list[list[Event]] = []
         self._finished = False
+        self._calm: Callable[[str], object] | None = None
         self._header_before = ""
         self._quick: type[TextDelta] | type[ThinkingDelta] | None = None
 

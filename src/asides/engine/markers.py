@@ -136,8 +136,9 @@ class Table:
 
     def mattering(self, chunk: str, start: int) -> bool:
         """Whether the chunk holds a marker or a possible beginning of one at its end."""
-        if any(pattern.search(chunk, start) for pattern in self.searches):
-            return True
+        for pattern in self.searches:
+            if pattern.search(chunk, start):
+                return True
         return self.begins(chunk, start, len(chunk)) < len(chunk)
 
 

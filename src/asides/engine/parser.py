@@ -10,12 +10,14 @@ and here the public face, the fast path and the limits.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
 
 from ..errors import StrictError, UsageError
-from ..events import NOTICES, Event, Notice
+from ..events import NOTICES, Event, Notice, ToolCallDelta
 from .format import HEADER, TEXT, THINKING, Format, State
 from .machine import LOOKBACK, NOWHERE, Start, check
 from .markers import Action, compile_tables
@@ -31,6 +33,12 @@ LINE_FENCE = re.compile(r"(?:\A|\n) {0,3}[`~]")
 """Fence characters where a line begins, or may begin."""
 SHORT = 512
 """Chunks longer than this do not take the fast path: searching them marker by marker is faster."""
+
+
+@lru_cache(maxsize=256)
+def _calm(ends: str) -> Callable[[str], object]:
+    """Finds a character that cannot stand in a JSON string as it is, or that may end the string."""
+    return re.compile(f'[\\x00-\\x1f"\\\\\ud800-\udfff{re.escape(ends)}]').search
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -91,6 +99,13 @@ class Parser(Prose):
                 self._keep(chunk)
                 self._carry += chunk
                 return []
+        elif self._calm is not None and chunk and self._calm(chunk) is None:
+            # The same for a call: inside a string of its arguments, nothing but more of the string.
+            self._keep(chunk)
+            event = ToolCallDelta(self._index, chunk)
+            if self._collect:
+                self._collector.add(event)
+            return [event]
         if self._finished:
             raise UsageError("feed() was called after finish(); make a new Parser for the next message")
         return self._advance(chunk, False)
@@ -198,7 +213,7 @@ class Parser(Prose):
                 self._end()
         except StrictError:
             self._finished = True
-            self._quick = None
+            self._quick = self._calm = None
             raise
         self._carry = self._buffer[self._at :]
         if self._wake is not None and len(self._carry) >= ASLEEP:
@@ -212,7 +227,15 @@ class Parser(Prose):
 
     def _settle_fast_path(self, size: int) -> None:
         """Whether the next chunk may go straight through, and what would stop it."""
-        self._quick = None
+        self._quick = self._calm = None
+        if self._region is not None:
+            reading = self._mode == self._read_region
+            if reading and not self._holds and not self._carry and size <= SHORT:
+                ends = self._region.calm
+                if ends is not None:
+                    self._calm = _calm(ends)
+                    self._index = self._region.index
+            return
         table = self._table
         if (
             self._kind is None
@@ -222,7 +245,6 @@ class Parser(Prose):
             or self._spilled
             or self._blank
             or table.spaced
-            or self._region is not None
             or self._mode != self._read_prose
             or self._asleep is not None
             or self.limit < ASLEEP

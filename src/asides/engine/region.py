@@ -147,6 +147,19 @@ class Region:
         return self._committed
 
     @property
+    def index(self) -> int:
+        """The index of the call that is being read."""
+        return self._index
+
+    @property
+    def calm(self) -> str | None:
+        """While the call streams through a string: the first characters that must be looked at. Else None."""
+        if self.reader is None or self.waiting or self._owner.repair:
+            return None
+        ends = self.reader.calm
+        return None if ends is None else ends + "".join(marker[0] for marker in self.reader_syntax.closers)
+
+    @property
     def waiting(self) -> bool:
         """Whether what was read so far is still held back."""
         return self.draft or self.holds_closer or not self._committed

@@ -29,41 +29,68 @@ from .vocabulary import Pieces, Vocabulary, vocabulary_of
 
 FIRST, LAST = 0xD8C0, 0xDB3F
 """The surrogates that stand for tokens: those of planes that Unicode has left empty, so that JSON escapes none."""
-_SURROGATES = chr(FIRST), chr(LAST)
+_TOKEN = re.compile(f".[{chr(FIRST)}-{chr(LAST)}]", re.DOTALL)
 _ESCAPED = re.compile(r"\\u(d[89ab][0-9a-f]{2})")
+LITTLE = 128
+"""More whitespace than this is the machine's to hold."""
 MANY = 1024
 """After this many markers, those behind what has been told are forgotten where nothing is collected."""
+
+
+class Cut(NamedTuple):
+    """An ordinary text, cut by what may be told of it."""
+
+    words: str
+    """What can be told at once."""
+    space: str
+    """Whitespace that may stand beside a marker."""
+    tail: str
+    """What is a marker's beginning if the next token is the rest of it."""
 
 
 class Calm(dict[int, str | None]):
     """The text of each token in which nothing can matter in one state, so that it is told as it is; None for others."""
 
-    def __init__(self, pieces: Pieces, table: Table, tidy: bool) -> None:
+    def __init__(self, pieces: Pieces, table: Table, tidy: bool, quotes: bool) -> None:
         super().__init__()
         self._pieces = pieces
         self._tidy = tidy
-        self._text = table.state == TEXT
-        markers = [(name, [_SURROGATES[0] <= letter <= _SURROGATES[1] for letter in name]) for name in table.markers]
-        self._whole = [name for name, letters in markers if not any(letters)]
+        self._cuts: dict[str, Cut | None] = {}
+        spelled = [marker.text for marker in table.markers.values() if not marker.certain]
+        # Only markers that are spelled out can be mere mentions.
+        self._fences = table.state == TEXT and quotes and bool(spelled)
+        self._spelled = {name[:length] for name in spelled for length in range(1, len(name) + 1)}
+        self._whole = spelled
         # A token comes whole, so the character before its surrogate alone is no beginning.
-        self._beginnings = {
-            name[:length] for name, letters in markers for length in range(1, len(name)) if not letters[length]
-        }
-        self._longest = max(map(len, self._beginnings), default=0)
+        heads = [_TOKEN.split(name, maxsplit=1)[0] for name in table.markers]
+        self._heads = {head[:length] for head in heads for length in range(1, len(head) + 1)} - set(spelled)
+        self._longest = max(map(len, (*self._spelled, *self._heads)), default=0)
 
     def __missing__(self, id: int) -> str | None:
         found = self._pieces[id]
-        self[id] = found = found if found and not self._matters(found) else None
+        cut = self.cut(found) if found else None
+        self[id] = found = found if cut is not None and cut.words == found else None
         return found
 
-    def _matters(self, text: str) -> bool:
-        if self._tidy and text[-1].isspace():
-            return True  # it may stand beside a marker
-        if self._text and ("`" in text or "~" in text):
-            return True  # it may be a fence
+    def cut(self, text: str) -> Cut | None:
+        """Cut a text; None if something in it may matter to the machine."""
+        if text not in self._cuts:
+            self._cuts[text] = self._cut(text)
+        return self._cuts[text]
+
+    def _cut(self, text: str) -> Cut | None:
+        if self._fences and ("`" in text or "~" in text):
+            return None
         if any(name in text for name in self._whole):
-            return True
-        return any(text[-length:] in self._beginnings for length in range(1, min(len(text), self._longest) + 1))
+            return None
+        tail = ""
+        for length in range(1, min(len(text), self._longest) + 1):
+            if text[-length:] in self._spelled:
+                return None
+            tail = text[-length:] if text[-length:] in self._heads else tail
+        rest = text[: len(text) - len(tail)]
+        words = rest.rstrip() if self._tidy else rest
+        return Cut(words, rest[len(words) :], tail)
 
 
 class Disguise(msgspec.Struct, frozen=True, eq=False):
@@ -76,8 +103,8 @@ class Disguise(msgspec.Struct, frozen=True, eq=False):
     """For `str.translate`: what each surrogate stands for."""
     pieces: Pieces
     """For each other id its text; None for markers, and where its bytes alone are no whole characters."""
-    calm: dict[tuple[Table, bool], Calm] = {}
-    """For each state, with tidy whitespace or without: the pieces in which nothing can matter there."""
+    calm: dict[tuple[Table, bool, bool], Calm] = {}
+    """For each state, with tidy whitespace or without, with mentions or without: what can be told at once there."""
 
     def reveal(self, text: str) -> str:
         """Text with the tokens' own texts in it."""
@@ -217,7 +244,9 @@ class TokenParser:
         "_places",
         "_shifts",
         "_table",
+        "_tail",
         "_vocabulary",
+        "_waits",
         "ids",
     )
 
@@ -233,6 +262,8 @@ class TokenParser:
         self._pieces = self._disguise.pieces
         self._decoder = self._vocabulary.decoder()
         self._half = False  # whether the decoder waits for the rest of a character
+        self._tail = ""  # what the next token may make a marker of; the machine has not seen it
+        self._waits = False  # whether there is half a character or a tail
         self.ids: list[int] = []
         """Every id that was fed; none where nothing is collected."""
         # Where the marker tokens stand in the machine's text, and how much longer the raw text is behind each.
@@ -240,7 +271,7 @@ class TokenParser:
         self._shifts: list[int] = [0]
         self._marked = False  # whether what the machine tells may hold a surrogate
         self._table: Table | None = None  # the state that `_calm` is of
-        self._calm: dict[int, str | None] = {}
+        self._calm = Calm(self._pieces, self._parser._table, True, True)
         self._keep = self._parser._keep
         self._note = self.ids.append if self._collect else _forget
 
@@ -251,7 +282,7 @@ class TokenParser:
         # The machine's own fast path, with what it would ask of the piece known beforehand.
         parser = self._parser
         delta = parser._quick
-        if delta is None or self._half:
+        if delta is None or self._waits:
             return self._feed_one(ids)
         if parser._table is not self._table:
             self._settle_fast_path()
@@ -269,15 +300,40 @@ class TokenParser:
         piece = self._pieces[id]
         if piece is None or self._half:
             return self._feed_all((id,))
-        events = self._parser.feed(piece)
+        parser = self._parser
+        if self._tail:
+            piece, self._tail, self._waits = self._tail + piece, "", False
+        if parser._quick is not None:
+            if parser._table is not self._table:
+                self._settle_fast_path()
+            cut = self._calm.cut(piece)
+            if cut is not None and len(parser._carry) < LITTLE:
+                self._note(id)
+                return self._say(cut)
+        events = parser.feed(piece)
         self._note(id)
         if not self._places or (not self._marked and len(events) == 1 and events[0].__class__ in _DELTAS):
             return events
         return self._translate(events)
 
+    def _say(self, cut: Cut) -> list[Event]:
+        """What the machine's fast path does."""
+        parser = self._parser
+        carry = parser._carry
+        words, space, self._tail = cut
+        self._waits = self._tail != ""
+        if words or space:
+            self._keep(words + space)
+        if not words:
+            parser._carry = carry + space
+            return []
+        parser._carry = space
+        assert parser._quick is not None
+        return [parser._quick(parser._index, carry + words)]
+
     def _settle_fast_path(self) -> None:
         self._table = self._parser._table
-        key = (self._table, self._parser._tidy)
+        key = (self._table, self._parser._tidy, self._parser._quotes)
         calm = self._disguise.calm.get(key)
         if calm is None:
             calm = self._disguise.calm[key] = Calm(self._pieces, *key)
@@ -285,7 +341,7 @@ class TokenParser:
 
     def _feed_all(self, ids: Iterable[int]) -> list[Event]:
         pieces, letters = self._pieces, self._disguise.letters
-        read: list[str] = []
+        read: list[str] = [self._tail] if self._tail else []
         fed: list[int] = []
         size = -1
         for id in map(int, ids):
@@ -304,6 +360,7 @@ class TokenParser:
             read.append(piece)
             if size >= 0:
                 size += len(piece)
+        self._tail, self._waits = "", self._half
         events = self._parser.feed("".join(read))
         if self._collect:
             self.ids += fed
@@ -330,9 +387,16 @@ class TokenParser:
 
     def finish(self) -> list[Event]:
         """The input is over: return what was held back and how it ends. A second call returns nothing."""
+        self._settle_tail()
         rest = self._flush()
         events = self._parser.feed(rest) if rest else []
         return self._translate(events + self._parser.finish())
+
+    def _settle_tail(self) -> None:
+        """Let the machine hold the tail; it tells nothing of it, because it is a marker's beginning."""
+        if self._tail:
+            self._parser.feed(self._tail)
+            self._tail, self._waits = "", self._half
 
     @property
     def state(self) -> ParserState:
@@ -342,11 +406,13 @@ class TokenParser:
     @property
     def held(self) -> int:
         """How many characters are held back, a marker token counting as two, half a character as none."""
+        self._settle_tail()
         return self._parser.held
 
     @property
     def message(self) -> Message:
         """The message so far; the whole of it after `finish`. Its parts know their tokens."""
+        self._settle_tail()
         told = self._parser.message
         places = self._token_places()
         tokens = [places.of(part.span) for part in told.parts]

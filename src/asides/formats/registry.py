@@ -58,6 +58,7 @@ ENTRY_POINTS = "asides.formats"
 
 _formats: dict[str, Format] = {}
 _names: dict[str, str] = {}
+_resolved: dict[str, Format] = {}
 _imported: set[str] = set()
 _loaded = False
 
@@ -77,6 +78,13 @@ def get_format(name: str | Format) -> Format:
     """The format of this name or alias; a `Format` is returned as it is."""
     if isinstance(name, Format):
         return name
+    found = _resolved.get(name)
+    if found is None:
+        found = _resolved[name] = _find(name)
+    return found
+
+
+def _find(name: str) -> Format:
     folded = fold(name)
     if folded not in _names:
         # Most names begin with their family's, so that the others need not be imported.
@@ -110,6 +118,7 @@ def _register(format: Format, replace: bool) -> Format:
                     f"the name {name!r} belongs to the format {taken!r}; register(..., replace=True) takes it over"
                 )
     _formats[format.name] = format
+    _resolved.clear()
     for name in wanted:
         _names[fold(name)] = format.name
     return format

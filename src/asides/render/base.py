@@ -109,10 +109,6 @@ class Renderer:
         """What a prompt ends with, so that the answer of `role` follows."""
         raise NotImplementedError
 
-    def _stays(self, completion_ids: Sequence[int], new: Sequence[Said]) -> bool:
-        """Whether a sampled answer would stand in a later prompt just as it was sampled."""
-        raise NotImplementedError
-
     @property
     def has_extension_property(self) -> bool:
         """Whether the prompt of a longer conversation always begins with the example of the shorter one."""
@@ -162,15 +158,29 @@ class Renderer:
         self, prompt_ids: Sequence[int], completion_ids: Sequence[int], new_messages: Iterable[Message]
     ) -> list[int] | None:
         """The next prompt, beginning with exactly these ids; None where the family would write them otherwise."""
-        new = [read_message(message) for message in new_messages]
-        if not completion_ids or completion_ids[-1] not in self._stop_ids() or not self._stays(completion_ids, new):
+        new = self._read(new_messages)
+        if not completion_ids or completion_ids[-1] not in self._stop_ids():
             return None
-        said = [Said("assistant"), *new]
+        answer = read_message(self.parse_response(completion_ids, prompt_ids)[0])
+        said = [Said("user"), answer, *new]
+        if not self._stays(said, prompt_ids, completion_ids):
+            return None
         ids = [*prompt_ids, *completion_ids]
-        for index in range(1, len(said)):
+        for index in range(2, len(said)):
             written = self._write(said, index, False)
             ids += self._encode(written.header) + self._encode(written.body)
         return ids + self._encode(self._open(said, "assistant"))
+
+    def _stays(self, said: Sequence[Said], prompt: Sequence[int], sampled: Sequence[int]) -> bool:
+        """Whether the answer `said[1]` stands in a prompt just as it was sampled, when others follow it."""
+        written = self._write(said, 1, False)
+        header, text = self._encode(written.header), self.vocabulary.text
+        if list(prompt[-len(header) :]) == header and text(self._encode(written.body)) == text(sampled):
+            return True
+        try:
+            return written == self._write(said[:2], 1, True)
+        except RendererError:
+            return False
 
     def get_stop_sequences(self) -> list[int] | list[str]:
         """Where sampling must stop: ids, or strings where the family has no token for it."""

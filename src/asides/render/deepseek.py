@@ -96,9 +96,6 @@ class DeepSeekV3Thinking(_DeepSeekV3):
         """Only when all thinking is kept: else an earlier answer loses it."""
         return self.history == "keep"
 
-    def _stays(self, completion_ids: Sequence[int], new: Sequence[Said]) -> bool:
-        return self.history == "keep" or (self.history == "turn" and last_user([said.role for said in new]) < 0)
-
 
 class DeepSeekV3DisableThinking(_DeepSeekV3):
     """DeepSeek V3.1 without thinking: the prompt ends with the closer."""
@@ -122,10 +119,6 @@ class DeepSeekV3DisableThinking(_DeepSeekV3):
     def has_extension_property(self) -> bool:
         """Always: an answer is written the same way wherever it stands."""
         return True
-
-    def _stays(self, completion_ids: Sequence[int], new: Sequence[Said]) -> bool:
-        marks = {id for marker in (OPEN, CLOSE) for id in self.vocabulary.marker(marker)}
-        return marks.isdisjoint(completion_ids)
 
 
 def _after_result(messages: Sequence[Said], index: int) -> bool:

@@ -109,12 +109,6 @@ class GptOss(Renderer):
         """Never: the token that ends an answer is another one later on."""
         return False
 
-    def _stays(self, completion_ids: Sequence[int], new: Sequence[Said]) -> bool:
-        # Behind a call the token stays; behind an answer it would be <|end|>.
-        if completion_ids[-1] != self.vocabulary.added[CALL] or self.history == "strip":
-            return False
-        return self.history == "keep" or last_user([said.role for said in new]) < 0
-
     def _events(self, parser: TokenParser, ids: Iterable[int]) -> Iterator[list[Event]]:
         calls: set[int] = set()
         for events in super()._events(parser, ids):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ..engine.format import Format
 from ..formats import get_format
-from .base import Renderer, Token, Writing, Written, last_user
+from .base import Renderer, Token, Writing, Written
 from .content import Call, History, Piece, Said
 
 OPEN, CLOSE = Token("<think>"), Token("</think>")
@@ -77,13 +77,6 @@ class KimiK2(Renderer):
     def has_extension_property(self) -> bool:
         """Only when all thinking is kept: else an earlier answer loses it."""
         return self.history == "keep"
-
-    def _stays(self, completion_ids: Sequence[int], new: Sequence[Said]) -> bool:
-        called = not set(self.vocabulary.marker(CALL)).isdisjoint(completion_ids)
-        if self.history == "keep" or (self.history == "turn" and called and last_user([m.role for m in new]) < 0):
-            return True
-        marks = {id for marker in (OPEN, CLOSE) for id in self.vocabulary.marker(marker)}
-        return marks.isdisjoint(completion_ids)
 
     def create_conversation_prefix_with_tools(
         self, tools: Iterable[Mapping[str, Any]], system_prompt: str = ""

@@ -109,6 +109,3 @@ class Llama3(Renderer):
     def has_extension_property(self) -> bool:
         """Always: nothing of a turn is written otherwise later on."""
         return True
-
-    def _stays(self, completion_ids: Sequence[int], new: Sequence[Said]) -> bool:
-        return True

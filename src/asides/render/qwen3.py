@@ -74,12 +74,6 @@ class Qwen3(Renderer):
         """Only when all thinking is kept: else an earlier answer loses its block."""
         return self.history == "keep"
 
-    def _stays(self, completion_ids: Sequence[int], new: Sequence[Said]) -> bool:
-        if self.history == "keep" or (self.history == "turn" and last_user([said.role for said in new]) < 0):
-            return True
-        marks = {id for marker in (OPEN, CLOSE) for id in self.vocabulary.marker(marker)}
-        return marks.isdisjoint(completion_ids)
-
 
 class Qwen3DisableThinking(Qwen3):
     """Qwen3 with thinking turned off: the prompt ends with an empty block."""
@@ -100,9 +94,6 @@ class Qwen3DisableThinking(Qwen3):
         header = self._open(messages[:index], "assistant") if block else self._header(index, "assistant")
         plain = message.without_thinking()
         return Written(header, [*(piece.text for piece in plain.pieces), *_calls(plain), STOP])
-
-    def _stays(self, completion_ids: Sequence[int], new: Sequence[Said]) -> bool:
-        return self.history == "keep"  # else the block that ends the prompt is gone later on
 
 
 def _calls(message: Said) -> Writing:

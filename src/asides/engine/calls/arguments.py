@@ -48,6 +48,12 @@ class ArgumentsReader:
         self.message = ""
 
     @property
+    def calm(self) -> bool:
+        """Whether reading stopped inside a sound string of an object that is written as it comes."""
+        scanner = self._scanner
+        return self._shape == "{" and self._inner is None and scanner.error is None and scanner.in_string
+
+    @property
     def in_string(self) -> bool:
         """Whether reading stopped inside a string."""
         return self._inner is not None or self._scanner.in_string
@@ -164,6 +170,12 @@ class CallReader(StepReader):
         self._passed = 0
         self._fence = False
         self._clear()
+
+    @property
+    def calm(self) -> str | None:
+        """Inside a string of the arguments."""
+        reading = self._headed and self._step == self._in_arguments
+        return "" if reading and self._arguments is not None and self._arguments.calm else None
 
     def _clear(self) -> None:
         """Forget the call before."""

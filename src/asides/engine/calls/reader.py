@@ -73,6 +73,14 @@ class Reader(Protocol):
     code: str
     """When rejected: the error's code."""
 
+    @property
+    def calm(self) -> str | None:
+        """Inside a string that streams as it comes, with nothing held back: the first characters of what ends it.
+
+        Quotes, backslashes and control characters need not be named. None everywhere else. Text without any of these
+        is its own JSON, so it may be told without asking the reader.
+        """
+
     def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Consume `text[at:end]` as far as it can be understood and return where it stopped.
 

@@ -117,6 +117,11 @@ class StepReader:
         self._sink = sink
         self._step: Step = self._lead
 
+    @property
+    def calm(self) -> str | None:
+        """Not known to be inside a string."""
+        return None
+
     def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Consume what can be understood."""
         while self.status is Status.READING:

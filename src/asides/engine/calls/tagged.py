@@ -100,6 +100,13 @@ class TaggedValue:
             at = stop
         return at
 
+    @property
+    def calm(self) -> str | None:
+        """What ends the value, while it is a string that is written as it comes."""
+        if self.done or self._step != self._body or self._newline or not self._writer.flows:
+            return None
+        return (CDATA_CLOSE if self._cdata else self._close)[0]
+
     def _lead(self, text: str, at: int, end: int, final: bool) -> int:
         """One newline directly behind the opening tag is not part of the value."""
         if at == end:
@@ -197,6 +204,12 @@ class TaggedReader(StepReader):
         self._headed = False
         self._members = 0
         self._schema: Schema | None = None
+
+    @property
+    def calm(self) -> str | None:
+        """Inside a value."""
+        inside = self._value is not None and self._step == self._in_value
+        return self._value.calm if inside and self._value is not None else None
 
     def recover(self, marker: str) -> None:
         """The closing marker of one call in a section does not end the section."""

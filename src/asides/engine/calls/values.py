@@ -189,6 +189,11 @@ class ValueWriter:
         if kind == "string" or self._types == _STRING:
             self._flow()
 
+    @property
+    def flows(self) -> bool:
+        """Whether it is a string that is written as it comes."""
+        return self._pieces is None
+
     def add(self, text: str) -> None:
         """More of the value's text."""
         if not text:

@@ -1,0 +1,86 @@
+"""A streamer for `generate(streamer=...)` of transformers: ids in as the model samples them, events out by a callback.
+
+It has what `generate` asks of a streamer, `put` and `end`, and imports neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .engine.message import Message
+from .errors import UsageError
+from .events import Event
+from .formats import get_format
+from .token_api import TokenParser
+
+
+class Streamer:
+    """Give it to `generate`. Every event goes to `on_event`; `message` is what was generated."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        format: Any = "auto",
+        on_event: Callable[[Event], object] | None = None,
+        *,
+        skip_prompt: bool = True,
+        **policies: Any,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._format = get_format(format)
+        self._on_event = on_event
+        self._skip_prompt = skip_prompt
+        self._policies = policies
+        self._parser: TokenParser | None = None
+        self._ended = False
+        self.events: list[Event] = []
+        """The events of the present message, where there is no `on_event` to take them."""
+
+    def put(self, value: Any) -> None:
+        """Take ids: a tensor, an array, a list or a number.
+
+        The first that `generate` gives is the prompt. It is no output, but tells where the output begins. With
+        `skip_prompt=False` nothing is taken for a prompt.
+        """
+        ids = _ids(value)
+        if self._parser is None or self._ended:
+            self._ended = False
+            self.events = []
+            prompt = ids if self._skip_prompt else None
+            self._parser = TokenParser(self._tokenizer, self._format, prompt_ids=prompt, **self._policies)
+            if self._skip_prompt:
+                return
+        self._tell(self._parser.feed(ids))
+
+    def end(self) -> None:
+        """The message is over; the next `put` begins another."""
+        if self._parser is not None and not self._ended:
+            self._ended = True
+            self._tell(self._parser.finish())
+
+    @property
+    def message(self) -> Message:
+        """The message so far; the whole of it after `end`."""
+        return self._parser.message if self._parser is not None else Message()
+
+    def _tell(self, events: list[Event]) -> None:
+        if self._on_event is None:
+            self.events += events
+            return
+        for event in events:
+            self._on_event(event)
+
+
+def _ids(value: Any) -> list[int]:
+    """Ids out of whatever holds them. One sequence only: the tokens of several cannot be told apart in a stream."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, int):
+        return [value]
+    found = list(value)
+    if found and isinstance(found[0], list | tuple):
+        if len(found) > 1:
+            raise UsageError(f"a streamer reads one sequence, not a batch of {len(found)}")
+        found = list(found[0])
+    return [int(id) for id in found]

@@ -1,0 +1,110 @@
+"""`asides probe`: what a model speaks, told to a person and to a program."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import environment, run
+from tests.detect.templates import ECHO, UNKNOWN_PAIR
+from tests.detect.test_tokenizer import QWEN, tokenizer_json, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model's folder as it is downloaded."""
+    folder = tmp_path / "a-model"
+    folder.mkdir()
+    write(folder / "tokenizer.json", tokenizer_json(QWEN))
+    write(folder / "tokenizer_config.json", {"chat_template": ECHO})
+    return folder
+
+
+def test_a_folder(folder: Path) -> None:
+    done = run("probe", folder)
+    shown = done.stdout.decode()
+    assert done.returncode == 0
+    assert "format    qwen3" in shown
+    assert "yes, between <think> and </think>" in shown
+    assert "<think> 11" in shown
+    assert "enable_thinking: true starts in text; false starts in text" in shown
+    assert "- chat template: writes reasoning_content of a message" in shown
+
+
+def test_as_json(folder: Path) -> None:
+    found = json.loads(run("probe", "--json", folder).stdout)
+    assert (found["format"], found["thinks"], found["open_id"], found["switch"]) == (
+        "qwen3",
+        True,
+        11,
+        "enable_thinking",
+    )
+    assert found["reasons"]
+
+
+def test_a_template_and_a_tokenizer_alone(folder: Path, tmp_path: Path) -> None:
+    assert b"is token 11" in run("probe", folder / "tokenizer.json").stdout
+    template = tmp_path / "x.jinja"
+    template.write_text(UNKNOWN_PAIR, encoding="utf-8")
+    shown = run("probe", template).stdout.decode()
+    assert "one made for these markers" in shown
+    assert "between <ponder> and </ponder>" in shown
+
+
+def test_a_name() -> None:
+    done = run("probe", "openai/gpt-oss-20b")
+    assert done.returncode == 0
+    assert b"harmony" in done.stdout
+
+
+def test_nothing_known() -> None:
+    done = run("probe", "somebody/unheard-of-7b")
+    assert done.returncode == 1
+    assert b"not known" in done.stdout
+
+
+def test_a_prompt(folder: Path, tmp_path: Path) -> None:
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("<|im_start|>assistant\n<think>\n", encoding="utf-8")
+    assert json.loads(run("probe", "--json", folder, "--prompt", prompt).stdout)["start"] == "thinking"
+
+
+@pytest.mark.parametrize("target", ["no/such/folder/here", "nothing.gguf", "./nothing", "a.jinja"])
+def test_what_is_not_there(target: str) -> None:
+    done = run("probe", target)
+    assert done.returncode == 2
+    assert b"no such file" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_broken_file(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(b'{"added_tokens": [')
+    done = run("probe", path)
+    assert done.returncode == 2
+    assert b"not valid JSON" in done.stderr
+
+
+def test_wrong_usage() -> None:
+    assert run("probe").returncode == 2
+    done = run("probe", "qwen3", "--model", "qwen3")
+    assert done.returncode == 2
+    assert b"--model already names" in done.stderr
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(folder: Path) -> None:
+    hide = "import sys; sys.modules['jinja2'] = None; import asides.cli; sys.exit(asides.cli.main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", hide, "probe", str(folder)], capture_output=True, timeout=30, env=environment()
+    )
+    assert done.returncode == 2
+    assert b"pip install 'asides[tokens]'" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_it_is_listed() -> None:
+    assert b"asides probe" in run("--help").stdout

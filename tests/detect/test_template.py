@@ -1,0 +1,92 @@
+"""Detection from chat templates: small ones of our own, of each kind that is met."""
+
+from __future__ import annotations
+
+import pytest
+
+import asides
+from asides.detect import detect
+from asides.engine.format import Format
+from tests.detect.templates import KNOWN, UNKNOWN_CLOSER, UNKNOWN_IN_PROMPT, UNKNOWN_PAIR
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_each_kind_of_template(kind: str) -> None:
+    expected = KNOWN[kind]
+    found = detect(chat_template=expected.template)
+    assert found.thinks is expected.thinks
+    assert found.start == expected.start
+    assert found.switch == expected.switch
+    assert (found.start_on, found.start_off) == (expected.start_on, expected.start_off)
+    assert found.field == expected.field
+    assert found.reasons
+    if expected.format is not None:
+        assert found.format == expected.format, found.reasons
+    asides.parse("hello", found.format)
+
+
+def test_what_the_switch_is_set_to() -> None:
+    found = detect(chat_template=KNOWN["effort"].template)
+    assert (found.on, found.off) == ("low", None)  # off is to leave it out
+    found = detect(chat_template=KNOWN["mode"].template)
+    assert (found.on, found.off) == ("enabled", "disabled")
+    found = detect(chat_template=KNOWN["closed"].template)
+    assert (found.on, found.off) == (True, False)
+
+
+def test_a_pair_never_seen_before_gives_a_format_that_works() -> None:
+    found = detect(chat_template=UNKNOWN_PAIR)
+    assert isinstance(found.format, Format)
+    assert (found.open, found.close) == ("<ponder>", "</ponder>")
+    assert (found.thinks, found.start, found.switch, found.start_on) == (True, "text", "deep_thinking", "thinking")
+    message = asides.parse("<ponder>hm</ponder>\nYes.<over>", found.format)
+    assert [type(part).__name__ for part in message.parts] == ["Thinking", "Text"]
+    assert (message.thinking, message.text, message.termination) == ("hm", "Yes.", "stop")
+    message = asides.parse("hm</ponder>\nYes.", found.format, start="thinking")
+    assert (message.thinking, message.text) == ("hm", "Yes.")
+    assert asides.Parser(found.format, prompt="[user]Why?<over>\n[assistant]<ponder>").state == "thinking"
+
+
+def test_a_pair_that_shows_in_the_prompt_alone() -> None:
+    found = detect(chat_template=UNKNOWN_IN_PROMPT)
+    assert isinstance(found.format, Format)
+    assert (found.open, found.close) == ("<ponder>", "</ponder>")
+    assert (found.thinks, found.start) == (True, "thinking")
+    message = asides.parse("hm</ponder>Yes.<over>", found.format, start=found.start)
+    assert (message.thinking, message.text) == ("hm", "Yes.")
+
+
+def test_a_closer_without_an_opener() -> None:
+    found = detect(chat_template=UNKNOWN_CLOSER)
+    assert isinstance(found.format, Format)
+    assert (found.open, found.close, found.thinks) == ("", "== ANSWER ==", True)
+    message = asides.parse("hm\n== ANSWER ==\nYes.<over>", found.format, start="thinking")
+    assert (message.thinking, message.text) == ("hm", "Yes.")
+
+
+def test_an_unknown_turn_around_known_markers() -> None:
+    template = UNKNOWN_PAIR.replace("<ponder>", "<think>").replace("</ponder>", "</think>")
+    found = detect(chat_template=template)
+    message = asides.parse("<think>hm</think>\nYes.<over>", found.format)
+    assert (message.thinking, message.text, message.termination) == ("hm", "Yes.", "stop")
+
+
+def test_the_same_template_gives_the_same_answer() -> None:
+    template = KNOWN["echo"].template
+    assert detect(chat_template=template) == detect(chat_template=template)
+
+
+def test_what_is_no_template() -> None:
+    with pytest.raises(asides.UsageError, match="no Jinja"):
+        detect(chat_template="chat_template.jinja")
+    with pytest.raises(asides.UsageError, match="Go template"):
+        detect(chat_template="{{- range .Messages }}<think>{{ .Thinking }}</think>{{ .Content }}{{ end }}")
+    with pytest.raises(asides.UsageError, match="not valid Jinja: line 1"):
+        detect(chat_template="{% if messages %}")
+
+
+def test_a_template_that_cannot_be_rendered_is_read_as_text() -> None:
+    found = detect(chat_template="{{ functions.all() }}{{ '<think>' }}{{ '</think>' }}")
+    assert found.thinks is None
+    assert any("could not be rendered" in reason for reason in found.reasons)
+    assert any("<think>" in reason for reason in found.reasons)

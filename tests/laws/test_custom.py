@@ -1,0 +1,69 @@
+"""Laws 1, 2 and 5 over formats that nobody has registered: any markers, alike and overlapping, in every combination."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from asides import Format
+from asides.engine.calls.json_calls import JsonCalls
+from asides.engine.format import TEXT, THINKING
+from tests.laws.effort import examples
+from tests.laws.texts import policies
+from tests.support import characters, check_chunking, check_held, check_one_path, markers, two_way_splits
+
+MARKERS = st.text("<a>/b|`", min_size=1, max_size=4)
+SOME = ("a", "x", " ", "\n", "`", '"', "``", "\n```\n", '{"name":"f","arguments":{}}', "{", "<", ">")
+
+
+@st.composite
+def formats(draw: st.DrawFn) -> Format:
+    """A format of tags, perhaps with stops, wrappers, calls, attributes, or without regard to case."""
+    opens = tuple(draw(st.lists(MARKERS, min_size=1, max_size=2, unique=True)))
+    attributes = draw(st.booleans())
+    if attributes:
+        opens = tuple(dict.fromkeys(f"<{name.strip('<>')}>" for name in opens))
+    return Format.tags(
+        opens,
+        tuple(draw(st.lists(MARKERS, min_size=1, max_size=2, unique=True))),
+        stops=tuple(draw(st.lists(MARKERS, max_size=1))),
+        wrappers=tuple(draw(st.lists(MARKERS, max_size=1))),
+        name="custom",
+        attributes=attributes,
+        ignore_case=draw(st.booleans()),
+        leading=frozenset(opens[:1] if draw(st.booleans()) else ()),
+        start=draw(st.sampled_from((TEXT, THINKING))),
+        calls=draw(st.sampled_from(CALLS)),
+    )
+
+
+CALLS = (
+    (),
+    (JsonCalls(open=("<c>",), close=("</c>",)),),
+    (JsonCalls(open=("c:",)),),
+    (JsonCalls(open=("<c>",), close=("</c>",), bare=True),),
+)
+
+
+def clear(format: Format) -> bool:
+    """Whether no marker stands inside another, other than at its beginning: then which one is meant is no question."""
+    names = [name.lower() for name in markers(format)]
+    inside = any(name in other[1:] for name in names for other in names)
+    return not inside and len(set(names)) == len(names)
+
+
+@settings(max_examples=examples(300))
+@given(st.data())
+def test_laws_over_any_format(data: st.DataObject) -> None:
+    """Whatever the markers are, the cut does not matter and what is held is known."""
+    format = data.draw(formats())
+    assume(clear(format))
+    own = markers(format)
+    pieces = [*SOME, *own, *(name[:-1] for name in own if name[:-1]), *(name.swapcase() for name in own)]
+    text = "".join(data.draw(st.lists(st.sampled_from(pieces), max_size=9)))
+    chosen: dict[str, Any] = {key: value for key, value in data.draw(policies("qwen3")).items() if key != "prompt"}
+    check_chunking(format, text, [characters(text), *two_way_splits(text)], chosen)
+    check_one_path(format, text, chosen)
+    check_held(format, text, characters(text), chosen)
