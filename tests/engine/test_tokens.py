@@ -511,3 +511,23 @@ def test_told_text_is_the_message() -> None:
     events, message = read("qwen3", "qwen3", ids)
     told = [event.text for event in events if isinstance(event, TextDelta)]
     assert told == [part.text for part in message.parts if isinstance(part, asides.Text)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_looking_changes_nothing(data: st.DataObject) -> None:
+    """Whoever asks for the message between two ids gets a snapshot, and the events stay what they are."""
+    format, pieces = PIECES["deepseek_v4"]
+    chosen = data.draw(st.lists(st.sampled_from([*pieces, *WORDS, "word", " <", "</"]), max_size=14))
+    ids = [id for piece in chosen for id in encode("deepseek_v4", piece)]
+    expected = read("deepseek_v4", format, ids, start="text")
+    parser = TokenParser(tokenizer("deepseek_v4"), asides.get_format(format), start="text")
+    events: list[Event] = []
+    for number, id in enumerate(ids):
+        events += parser.feed(id)
+        assert 0 <= parser.held <= len(vocabulary("deepseek_v4").text(ids[: number + 1]))
+        message = parser.message
+        assert len(message.token_roles()) == number + 1
+        told = "".join(event.text for event in events if isinstance(event, TextDelta))
+        assert told == "".join(part.text for part in message.parts if isinstance(part, asides.Text))
+    assert (joined(events + parser.finish()), parser.message) == expected

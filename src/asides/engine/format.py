@@ -119,7 +119,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             if not marker.strip():
                 raise UsageError(f"{marker!r} cannot be a marker: it is blank")
             for other in markers:
-                if other.find(marker) > 0:
+                if marker in other[1:-1]:  # it would act before the other is whole
                     raise UsageError(f"{marker!r} cannot be a marker: it stands inside the marker {other!r}")
             if self.attributes and marker.startswith("<") and any(map(str.isspace, marker)):
                 raise UsageError(f"{marker!r} cannot be a marker of a format with attributes: it holds whitespace")
