@@ -17,7 +17,7 @@ from benchmarks import measure, samples
 
 TOKEN = 4
 """Characters that count as one token here."""
-SIZES = {64: (2_000, 256_000), 4: (2_000, 256_000), 1: (2_000, 32_000)}
+SIZES: dict[int, tuple[int, ...]] = {64: (2_000, 256_000), 4: (2_000, 256_000), 1: (2_000, 32_000)}
 """Tokens of the argument, for each number of characters in a chunk. A grammar that is linear costs the same at each."""
 AT_LEAST = 4_000
 """Chunks in a run: short arguments are read by several parsers."""

@@ -26,7 +26,7 @@ ENTRIES: dict[str, dict[str, str]] = {
     "think_tag": {"thinking": "<think>", "text": ""},
 }
 """What is written before the words of each state."""
-AT_LEAST = 200_000
+AT_LEAST = 100_000
 """Characters in a run: short texts are read by several parsers, so that there is something to measure."""
 
 

@@ -463,18 +463,24 @@ def _marker_pattern(format: Format) -> re.Pattern[str]:
 
 @cache
 def _header_pattern(format: Format) -> re.Pattern[str]:
-    """Finds a message header: whole up to the marker that ends it, or else the words of it that mean something."""
+    """Finds a message header: up to the marker that ends it, or else up to the last word that means something."""
     header = format.header
     assert header is not None
     states = {name: state for table in format.states.values() for name, state in table.items()}
     openers = [name for name, state in states.items() if state == HEADER] + [header.channel_marker, "\0"]
     ends = [name for name, state in states.items() if state in (END, OUTSIDE)]
-    bodies = [header.body] if header.body else [name for name, state in states.items() if state in (TEXT, THINKING)]
+    bodies = [header.body]
+    if not header.body:
+        # What the message is, is said by the marker that ends its header; a call's own stands in the part behind it.
+        bodies = [name for name, state in states.items() if state in (TEXT, THINKING)]
+        bodies += [name for syntax in format.calls for name in syntax.openers]
     opener, end, body = (_any_of(names) for names in (openers, ends, bodies))
-    words = _any_of([*header.channels, *header.roles, "json", "code", "text", "xml"])
-    whole = rf"(?:{opener})(?:(?!{end}|{body}).){{0,400}}?(?:{body})"
-    broken = rf"(?:{opener})(?:\s*(?:{words}|to=[^\s<]*|{_any_of([header.channel_marker, header.type_marker])}))*"
-    return re.compile(f"{whole}|{broken}", re.DOTALL)
+    inside = rf"(?:{opener})(?:(?!{end}|{body}).){{0,400}}"
+    marks = _any_of([header.channel_marker, header.type_marker])
+    said = _any_of([*header.channels, *header.roles, "json", "code", "text", "xml"])
+    # A whole header, up to the last word of it that means something, or the marker alone.
+    whole = rf"{inside}?(?:{body})" if header.body else rf"{inside}?(?:{body}|\Z)"
+    return re.compile(rf"{whole}|{inside}(?:to=[^\s<]*|{marks}|{said})|{opener}", re.DOTALL)
 
 
 def _any_of(names: Iterable[str]) -> str:

@@ -15,14 +15,13 @@ import asides
 from asides.detect import detect
 from asides.detect.from_gguf import MAGIC
 
-PATIENCE = 25.0
-"""Seconds that a test allows for what is bounded to three of computing. Machines that test are busy."""
+PATIENCE = 60.0
+"""Seconds that a test allows for what is bounded to two of computing and thirty on the clock. Busy machines test."""
 
 TEMPLATES = {
     "an endless loop": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
     "endless output": "{% for a in range(99999) %}{% for b in range(99999) %}words {% endfor %}{% endfor %}",
     "a huge string": "{{ 'a' * 10 ** 12 }}",
-    "a string of half a gigabyte": "{{ 'a' * 500000000 }}",
     "a huge number": "{{ 9 ** (9 ** 9) }}",
     "a wide filter": "{{ 'a' | center(10 ** 10) }}",
     "a list that doubles": "{% set l = [1] %}{% for i in range(99) %}{% set _ = l.extend(l) %}{% endfor %}",
@@ -48,9 +47,10 @@ def test_hostile_templates(name: str) -> None:
 
 
 def test_hostile_templates_take_no_memory_of_ours() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(asides.UsageError, match="memory"):
-        detect(chat_template="{{ 'a' * 400000000 }}")
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20  # in KiB
+        detect(chat_template="{{ 'a' * 10 ** 9 }}")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # in KiB
 
 
 @pytest.mark.parametrize(

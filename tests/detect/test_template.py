@@ -44,6 +44,7 @@ def test_a_pair_never_seen_before_gives_a_format_that_works() -> None:
     assert (message.thinking, message.text, message.termination) == ("hm", "Yes.", "stop")
     message = asides.parse("hm</ponder>\nYes.", found.format, start="thinking")
     assert (message.thinking, message.text) == ("hm", "Yes.")
+    assert found.format.assistant == ("[assistant]",)
     assert asides.Parser(found.format, prompt="[user]Why?<over>\n[assistant]<ponder>").state == "thinking"
 
 

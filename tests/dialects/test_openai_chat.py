@@ -160,14 +160,15 @@ def test_the_asynchronous_sdk_reads_the_same(shape: Shape) -> None:
     asked = request(shape)
     data = stream(items(shape), asked)
 
-    async def run(url: str) -> tuple[list[Any], Any]:
+    async def run(url: str, streamed: bool) -> Any:
         async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as sdk:
-            found = await sdk.chat.completions.create(model="m", messages=HELLO, stream=True)
-            return [chunk async for chunk in found], None
+            found: Any = await sdk.chat.completions.create(model="m", messages=HELLO, stream=streamed)
+            return [chunk async for chunk in found] if streamed else found
 
     with serve(data, cuts=3) as server:
-        chunks, _ = asyncio.run(run(server.base_url))
-    whole = ask_whole(chat.write_reply(items(shape), asked))
+        chunks = asyncio.run(run(server.base_url, True))
+    with serve(msgspec.json.encode(chat.write_reply(items(shape), asked)), headers=JSON, cuts=3) as server:
+        whole = asyncio.run(run(server.base_url, False))
     assert accumulate(chunks) == {choice.index: plain(choice) for choice in whole.choices}
 
 
@@ -370,6 +371,39 @@ def test_thinking_is_read_under_every_name(field: str) -> None:
     thinking: dict[str, Any] = {field: "hm", "content": None}
     pieces = read(sse(delta(role="assistant"), delta(**thinking), delta(content="so"), delta(finish="stop")))
     assert pieces[1:] == [Thought(0, "hm", field), Words(0, "so"), Ended(0)]
+
+
+LIKELY = st.sampled_from(
+    [
+        {"content": "a"},
+        {"content": 'b "quoted" \\ \n é🙂 \u2028'},
+        {"content": ""},
+        {"content": None},
+        {"reasoning": "x"},
+        {"reasoning": "\ny", "content": ""},
+        {"reasoning_content": "z", "reasoning": "z"},
+        {"role": "assistant", "content": "c"},
+        {"content": "d", "annotations": [{"content": "e"}]},
+        {"tool_calls": [{"index": 0, "id": "i", "function": {"name": "f", "arguments": "{}"}}]},
+    ]
+)
+FRAME = st.tuples(
+    st.integers(0, 1), LIKELY, st.sampled_from([None, None, None, None, "stop"]), st.sampled_from([1, 1, 2])
+)
+
+
+@given(st.lists(FRAME, max_size=30), st.integers(1, 400))
+def test_frames_that_are_alike_are_read_like_any_other(found: list[Any], cuts: int) -> None:
+    """Reading them without decoding them whole is only faster."""
+    bodies = [{**delta(index=index, finish=finish, **fields), "created": time} for index, fields, finish, time in found]
+    same = [json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() for body in bodies]
+    # No two of these frames begin alike.
+    other = [b"{" + b" " * number + body[1:] for number, body in enumerate(same)]
+    assert read(sse(*same), cuts) == read(sse(*same)) == read(sse(*other))
+    one_by_one = chat.ReplyReader()
+    assert [piece for body in same for piece in one_by_one.feed(sse(body, done=False))] + one_by_one.feed(sse()) + (
+        one_by_one.finish()
+    ) == read(sse(*other))
 
 
 def test_the_gap_between_two_thoughts_is_not_doubled() -> None:
@@ -958,6 +992,53 @@ def test_requests_raise_nothing_but_our_own(messages: Any, tools: Any) -> None:
         if isinstance(body, dict):
             with suppress(RequestError):
                 chat.write_request(chat.read_request(body))
+
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="<>"), max_size=9)
+MESSAGE = st.one_of(
+    st.builds(lambda text: {"role": "user", "content": text}, WORDS),
+    st.builds(lambda text, name: {"role": "system", "content": text, "name": name}, WORDS, WORDS),
+    st.builds(lambda a, b: {"role": "user", "content": [{"type": "text", "text": a}, {"type": "text", "text": b}]},
+              WORDS, WORDS),
+    st.builds(lambda url: {"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"https://{url}"}}]}, WORDS),
+    st.builds(lambda text, thinking: {"role": "assistant", "content": text, "reasoning": thinking}, WORDS, WORDS),
+    st.builds(lambda id, name, arguments: {"role": "assistant", "content": None, "tool_calls": [
+        {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}]}, WORDS, WORDS, WORDS),
+    st.builds(lambda id, text: {"role": "tool", "tool_call_id": id, "content": text}, WORDS, WORDS),
+)  # fmt: skip
+FIELDS = st.fixed_dictionaries(
+    {"messages": st.lists(MESSAGE, min_size=1, max_size=4), "model": WORDS},
+    optional={
+        "temperature": st.floats(0, 2),
+        "stop": st.lists(WORDS, min_size=1, max_size=2),
+        "max_tokens": st.integers(1, 9),
+        "max_completion_tokens": st.integers(1, 9),
+        "tools": st.just([TOOL]),
+        "tool_choice": st.sampled_from(
+            ["auto", "none", "required", {"type": "function", "function": {"name": "find"}}]
+        ),
+        "stream": st.booleans(),
+        "stream_options": st.sampled_from([{"include_usage": True}, {"include_usage": True, "x": 1}]),
+        "reasoning_effort": st.sampled_from(["none", "low"]),
+        "chat_template_kwargs": st.just({"enable_thinking": True}),
+        "logit_bias": st.just({"1": 2}),
+        "n": st.integers(1, 3),
+    },
+)
+
+
+@given(FIELDS)
+def test_a_request_that_is_written_and_read_again_is_the_same(body: dict[str, Any]) -> None:
+    """Law 6, for requests."""
+    found = chat.read_request(body)
+    written = chat.write_request(found, WriteOptions(field="reasoning"))
+    again = chat.read_request(json.loads(json.dumps(written)))
+    if not found.stream:
+        found = msgspec.structs.replace(found, include_usage=False, extra={**found.extra})
+        found.extra.pop("stream_options", None)
+    if not found.tools:
+        found = msgspec.structs.replace(found, tool_choice="auto")
+    assert again == found
 
 
 def test_errors_are_read_from_any_body() -> None:

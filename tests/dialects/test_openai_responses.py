@@ -20,6 +20,7 @@ from asides.dialects import openai_chat as chat
 from asides.dialects import openai_responses as responses
 from asides.dialects.framing import SseReader
 from asides.dialects.reply import Begin, Ended, Failed, Item, Piece, Reason, Said, Usage, Words
+from asides.dialects.reply import CallPiece as ReplyCall
 from asides.dialects.request import (
     CallPiece,
     ImagePiece,
@@ -332,6 +333,32 @@ def test_a_call_without_a_name_is_text_in_its_place() -> None:
     assert [part["text"] for item in body["output"] for part in item["content"]] == [
         'Look:\n\n{"arguments": {"query": "Zürich"}}\nSo.'
     ]
+
+
+def test_calls_that_grow_side_by_side() -> None:
+    """An upstream that has read the calls itself may send their arguments in turns."""
+    pieces: list[Piece] = [
+        Begin("chatcmpl-1", "m"),
+        ReplyCall(0, 0, "call_a", "f", '{"a"'),
+        ReplyCall(0, 1, "call_b", "g", ""),
+        ReplyCall(0, 0, arguments=": 1}"),
+        ReplyCall(0, 2, "call_c", "h", '{"c": '),
+        Ended(0),
+        Usage(1, 2),
+    ]
+    found = split(pieces)
+    with (
+        serve(stream(found, request()), cuts=7) as server,
+        client(server.base_url).responses.stream(model="m", input="Hello") as streamed,
+    ):
+        final = streamed.get_final_response()
+    assert summed_up(final.output) == [
+        ("function_call", "call_a", "f", '{"a": 1}', "completed"),
+        ("function_call", "call_b", "g", "{}", "completed"),
+        ("function_call", "call_c", "h", '{"c": ', "incomplete"),
+    ]
+    assert final.id == "resp_1"
+    assert told(split(read_stream(stream(found, request()), 9))) == told(found)
 
 
 def test_neighbouring_texts_share_a_message() -> None:
@@ -1089,6 +1116,25 @@ def test_messages_that_follow_each_other_stay_apart() -> None:
     asked = responses.read_request(body)
     assert [turn.text for turn in asked.turns] == ["a", "b"]
     assert [item["content"] for item in responses.write_request(asked)["input"]] == ["a", "b"]
+
+
+def test_thinking_between_tags_is_thinking() -> None:
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "a"}]}
+    said = {"role": "assistant", "content": "<think>a</think>\n\nb"}
+    for given_items in ([said], [reasoning, said]):
+        (turn,) = responses.read_request({"model": "m", "input": given_items}).turns
+        assert [getattr(piece, "text", None) for piece in turn.pieces] == ["a", "b"]
+        assert isinstance(turn.pieces[0], ThinkingPiece)
+    quoted = {"role": "user", "content": "<think>a</think>b"}
+    assert responses.read_request({"model": "m", "input": [quoted]}).turns[0].text == "<think>a</think>b"
+
+
+def test_results_know_the_tool_that_gave_them() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "find", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "a"}]}
+    asked = responses.read_request({"model": "m", "input": [call, result]})
+    assert (asked.turns[1].tool_name, asked.turns[1].text) == ("find", "a")
+    assert responses.write_request(asked)["input"] == [call, {**result, "output": "a"}]
 
 
 # Requests, written.

@@ -541,6 +541,23 @@ def test_state_at_the_start() -> None:
     assert Parser("qwen3_thinking").state == "thinking"
 
 
+# Prompts.
+
+
+@pytest.mark.parametrize(
+    ("prompt", "state"),
+    [("hi <a>", "thinking"), ("hi <a>\n", "thinking"), ("<a> hi", "text"), ("<a>x</a>", "text"), ("", "text")],
+)
+def test_without_an_assistant_header_only_the_end_of_a_prompt_counts(prompt: str, state: str) -> None:
+    assert Parser(Format.tags("<a>", "</a>"), prompt=prompt).state == state
+
+
+def test_the_state_is_read_off_what_follows_the_last_header() -> None:
+    header = "<|im_start|>assistant\n"
+    assert Parser("qwen3", prompt=f"{header}<think>a</think>b{header}<think>c").state == "thinking"
+    assert Parser("qwen3", prompt=f"{header}<think>a{header}b").state == "text"
+
+
 # Ids.
 
 

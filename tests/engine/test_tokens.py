@@ -6,7 +6,7 @@ import gc
 import random
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -271,9 +271,10 @@ def test_a_marker_inside_arguments_is_kept() -> None:
 
 
 def test_json_escapes_of_the_model_are_its_own() -> None:
-    body = r'{"name": "f", "arguments": {"a": "\ud83e\udd14 \u00e9"}}'
-    ids = encode("qwen3", f"<tool_call>\n{body}\n</tool_call>")
-    assert read("qwen3", "qwen3", ids)[1].tool_calls[0].arguments == r'{"a": "\ud83e\udd14 \u00e9"}'
+    """Those of characters that do not exist too, though their halves stand for tokens inside."""
+    written = r'{"a": "\ud83e\udd14 \u00e9 \ud8c0\udc00 \ud8c0"}'
+    ids = encode("qwen3", f'<tool_call>\n{{"name": "f", "arguments": {written}}}\n</tool_call>')
+    assert read("qwen3", "qwen3", ids)[1].tool_calls[0].arguments == written
 
 
 def test_unknown_ids_are_no_words() -> None:
@@ -503,6 +504,61 @@ def test_the_least_that_a_tokenizer_can_be() -> None:
     parser.feed([0x110000, ord("a"), 0x110001, *words.encode("b</think>")])
     parser.finish()
     assert (parser.message.thinking, parser.message.text) == ("a", "b</think>")
+
+
+class Ranks:
+    """As tiktoken's encodings are."""
+
+    _special_tokens: ClassVar[dict[str, int]] = {"<think>": 300, "</think>": 301}
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def decode_single_token_bytes(self, id: int) -> bytes:
+        if id > 255:
+            raise KeyError(id)
+        return bytes([id])
+
+
+class Words:
+    """As a slow tokenizer of transformers with a SentencePiece vocabulary is."""
+
+    tokens: ClassVar[dict[str, int]] = {
+        "▁two": 1,
+        "▁four": 2,
+        "<0xC3>": 3,
+        "<0xA9>": 4,
+        "<think>": 5,
+        "</think>": 6,
+        "<0xZZ>": 7,
+    }
+
+    def get_added_vocab(self) -> dict[str, int]:
+        return {"<think>": 5, "</think>": 6}
+
+    def convert_ids_to_tokens(self, id: int) -> str | None:
+        return next((token for token, number in self.tokens.items() if number == id), None)
+
+    def encode(self, text: str, add_special_tokens: bool = True, split_special_tokens: bool = False) -> list[int]:
+        if text in self.get_added_vocab() and not split_special_tokens:
+            return [self.tokens[text]]
+        return [0] * len(text)
+
+
+def test_other_kinds_of_tokenizers() -> None:
+    parser = TokenParser(Ranks(), asides.get_format("qwen3"))
+    parser.feed([300, *"é".encode(), 301, *b"</think>", 999])
+    parser.finish()
+    assert (parser.message.thinking, parser.message.text) == ("é", "</think>")
+    assert vocabulary_of(Ranks()).encode("<think>") == list(b"<think>")
+    parser = TokenParser(Words(), asides.get_format("qwen3"))
+    for id in (5, 1, 3, 4, 6, 2, 99, 7):
+        parser.feed(id)
+    parser.finish()
+    assert (parser.message.thinking, parser.message.text) == ("twoé", "four<0xZZ>")
+    assert vocabulary_of(Words()).encode("<think>") == [0] * 7
+    with pytest.raises(asides.UsageError):
+        vocabulary_of(type("Readable", (), {"decode": lambda self, ids: ""})()).encode("a")
 
 
 def test_told_text_is_the_message() -> None:

@@ -9,7 +9,9 @@ import re
 
 from ..engine.calls.syntax import CallSyntax
 from ..engine.format import TEXT, THINKING, Format
+from ..errors import UsageError
 from ..formats.auto import STOPS, SYNTAXES
+from .evidence import Evidence
 from .markers import TAG, counterparts
 from .reading import Turn, header_of, reads
 
@@ -54,31 +56,38 @@ def opened(prompt: str, source: str, turns: list[Turn]) -> tuple[str, str] | Non
     return None
 
 
-def make(
-    opener: str, closer: str, turns: list[Turn], prompt: str, calls: tuple[CallSyntax, ...] | None = None
-) -> Format | None:
+def make(opener: str, closer: str, seen: Evidence, calls: tuple[CallSyntax, ...] | None = None) -> Format | None:
     """A format with these markers that reads all that the template writes, or None."""
     if not closer:
         return None
-    spoken = next((turn for turn in turns if turn.said and turn.thought), None)
-    said = next((turn for turn in turns if turn.said), None)
-    wrappers, stops = _frame(spoken or said, closer)
-    header = header_of(said.written.partition(said.said)[0], prompt) if said is not None else ""
-    if opener and header.rstrip().endswith(opener):
-        header = header.rstrip()[: -len(opener)]
-    format = Format.tags(
-        opener or (),
-        closer,
-        name=opener or closer,
-        source="made by detection from a chat template",
-        start=TEXT if opener else THINKING,
-        wrappers=wrappers,
-        stops=(*stops, *(stop for stop in STOPS if stop not in stops)),
-        calls=SYNTAXES if calls is None else calls,
-        assistant=(header,) if header.strip() else (),
-    )
-    thoughtful = [turn for turn in turns if turn.thought and turn.said]
+    prompt = seen.prompts[0].written if seen.prompts else ""
+    said = [turn for turn in seen.turns if turn.said]
+    thoughtful = [turn for turn in said if turn.thought]
+    wrappers, stops = _frame(next(iter(thoughtful or said), None), closer)
+    header = _header(opener, said[0], prompt, seen.asked) if said else ""
+    try:
+        format = Format.tags(
+            opener or (),
+            closer,
+            name=opener or closer,
+            source="made by detection from a chat template",
+            start=TEXT if opener else THINKING,
+            wrappers=wrappers,
+            stops=(*stops, *(stop for stop in STOPS if stop not in stops)),
+            calls=SYNTAXES if calls is None else calls,
+            assistant=(header,) if header.strip() else (),
+        )
+    except UsageError:  # markers that cannot be told apart
+        return None
     return format if all(reads(format, turn, prompt) for turn in thoughtful) else None
+
+
+def _header(opener: str, turn: Turn, prompt: str, asked: str) -> str:
+    """What opens the assistant's turn: behind the end of the user's, and before the opener."""
+    header = header_of(turn.written.partition(turn.said)[0], prompt)
+    if asked != header and header.startswith(asked):
+        header = header[len(asked) :]
+    return header.rstrip()[: -len(opener)] if opener and header.rstrip().endswith(opener) else header
 
 
 def _frame(turn: Turn | None, closer: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

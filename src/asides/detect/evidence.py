@@ -80,6 +80,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     """The strings in the template's source, with a NUL between them."""
     switches: dict[str, list[Any]]
+    asked: str = ""
+    """What follows the user's words when no prompt is asked for: the end of the user's turn."""
     failure: str = ""
     """Why the plainest conversation could not be rendered."""
 
@@ -104,6 +106,7 @@ def _asks() -> list[Ask]:
         return Ask(name=name, variables=variables, switched=prompt)
 
     asks = [
+        ask("question", user),
         ask("prompt", user, prompt=True),
         ask("prompt with tools", user, prompt=True, tools=True),
         ask("answer", user, answer),
@@ -129,7 +132,7 @@ def sort_out(rendered: Rendered) -> Evidence:
     turns: dict[str, Turn] = {}
     prompts: list[Prompt] = []
     told: dict[str, None] = {}
-    failure = ""
+    asked = failure = ""
     for rendering in rendered.rendered:
         text = rendering.text
         kind, _, field = rendering.ask.partition(" ")
@@ -138,6 +141,9 @@ def sort_out(rendered: Rendered) -> Evidence:
                 failure = rendering.error or ""
             continue
         before, _, written = text.rpartition(USER)
+        if kind == "question":
+            asked = asked or written[:MOST_WRITTEN]
+            continue
         if kind == "prompt":
             told[before[:MOST_TOLD]] = None
             if not field:
@@ -159,6 +165,7 @@ def sort_out(rendered: Rendered) -> Evidence:
         told="\0".join(told)[:MOST_TOLD],
         source="\0".join(rendered.literals),
         switches=rendered.switches,
+        asked=asked,
         failure=failure,
     )
 

@@ -91,14 +91,13 @@ def _ending(prompt: str, known: list[Format]) -> str:
 
 def _verdict(seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> Verdict:
     """What shows thinking, the strongest evidence first; else whether anything at all is known."""
-    plain = seen.prompts[0].written if seen.prompts else ""
     if seen.echoes:
-        return _echoed(seen.echoes[0], seen, best, fitting, plain)
+        return _echoed(seen.echoes[0], seen, best, fitting)
     if best.endings:
         return Verdict(fitting, True, ["a prompt of it ends with a thinking marker", _read_back(best, fitting)])
     for prompt in seen.prompts:
         pair = ad_hoc.opened(prompt.written, seen.source, seen.turns)
-        made = ad_hoc.make(*pair, seen.turns, plain) if pair is not None else None
+        made = ad_hoc.make(*pair, seen) if pair is not None else None
         if pair is not None and made is not None:
             return Verdict((made,), True, [f"a prompt of it ends with {pair[0]!r}, for which a format was made"])
     if best.asked:
@@ -107,14 +106,15 @@ def _verdict(seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> Verdic
     return _silent(seen, best, fitting)
 
 
-def _echoed(echo: Echo, seen: Evidence, best: Score, fitting: tuple[Format, ...], plain: str) -> Verdict:
+def _echoed(echo: Echo, seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> Verdict:
     """The template writes thoughts. What stands around them is the marker, known or not."""
+    plain = seen.prompts[0].written if seen.prompts else ""
     opener, closer = _around(echo.turn, fitting[0]) if best.thoughts else ad_hoc.around(echo.turn, plain)
     reason = f"writes {echo.field} of a message between {opener!r} and {closer!r}"
     spoken = any(turn.said for turn in seen.turns)
     if best.thoughts and (best.header or best.answers or not spoken):
         return Verdict(fitting, True, [reason, _read_back(best, fitting)])
-    made = ad_hoc.make(opener, closer, seen.turns, plain, fitting[0].calls if best.calls else None)
+    made = ad_hoc.make(opener, closer, seen, fitting[0].calls if best.calls else None)
     if made is not None:
         whose = "its turns as well" if best.thoughts else "these markers"
         return Verdict((made,), True, [reason, f"no known format has {whose}: one was made for it"])

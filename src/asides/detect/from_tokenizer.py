@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 
 from ..engine.format import Format
+from ..errors import UsageError
+from ..formats.auto import STOPS, SYNTAXES
 from .markers import candidates, closers, counterparts, literals, openers
 from .result import Finding
 
@@ -30,9 +32,9 @@ def probe(added: Mapping[str, int]) -> Finding:
     opener, closer = pair
     told = [f"{marker!r} is token {tokens[marker]}" for marker in pair if marker in tokens]
     if not any(opener in openers(format) or closer in closers(format) for format in fitting):
-        made = Format.tags(opener, closer, source="made by detection from a tokenizer's added tokens")
-        reason = f"{' and '.join(told)}; no known format has them, so one was made for them"
-        return Finding(source="tokenizer", formats=(made,), thinks=True, reasons=(reason,))
+        formats = _made(opener, closer, tokens)
+        reason = f"{' and '.join(told)}, and they fit no format that is known"
+        return Finding(source="tokenizer", formats=formats, thinks=True, reasons=(reason,))
     more = _message_tokens(fitting[0], tokens)
     reasons = (" and ".join(told) or more, f"its marker tokens are those of the format {fitting[0].name}")
     return Finding(source="tokenizer", formats=_names(fitting), thinks=True, reasons=reasons)
@@ -40,6 +42,16 @@ def probe(added: Mapping[str, int]) -> Finding:
 
 def _names(fitting: list[Format]) -> tuple[str | Format, ...]:
     return tuple(format.name for format in fitting)
+
+
+def _made(opener: str, closer: str, tokens: Mapping[str, int]) -> tuple[Format, ...]:
+    """A format for a pair that nobody has, if the two can be told apart."""
+    stops = tuple(stop for stop in STOPS if stop in tokens)
+    source = "made by detection from a tokenizer's added tokens"
+    try:
+        return (Format.tags(opener, closer, source=source, stops=stops, calls=SYNTAXES),)
+    except UsageError:
+        return ()
 
 
 def _message_tokens(format: Format, tokens: Mapping[str, int]) -> str:

@@ -23,7 +23,7 @@ MOST_OUTPUT = 1 << 17
 """Characters that one rendering may have. What is asked for needs a few thousand."""
 MEMORY = 512 << 20
 """Bytes of address space for the process that renders."""
-SECONDS = 3
+SECONDS = 2
 """Seconds of computing for all renderings of one template. A real template needs a few hundredths."""
 PATIENCE = 30.0
 """Seconds on the clock, for a machine that is busy with other things."""

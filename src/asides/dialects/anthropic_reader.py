@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from .alike import AlikeFrames
 from .anthropic_request import NAME, without
 from .framing import Frame, SseReader, to_json
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
@@ -41,13 +42,18 @@ _REASONS: dict[str | None, Reason] = {
 _PLAIN_REASONS = (None, "end_turn", "max_tokens", "refusal", "stop_sequence", "tool_use")
 
 
+_FIELDS = {"text_delta": "text", "thinking_delta": "thinking"}
+
+
 class ReplyReader:
     """A streamed reply of an upstream that speaks this dialect."""
 
-    __slots__ = ("_block", "_delta", "_inputs", "_over", "_sse", "_stop", "_told", "_usage")
+    __slots__ = ("_alike", "_block", "_delta", "_idle", "_inputs", "_over", "_sse", "_stop", "_told", "_usage")
 
     def __init__(self) -> None:
         self._sse = SseReader()
+        self._alike = AlikeFrames()
+        self._idle = True
         self._block: dict[str, Any] = {}
         """The block that is open."""
         self._told = False
@@ -61,7 +67,24 @@ class ReplyReader:
 
     def feed(self, chunk: bytes) -> list[Piece]:
         """Read bytes and return what they tell."""
-        return [piece for frame in self._sse.feed(chunk) for piece in self._read(frame)]
+        if not self._idle or chunk[-2:] != b"\n\n" or b"\r" in chunk:
+            pieces = [piece for frame in self._sse.feed(chunk) for piece in self._read(frame)]
+            self._idle = self._sse.idle
+            return pieces
+        if (alike := self._alike.find(chunk)) is not None:
+            return self._more(*alike)
+        return [piece for block in chunk[:-2].split(b"\n\n") for piece in self._event(block + b"\n\n")]
+
+    def _event(self, block: bytes) -> list[Piece]:
+        """A whole event. Most are like the one before but for their words."""
+        if (alike := self._alike.find(block)) is not None:
+            return self._more(*alike)
+        return [piece for frame in self._sse.feed(block) for piece in self._read(frame, block)]
+
+    def _more(self, kind: str, text: str) -> list[Piece]:
+        if self._over:
+            return []
+        return [Words(0, text)] if kind == "text_delta" else self._thought(text, "")
 
     def finish(self) -> list[Piece]:
         """The stream is over."""
@@ -70,14 +93,16 @@ class ReplyReader:
             pieces += self._end() if self._stop else [death()]
         return pieces
 
-    def _read(self, frame: Frame) -> list[Piece]:
+    def _read(self, frame: Frame, block: bytes = b"") -> list[Piece]:
         if self._over:
             return []
         try:
-            event = _decode_event(frame.data)
-        except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+            event = _decode_event(frame.raw)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return self._odd(frame)
         if event.type == "content_block_delta" and event.delta is not None:
+            if block and (field := _FIELDS.get(event.delta.type)):
+                self._alike.learn(block, frame.raw, ("delta", field), event.delta.type)
             return self._grow(event.index, event.delta)
         match event.type or frame.event:
             case "message_start":
@@ -90,11 +115,11 @@ class ReplyReader:
                 self._usage |= event.usage or {}
                 if event.delta is not None:
                     self._stop = self._stop or event.delta.stop_reason is not None
-                    self._delta |= msgspec.json.decode(frame.data)["delta"]
+                    self._delta |= msgspec.json.decode(frame.raw)["delta"]
             case "message_stop":
                 return self._end()
             case "error":
-                return self._fail(msgspec.json.decode(frame.data))
+                return self._fail(msgspec.json.decode(frame.raw))
         return []
 
     def _odd(self, frame: Frame) -> list[Piece]:

@@ -409,9 +409,4 @@ def _write_source(piece: ImagePiece) -> dict[str, Any]:
 
 def sign(thinking: str) -> str:
     """The signature of thinking that no other server has signed. It proves nothing; clients want one."""
-    return signature_of(hashlib.sha256(thinking.encode("utf-8", "surrogatepass")))
-
-
-def signature_of(digest: Any) -> str:
-    """The signature that goes with this hash of the thinking."""
-    return "asides-" + str(digest.hexdigest()[:32])
+    return "asides-" + hashlib.sha256(thinking.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from .anthropic_reader import as_count, as_text, death, write_error
-from .anthropic_request import NAME, signature_of
+from .anthropic_request import NAME, sign
 from .framing import sse, to_json
 from .reply import Begin, Ended, Failed, Item, Said, Usage
 from .request import Request
@@ -38,14 +37,14 @@ class _Blocks:
         self._show = request.wish.show
         self._omitted = request.wish.omitted
         self._index = -1
-        self._open = ""
+        self.open = ""
         """The type of the block that is open."""
-        self._gap = ""
+        self.gap = ""
         self._apart = False
         """Whether a call that became text came last."""
         self._thinking = -1
         """The part that is thinking, while its block is open."""
-        self._digest = hashlib.sha256()
+        self._thoughts: list[str] = []
         self._signature = ""
         self._calls = HeldCalls()
         self._pieces = 0
@@ -58,7 +57,7 @@ class _Blocks:
         if isinstance(event, TextDelta):
             self._text(event.text)
         elif isinstance(event, ThinkingDelta):
-            if self._open == "thinking":
+            if self.open == "thinking":
                 self._signature = item.signature or self._signature
                 self._think(event.text)
         elif isinstance(event, ToolCallDelta):
@@ -76,7 +75,7 @@ class _Blocks:
 
     def _start(self, event: PartStart) -> None:
         if event.kind == "text":
-            self._gap = event.gap or ("\n\n" if self._apart else "")
+            self.gap = event.gap or ("\n\n" if self._apart else "")
             self._apart = False
         elif event.kind == "tool_call":
             self._calls.begin(event)
@@ -85,26 +84,24 @@ class _Blocks:
         elif self._show:
             self._block({"type": "thinking", "thinking": "", "signature": ""})
             self._thinking = event.index
-            self._digest = hashlib.sha256()
-            self._signature = ""
 
     def _text(self, text: str) -> None:
-        if self._open != "text":
+        if self.open != "text":
             self._block({"type": "text", "text": ""})
-        elif self._gap:
-            text = self._gap + text
-        self._gap = ""
+        elif self.gap:
+            text = self.gap + text
+        self.gap = ""
         self._sink.delta(self._index, "text_delta", "text", text)
 
     def _think(self, text: str) -> None:
-        self._digest.update(text.encode("utf-8", "surrogatepass"))
+        self._thoughts.append(text)
         if text and not self._omitted:
             self._sink.delta(self._index, "thinking_delta", "thinking", text)
 
     def _call(self, call: WholeCall | str) -> None:
         if isinstance(call, str):
             if call:
-                self._gap = "\n\n"
+                self.gap = "\n\n"
                 self._text(call)
                 self._apart = True
             return
@@ -128,19 +125,21 @@ class _Blocks:
     def _block(self, block: dict[str, Any]) -> None:
         self.close()
         self._index += 1
-        self._open = str(block.get("type"))
-        self._gap, self._apart = "", False
+        self.open = str(block.get("type"))
+        self.gap, self._apart = "", False
         self._sink.start(self._index, block)
 
     def close(self) -> None:
         """End the block that is open."""
-        if not self._open:
+        if not self.open:
             return
-        if self._open == "thinking":
-            signature = self._signature or signature_of(self._digest)
+        if self.open == "thinking":
+            signature = self._signature or sign("".join(self._thoughts))
             self._sink.delta(self._index, "signature_delta", "signature", signature)
+            self._thoughts.clear()
+            self._signature = ""
         self._sink.stop(self._index)
-        self._open, self._thinking = "", -1
+        self.open, self._thinking = "", -1
 
 
 class _Streamed:
@@ -148,21 +147,22 @@ class _Streamed:
 
     def __init__(self) -> None:
         self.out: list[bytes] = []
-        self._same = (-1, "")
-        self._before = b""
-        """How deltas of the same kind and block begin."""
+        self.same = (-1, "")
+        """Block and kind of the last delta."""
+        self.before = b""
+        """How such a delta begins."""
 
     def start(self, index: int, block: dict[str, Any]) -> None:
         self._event("content_block_start", {"index": index, "content_block": block})
 
     def delta(self, index: int, kind: str, field: str, text: str) -> None:
-        if (index, kind) != self._same:
-            self._same = (index, kind)
-            self._before = (
+        if (index, kind) != self.same:
+            self.same = (index, kind)
+            self.before = (
                 "event: content_block_delta\ndata: "
                 f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}","{field}":'
             ).encode()
-        self.out.append(self._before + to_json(text) + b"}}\n\n")
+        self.out.append(self.before + to_json(text) + b"}}\n\n")
 
     def stop(self, index: int) -> None:
         self._event("content_block_stop", {"index": index})
@@ -315,7 +315,14 @@ class ReplyWriter:
         """The bytes that this item adds to the stream."""
         if self._over:
             return b""
-        reply, out = self._reply, self._sink.out
+        reply, sink, out = self._reply, self._sink, self._sink.out
+        if type(item) is Said and self._begun and item.choice == 0:
+            event, blocks = item.event, reply.blocks
+            if type(event) is TextDelta and blocks.open == "text" and not blocks.gap:
+                return b"%b%b}}\n\n" % (sink.before, to_json(event.text))
+            out.clear()
+            blocks.said(item)
+            return b"".join(out)
         out.clear()
         if not self._begun and not isinstance(item, Failed | Usage):
             self._begun = True

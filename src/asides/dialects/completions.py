@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import PartEnd, PartStart, TextDelta, ToolCallDelta
+from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from .chat_reader import (
     ChoiceReader,
     failed_of,
@@ -225,9 +225,12 @@ class ReplyWriter:
         if isinstance(item, Said):
             choice = self._choice(item.choice)
             event = item.event
-            if type(event) is TextDelta and not (choice.gap or self._fields or item.logprobs or item.other_logprobs):
-                choice.length += len(event.text)
-                return b'%b%d,"text":%b%b' % (self._head, item.choice, to_json(event.text), self._tail)
+            if not (choice.gap or self._fields or item.logprobs or item.other_logprobs):
+                if type(event) is TextDelta:
+                    choice.length += len(event.text)
+                    return b"%b%b%b" % (choice.text, to_json(event.text), self._tail)
+                if type(event) is ThinkingDelta and choice.thought:
+                    return b"%b%b%b" % (choice.thought, to_json(event.text), self._tail)
             return b"".join(self._chunk(item.choice, delta) for delta in choice.told(item))
         if isinstance(item, Begin):
             self._start(item)
@@ -263,9 +266,13 @@ class ReplyWriter:
     def _choice(self, number: int) -> _Choice:
         if not self._base:
             self._start(Begin())
-        if number not in self._choices:
-            self._choices[number] = _Choice(self._reasoning, self._same)
-        return self._choices[number]
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = self._choices[number] = _Choice(self._reasoning, self._same)
+            choice.text = b'%b%d,"text":' % (self._head, number)
+            if self._reasoning in REASONING:
+                choice.thought = b'%b"","%b":' % (choice.text, self._reasoning.encode())
+        return choice
 
     def _chunk(self, number: int, fields: dict[str, Any]) -> bytes:
         choice = {"index": number, "text": "", **fields}
@@ -346,6 +353,8 @@ class _Choice(ChoiceWriter):
     def __init__(self, reasoning: Reasoning, same: bool) -> None:
         super().__init__(reasoning, same)
         self._held: dict[int, tuple[PartStart, list[str]]] = {}
+        self.text = self.thought = b""
+        """What a frame of a stream begins with."""
         self.length = 0
         """How many characters of text have been written."""
 

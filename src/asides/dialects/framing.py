@@ -118,6 +118,11 @@ class JsonLines:
     def __init__(self) -> None:
         self._rest: list[bytes] = []
 
+    @property
+    def idle(self) -> bool:
+        """Whether the next byte begins a line."""
+        return not self._rest
+
     def feed(self, chunk: bytes) -> list[bytes]:
         """Read bytes and return the lines that are whole and not blank."""
         lines = chunk.split(b"\n")

@@ -79,6 +79,8 @@ class ReplyReader:
 
     def feed(self, chunk: bytes) -> list[Piece]:
         """Read bytes and return what they tell."""
+        if self._lines.idle and chunk.find(b"\n") == len(chunk) - 1 > 0:
+            return self._read(chunk)
         return [piece for line in self._lines.feed(chunk) for piece in self._read(line)]
 
     def finish(self) -> list[Piece]:

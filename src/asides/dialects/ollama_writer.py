@@ -107,7 +107,7 @@ class _Lines:
             self._line(b'"","tool_calls":' + to_json([call]))
 
     def _line(self, inner: bytes) -> None:
-        self.out.append(self._before + inner + self._after)
+        self.out.append(b"%b%b%b" % (self._before, inner, self._after))
 
 
 class _Gathered:
@@ -214,6 +214,9 @@ class ReplyWriter:
             return b""
         reply, lines = self._reply, self._lines
         lines.out.clear()
+        if type(item) is Said and self._begun and item.choice == 0:
+            reply.parts.said(item)
+            return b"".join(lines.out)
         if not self._begun and isinstance(item, Said):
             self._begun = True
             lines.begin(reply.head())

@@ -8,6 +8,8 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from .chat_request import SAMPLING
 from .checks import expect, optional
 from .request import (
@@ -27,6 +29,7 @@ from .request import (
     leave_out,
     log,
 )
+from .tags import untagged
 
 NAME = "openai_responses"
 
@@ -239,8 +242,11 @@ def _read_input(value: Any, extra: dict[str, Any]) -> list[Turn]:
         raise RequestError("input must be a string or a list that holds at least one item", "input")
     turns: list[Turn] = []
     said: list[RequestPiece] = []
+    names: dict[str, str] = {}
     spoke = False
     """Whether the assistant's last item is a message."""
+    thought: str | None = None
+    """Its thinking, if the last item is that."""
 
     def close() -> None:
         if said:
@@ -253,14 +259,22 @@ def _read_input(value: Any, extra: dict[str, Any]) -> list[Turn]:
         is_message = _kind(item) == "message"
         if isinstance(pieces, Turn):
             close()
-            turns.append(pieces)
+            name = pieces.tool_name or names.get(pieces.call_id, "")
+            turns.append(msgspec.structs.replace(pieces, tool_name=name))
         else:
             if is_message and spoke:
                 close()
-            said += pieces
+            names |= {piece.id: piece.name for piece in pieces if isinstance(piece, CallPiece)}
+            said += [piece for piece in pieces if not (is_message and _repeats(piece, thought))]
+            thought = pieces[-1].text if pieces and isinstance(pieces[-1], ThinkingPiece) else None
         spoke = is_message
     close()
     return turns
+
+
+def _repeats(piece: RequestPiece, thought: str | None) -> bool:
+    """Whether thinking between tags was told in an item of its own before."""
+    return isinstance(piece, ThinkingPiece) and thought is not None and piece.text.strip() == thought.strip()
 
 
 def _kind(item: dict[str, Any]) -> Any:
@@ -290,7 +304,7 @@ def _read_item(item: dict[str, Any], place: str) -> Turn | list[RequestPiece]:
                 _read_content(item.get("output"), f"{place}.output"),
                 optional(item, "call_id", str, "", f"{place}."),
                 optional(item, "name", str, "", f"{place}."),
-                extra=_without(item, "type", "output", "call_id", "name"),
+                extra=_without(item, "type", "output", "call_id"),
             )
         case None:
             raise RequestError(f"{place}.type is missing", f"{place}.type")
@@ -305,13 +319,14 @@ def _read_message(item: dict[str, Any], place: str) -> Turn | list[RequestPiece]
     extra = _without(item, "type", "role", "content")
     if role != "assistant":
         return Turn(role, pieces, extra=extra)
-    if not extra:
-        return list(pieces)
-    # The turn may hold several items, so each keeps its own fields with its words.
-    return [
-        TextPiece(piece.text, {**piece.extra, "item": extra}) if isinstance(piece, TextPiece) else piece
-        for piece in pieces
-    ]
+    said: list[RequestPiece] = []
+    for piece in pieces:
+        if isinstance(piece, TextPiece):
+            # The turn may hold several items, so each keeps its own fields with its words.
+            said += untagged(piece.text, {**piece.extra, "item": extra} if extra else piece.extra)
+        else:
+            said.append(piece)
+    return said
 
 
 def _read_content(content: Any, place: str) -> tuple[RequestPiece, ...]:
@@ -495,8 +510,7 @@ def _write_turn(request: Request, index: int, options: WriteOptions) -> list[dic
         return list(_write_assistant(request, index, options))
     content = _write_content(turn.pieces, "input_text", same)
     if turn.role == "tool":
-        named = {"name": turn.tool_name} if same and turn.tool_name else {}
-        return [{"type": "function_call_output", "call_id": turn.call_id, "output": content, **named, **extra}]
+        return [{"type": "function_call_output", "call_id": turn.call_id, "output": content, **extra}]
     return [{"type": "message", "role": turn.role, "content": content, **extra}]
 
 

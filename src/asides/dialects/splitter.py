@@ -54,11 +54,11 @@ class Splitter:
         """Read a piece and return what it tells."""
         if type(piece) is Words:
             return self._choice(piece.choice).words(piece)
+        if type(piece) is Thought:
+            if piece.field:
+                self.fields.add(piece.field)
+            return self._choice(piece.choice).thought(piece)
         match piece:
-            case Thought(choice=number):
-                if piece.field:
-                    self.fields.add(piece.field)
-                return self._choice(number).thought(piece)
             case CallPiece(choice=number):
                 return self._choice(number).call(piece)
             case Ended(choice=number):
@@ -183,7 +183,7 @@ class _Choice:
         """Thinking that is already split off."""
         if self._ended:
             return []
-        events = self._close_words() if self._repeat is None else []
+        events = self._close_words() if self._parser is not None and self._repeat is None else []
         if piece.begins:
             events += self._close_thinking(True)
         if piece.text and self._thinking < 0:
@@ -192,7 +192,7 @@ class _Choice:
             events.append(PartStart(self._thinking, "thinking", "\n\n" if self._seen_thinking else ""))
             self._count += 1
         self._early = ""
-        items = self._tell(events)
+        items = self._tell(events) if events else []
         if self._thinking >= 0:
             self._thoughts.append(piece.text)
             self.thought_characters += len(piece.text)

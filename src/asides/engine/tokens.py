@@ -20,6 +20,8 @@ import msgspec
 from ..errors import UsageError
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..parts import Part, Span, Text, Thinking
+from .calls.json_calls import JsonCalls
+from .calls.named_calls import NamedCalls
 from .calls.syntax import CallSyntax
 from .format import TEXT, Format
 from .markers import Table
@@ -30,7 +32,8 @@ from .vocabulary import Pieces, Vocabulary, vocabulary_of
 FIRST, LAST = 0xD8C0, 0xDB3F
 """The surrogates that stand for tokens: those of planes that Unicode has left empty, so that JSON escapes none."""
 _TOKEN = re.compile(f".[{chr(FIRST)}-{chr(LAST)}]", re.DOTALL)
-_ESCAPED = re.compile(r"\\u(d[89ab][0-9a-f]{2})")
+_ESCAPED = re.compile(r"(.)\\u(d[89ab][0-9a-f]{2})(?!\\u[dD][c-fC-F])", re.DOTALL)
+"""What stands for a token, its surrogate as JSON and `repr` write it. Half of a pair only the model can have written."""
 LITTLE = 128
 """More whitespace than this is the machine's to hold."""
 MANY = 1024
@@ -103,6 +106,8 @@ class Disguise(msgspec.Struct, frozen=True, eq=False):
     """For `str.translate`: what each surrogate stands for."""
     pieces: Pieces
     """For each other id its text; None for markers, and where its bytes alone are no whole characters."""
+    encodes: bool
+    """Whether a call syntax writes arguments anew, so that a surrogate in one may come back as an escape."""
     calm: dict[tuple[Table, bool, bool], Calm] = {}
     """For each state, with tidy whitespace or without, with mentions or without: what can be told at once there."""
 
@@ -110,17 +115,24 @@ class Disguise(msgspec.Struct, frozen=True, eq=False):
         """Text with the tokens' own texts in it."""
         return text if text.isascii() else text.translate(self.rests)
 
-    def reveal_escaped(self, text: str, quote: bool) -> str:
-        """The same, and where a surrogate was written as an escape too. `quote`: the escape stands in JSON."""
+    def reveal_arguments(self, text: str) -> str:
+        """The same in JSON that may have been written anew."""
+        if self.encodes and "\\u" in text:
+            text = _ESCAPED.sub(lambda match: self._escaped(match, True), text)
+        return self.reveal(text)
+
+    def reveal_words(self, text: str) -> str:
+        """The same in a message of ours, which may quote what the model wrote."""
         if "\\u" in text:
-            text = _ESCAPED.sub(lambda match: self._escaped(match, quote), text)
+            text = _ESCAPED.sub(lambda match: self._escaped(match, False), text)
         return self.reveal(text)
 
     def _escaped(self, match: re.Match[str], quote: bool) -> str:
-        rest = self.rests.get(int(match[1], 16))
-        if rest is None:
+        surrogate = int(match[2], 16)
+        if match[1] + chr(surrogate) not in self.letters.values():
             return match[0]
-        return json.dumps(rest, ensure_ascii=False)[1:-1] if quote else rest
+        rest = self.rests[surrogate]
+        return match[1] + (json.dumps(rest, ensure_ascii=False)[1:-1] if quote else rest)
 
 
 def disguise(format: Format, vocabulary: Vocabulary) -> Disguise:
@@ -138,7 +150,15 @@ def disguise(format: Format, vocabulary: Vocabulary) -> Disguise:
         {vocabulary.added[text]: letter for text, letter in letters.items()},
         {ord(surrogate): text[1:] for text, surrogate in surrogates.items()},
         pieces,
+        any(not isinstance(syntax, JsonCalls | NamedCalls) for syntax in _syntaxes(format)),
     )
+
+
+def _syntaxes(format: Format) -> Iterable[CallSyntax]:
+    formats = (format, *_settled(format)) if format.settle is not None else (format,)
+    for found in formats:
+        yield from found.calls
+        yield from found.header.calls if found.header is not None else ()
 
 
 def _strings(value: object) -> Iterable[str]:
@@ -471,7 +491,7 @@ class TokenParser:
         return self._offset(span[0]), self._offset(span[1])
 
     def _notice(self, notice: Notice) -> Notice:
-        words = self._disguise.reveal_escaped(notice.message, False)
+        words = self._disguise.reveal_words(notice.message)
         return Notice(notice.code, words, self._offset(notice.offset))
 
     def _part(self, part: Part, tokens: Span) -> Part:
@@ -483,9 +503,9 @@ class TokenParser:
         return msgspec.structs.replace(
             part,
             name=reveal(part.name),
-            arguments=self._disguise.reveal_escaped(part.arguments, True),
+            arguments=self._disguise.reveal_arguments(part.arguments),
             id=reveal(part.id),
-            error_message=self._disguise.reveal_escaped(part.error_message, False),
+            error_message=self._disguise.reveal_words(part.error_message),
             raw=reveal(part.raw),
             span=span,
             tokens=tokens,
@@ -505,9 +525,9 @@ class TokenParser:
         if isinstance(event, ToolCallDelta):
             if not self._marked:
                 return event
-            return ToolCallDelta(event.index, self._disguise.reveal_escaped(event.text, True))
+            return ToolCallDelta(event.index, self._disguise.reveal_arguments(event.text))
         if isinstance(event, PartEnd):
-            words = self._disguise.reveal_escaped(event.error_message, False)
+            words = self._disguise.reveal_words(event.error_message)
             return PartEnd(event.index, event.complete, event.error, self._span(event.span), words)
         if isinstance(event, PartStart):
             reveal = self._disguise.reveal

@@ -37,6 +37,7 @@ class Unframe:
         self._told = False  # whether the start of the part has been told
         self._lead = ""
         self._tail = ""
+        self._space: list[str] = []  # whitespace at the part's start
         self._held = ""
         self._cut = 0  # how much was taken off the part's start
         self._before = frame.begin  # what stands before a text: it depends on the part before
@@ -73,7 +74,7 @@ class Unframe:
         return out
 
     def _begin(self, event: PartStart, out: list[Event]) -> None:
-        self._start, self._told, self._held, self._cut = event, False, "", 0
+        self._start, self._told, self._space, self._held, self._cut = event, False, [], "", 0
         if event.kind == "tool_call":
             self._tell(out)
         elif event.kind == "thinking":
@@ -93,8 +94,9 @@ class Unframe:
         text, self._held = self._held + text, ""
         if not self._told:
             if text.isspace():
-                self._held = text
+                self._space.append(text)
                 return
+            text = "".join([*self._space, text])
             kept = _without_lead(text, self._lead)
             self._cut, text = len(text) - len(kept), kept
             self._tell(out)
@@ -108,7 +110,7 @@ class Unframe:
         kind, start, stop = self._start.kind, event.span[0] + self._cut, event.span[1]
         if not self._told:
             if kind == "text":
-                self._blank.append((self._held, event))
+                self._blank.append(("".join(self._space), event))
             return
         if kind == "thinking" and event.complete:
             stop -= len(self._held)
