@@ -1000,7 +1000,8 @@ MESSAGE = st.one_of(
     st.builds(lambda text, name: {"role": "system", "content": text, "name": name}, WORDS, WORDS),
     st.builds(lambda a, b: {"role": "user", "content": [{"type": "text", "text": a}, {"type": "text", "text": b}]},
               WORDS, WORDS),
-    st.builds(lambda url: {"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"https://{url}"}}]}, WORDS),
+    st.builds(lambda url: {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]},
+              WORDS.map("https://{}".format)),
     st.builds(lambda text, thinking: {"role": "assistant", "content": text, "reasoning": thinking}, WORDS, WORDS),
     st.builds(lambda id, name, arguments: {"role": "assistant", "content": None, "tool_calls": [
         {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}]}, WORDS, WORDS, WORDS),

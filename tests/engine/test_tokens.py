@@ -424,7 +424,7 @@ WORDS = ["a", " b", "\n", "\n\n", "🤔", " <", "<", "{", "`", "```\n", '"', "é
 
 
 @pytest.mark.parametrize("name", PIECES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_any_ids_agree_with_text(name: str, data: st.DataObject) -> None:
     """Markers and words in any order: ids say what text says when no marker is taken for a mention."""
@@ -452,7 +452,7 @@ def _spells(name: str, chosen: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("name", ["qwen3", "gpt-oss", "deepseek_v4"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_any_ids_at_all(name: str, data: st.DataObject) -> None:
     """Law 4 and law 1: whatever the ids and however many at a time, there are events, and they are the same."""
@@ -468,7 +468,7 @@ def test_any_ids_at_all(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", [*THINKING, "gpt-oss", "llama3", "deepseek_v4"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_encoding_forges_nothing(name: str, data: st.DataObject) -> None:
     """Ordinary text gives ordinary tokens, and they say the text."""
@@ -569,7 +569,7 @@ def test_told_text_is_the_message() -> None:
     assert told == [part.text for part in message.parts if isinstance(part, asides.Text)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_looking_changes_nothing(data: st.DataObject) -> None:
     """Whoever asks for the message between two ids gets a snapshot, and the events stay what they are."""

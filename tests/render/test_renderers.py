@@ -569,7 +569,7 @@ def without_ids(message: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", HOMES)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_round_trip(name: str, data: st.DataObject) -> None:
     """Reading what was written gives the message; writing what was read gives the ids."""
@@ -627,7 +627,7 @@ def conversations(draw: st.DrawFn, thinks: bool, calls: bool) -> list[dict[str, 
 
 
 @pytest.mark.parametrize(("name", "history"), OPTIONS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_the_extension_property_is_true(name: str, history: str, data: st.DataObject) -> None:
     """Where it is claimed, a longer conversation's prompt begins with the shorter one's example."""

@@ -104,20 +104,29 @@ def _is_channel(format: Format, marker: Marker) -> bool:
 def _whole(format: Format, text: str, start: int, place: int, stop: int, marker: Marker) -> HeaderResult:
     """A header that its body marker ends."""
     header = format.header
-    if marker.action is Action.CALL:
-        return HeaderResult(place, state=TEXT, marker=marker.text)
     if header is None or marker.text != header.body:
-        return HeaderResult(stop, state=marker.target, marker=marker.text)
+        if marker.action is Action.CALL and header is not None and header.body:
+            return _broken(format, text, start, place)
+        words = text[start:place]
+        for opener in format.states[TEXT]:
+            words = words.removeprefix(opener)
+        odd = words.strip() and _WORD.fullmatch(words.strip()) is None
+        notices: tuple[tuple[NoticeCode, str], ...] = ()
+        if odd:
+            notices = (("malformed_header", f"the header holds words: {words.strip()[:60]!r}"),)
+        if marker.action is Action.CALL:
+            return HeaderResult(place, state=TEXT, marker=marker.text, notices=notices)
+        return HeaderResult(stop, state=marker.target, marker=marker.text, notices=notices)
     said = _understand(format, header, text[start:place])
-    notices: list[tuple[NoticeCode, str]] = []
+    odds: list[tuple[NoticeCode, str]] = []
     if said.rest.strip():
-        notices.append(("malformed_header", f"the header holds other words: {said.rest.strip()[:60]!r}"))
+        odds.append(("malformed_header", f"the header holds other words: {said.rest.strip()[:60]!r}"))
     elif said.marked and not said.channel:
-        notices.append(("malformed_header", "the header names no channel"))
+        odds.append(("malformed_header", "the header names no channel"))
     if said.channel and not said.known:
-        notices.append(("unknown_channel", f"there is no channel {said.channel!r}; taken as text"))
+        odds.append(("unknown_channel", f"there is no channel {said.channel!r}; taken as text"))
     told_by = header.channel_marker if said.channel else marker.text
-    return HeaderResult(stop, said.state, said.syntaxes, said.name, told_by, tuple(notices))
+    return HeaderResult(stop, said.state, said.syntaxes, said.name, told_by, tuple(odds))
 
 
 def _broken(format: Format, text: str, start: int, place: int) -> HeaderResult:

@@ -33,7 +33,7 @@ FIRST, LAST = 0xD8C0, 0xDB3F
 """The surrogates that stand for tokens: those of planes that Unicode has left empty, so that JSON escapes none."""
 _TOKEN = re.compile(f".[{chr(FIRST)}-{chr(LAST)}]", re.DOTALL)
 _ESCAPED = re.compile(r"(.)\\u(d[89ab][0-9a-f]{2})(?!\\u[dD][c-fC-F])", re.DOTALL)
-"""What stands for a token, its surrogate as JSON and `repr` write it. Half of a pair only the model can have written."""
+"""What stands for a token, its surrogate written as an escape. Half of a pair only the model can have written."""
 LITTLE = 128
 """More whitespace than this is the machine's to hold."""
 MANY = 1024
