@@ -469,10 +469,10 @@ def _header_pattern(format: Format) -> re.Pattern[str]:
     states = {name: state for table in format.states.values() for name, state in table.items()}
     openers = [name for name, state in states.items() if state == HEADER] + [header.channel_marker, "\0"]
     ends = [name for name, state in states.items() if state in (END, OUTSIDE)]
-    bodies = [header.body]
+    bodies = [header.body, *(name for name in format.states.get(HEADER, {}) if states[name] in (TEXT, THINKING))]
     if not header.body:
         # What the message is, is said by the marker that ends its header; a call's own stands in the part behind it.
-        bodies = [name for name, state in states.items() if state in (TEXT, THINKING)]
+        bodies += [name for name, state in states.items() if state in (TEXT, THINKING)]
         bodies += [name for syntax in format.calls for name in syntax.openers]
     opener, end, body = (_any_of(names) for names in (openers, ends, bodies))
     inside = rf"(?:{opener})(?:(?!{end}|{body}).){{0,400}}"
@@ -480,7 +480,7 @@ def _header_pattern(format: Format) -> re.Pattern[str]:
     said = _any_of([*header.channels, *header.roles, "json", "code", "text", "xml"])
     # A whole header, up to the last word of it that means something, or the marker alone.
     whole = rf"{inside}?(?:{body})" if header.body else rf"{inside}?(?:{body}|\Z)"
-    return re.compile(rf"{whole}|{inside}(?:to=[^\s<]*|{marks}|{said})|{opener}", re.DOTALL)
+    return re.compile(rf"{whole}|{inside}(?:to=[^\s<]*|{marks}|(?:{said})(?![\w|]))|{opener}", re.DOTALL)
 
 
 def _any_of(names: Iterable[str]) -> str:
