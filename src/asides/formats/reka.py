@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from ..engine.format import Format
+from .other_syntaxes import HERMES
 
 REKA = Format.tags(
     "<think>",
     "</think>",
     name="reka_edge",
-    source="chat template of Reka-Edge: no opener in the generation prompt by default; it writes no calls of its own",
+    source="chat template of Reka-Edge: no opener in the generation prompt by default; calls as JSON in tags",
     stops=("<sep>",),
+    calls=(HERMES,),
     assistant=("assistant:",),
 )
 FORMATS = (REKA,)
