@@ -470,8 +470,10 @@ def _header_pattern(format: Format) -> re.Pattern[str]:
     openers = [name for name, state in states.items() if state == HEADER] + [header.channel_marker, "\0"]
     ends = [name for name, state in states.items() if state in (END, OUTSIDE)]
     bodies = [header.body, *(name for name in format.states.get(HEADER, {}) if states[name] in (TEXT, THINKING))]
-    if not header.body:
-        # What the message is, is said by the marker that ends its header; a call's own stands in the part behind it.
+    # Without a marker of its own, a header is ended by what says what the message is; a call's stands in the part
+    # behind it. `auto` may have settled on such a format.
+    any_end = not header.body or format.settle is not None
+    if any_end:
         bodies += [name for name, state in states.items() if state in (TEXT, THINKING)]
         bodies += [name for syntax in format.calls for name in syntax.openers]
     opener, end, body = (_any_of(names) for names in (openers, ends, bodies))
@@ -479,7 +481,7 @@ def _header_pattern(format: Format) -> re.Pattern[str]:
     marks = _any_of([header.channel_marker, header.type_marker])
     said = _any_of([*header.channels, *header.roles, "json", "code", "text", "xml"])
     # A whole header, up to the last word of it that means something, or the marker alone.
-    whole = rf"{inside}?(?:{body})" if header.body else rf"{inside}?(?:{body}|\Z)"
+    whole = rf"{inside}?(?:{body}|\Z)" if any_end else rf"{inside}?(?:{body})"
     return re.compile(rf"{whole}|{inside}(?:to=[^\s<]*|{marks}|(?:{said})(?![\w|]))|{opener}", re.DOTALL)
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from .chat_reader import failed_of
 from .chat_reader import read_error as read_chat_error
-from .framing import Frame, SseReader
+from .framing import SseReader
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
 from .responses_request import NAME, reasoning_text, unseal
 
@@ -106,24 +106,23 @@ class ReplyReader:
             and b"\r" not in chunk
             and self._frames.idle
         ):
-            self._frame(Frame(chunk[end + 7 : -2], chunk[7:end].decode("utf-8", "replace")), pieces)
+            self._frame(chunk[end + 7 : -2], chunk[7:end], pieces)
             return pieces
         for frame in self._frames.feed(chunk):
-            self._frame(frame, pieces)
+            self._frame(frame.raw, frame.event.encode(), pieces)
         return pieces
 
     def finish(self) -> list[Piece]:
         """The stream is over. If nothing said so before, that is a failure."""
         pieces: list[Piece] = []
         for frame in self._frames.finish():
-            self._frame(frame, pieces)
+            self._frame(frame.raw, frame.event.encode(), pieces)
         if not self._over:
             self._over = True
             pieces.append(DEATH)
         return pieces
 
-    def _frame(self, frame: Frame, pieces: list[Piece]) -> None:
-        data = frame.raw
+    def _frame(self, data: bytes, name: bytes, pieces: list[Piece]) -> None:
         if self._over:
             return
         if data[:1] != b"{":
@@ -134,14 +133,14 @@ class ReplyReader:
         try:
             event = _decode_event(data)
         except _TROUBLE:
-            repaired = _repaired(frame)
+            repaired = _repaired(data)
             if repaired is None:
                 self._over = True
-                message = f"the upstream sent a frame that is not JSON: {frame.data[:200]}"
+                message = f"the upstream sent a frame that is not JSON: {data[:200].decode('utf-8', 'replace')}"
                 pieces.append(Failed(message, code="malformed_frame", dialect=NAME))
                 return
             event = repaired
-        kind = event.type or frame.event
+        kind = event.type or name.decode("utf-8", "replace")
         if kind == "response.output_text.delta":  # by far the most frames
             if type(event.delta) is str and event.delta:
                 self._items.words(event, event.delta, pieces)
@@ -152,29 +151,29 @@ class ReplyReader:
         elif kind == "response.function_call_arguments.delta":
             self._items.arguments(event, event.delta, pieces)
         elif not self._items.over(event, kind, pieces):
-            self._rare(event, str(kind), frame, pieces)
+            self._rare(event, str(kind), data, pieces)
 
-    def _rare(self, event: _Event, kind: str, frame: Frame, pieces: list[Piece]) -> None:
+    def _rare(self, event: _Event, kind: str, data: bytes, pieces: list[Piece]) -> None:
         items = self._items
         match kind:
             case "response.created":
                 self._begin(_mapping(event.response), pieces)
             case "response.output_item.added" if isinstance(event.item, dict):
                 if not items.add(event.item, event.output_index, pieces):
-                    pieces.append(Foreign(NAME, kind, _body(frame)))
+                    pieces.append(Foreign(NAME, kind, _body(data)))
             case "response.output_item.done" if isinstance(event.item, dict):
                 if not items.done(event.item, event.output_index, pieces):
-                    pieces.append(Foreign(NAME, kind, _body(frame)))
+                    pieces.append(Foreign(NAME, kind, _body(data)))
             case "response.refusal.delta":
                 items.refuse(event, event.delta, pieces)
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._end(_mapping(event.response), kind.removeprefix("response."), pieces)
             case "error":
-                self._fail(_body(frame), pieces)
+                self._fail(_body(data), pieces)
             case _ if event.error:
-                self._fail(_body(frame), pieces)
+                self._fail(_body(data), pieces)
             case _ if kind not in _SILENT:
-                pieces.append(Foreign(NAME, kind, _body(frame)))
+                pieces.append(Foreign(NAME, kind, _body(data)))
 
     def _begin(self, response: dict[str, Any], pieces: list[Piece]) -> None:
         if self._begun is None:
@@ -195,18 +194,18 @@ class ReplyReader:
         pieces.append(_failed(body if isinstance(error, dict | str) and error else {"error": _without(body, "type")}))
 
 
-def _repaired(frame: Frame) -> _Event | None:
+def _repaired(data: bytes) -> _Event | None:
     """A frame whose only fault is that it is not quite UTF-8."""
     try:
-        return _decode_event(frame.data)
+        return _decode_event(data.decode("utf-8", "replace"))
     except _TROUBLE:
         return None
 
 
-def _body(frame: Frame) -> dict[str, Any]:
+def _body(data: bytes) -> dict[str, Any]:
     """All that a frame says."""
     try:
-        return _mapping(_decode(frame.data))
+        return _mapping(_decode(data.decode("utf-8", "replace")))
     except _TROUBLE:  # in a field that was passed over
         return {}
 
@@ -217,6 +216,8 @@ class _Items:
     def __init__(self) -> None:
         self._by_index: dict[int, _Item] = {}
         self._by_id: dict[str, _Item] = {}
+        self._latest: tuple[Any, Any, _Item | None] = (None, None, None)
+        """Where the last event stood, and its item: the next one is mostly of the same."""
         self._items: list[_Item] = []
         self._speaking: _Item | None = None
         """The item whose message was told last, with nothing after it."""
@@ -227,6 +228,7 @@ class _Items:
         return bool(self._items)
 
     def _new(self, kind: str, index: Any, id: Any) -> _Item:
+        self._latest = (None, None, None)
         item = _Item(kind, len(self._items), id if isinstance(id, str) else "")
         self._items.append(item)
         if isinstance(index, int):
@@ -247,6 +249,14 @@ class _Items:
         return item if item is not None and item.kind == kind else None
 
     def _of(self, event: _Event, kind: str) -> _Item:
+        index, id, item = self._latest
+        if item is not None and item.kind == kind and event.output_index == index and event.item_id == id:
+            return item
+        item = self._found(event, kind)
+        self._latest = event.output_index, event.item_id, item
+        return item
+
+    def _found(self, event: _Event, kind: str) -> _Item:
         item = self._find(kind, event.output_index, event.item_id)
         return self._new(kind, event.output_index, event.item_id) if item is None else item
 
@@ -272,6 +282,7 @@ class _Items:
             if kind == "function_call":
                 self._call(item, body, pieces)
         item.closed = True
+        self._latest = (None, None, None)
         if kind == "message" and not item.told:
             self._content(item, body.get("content"), pieces)
         elif kind == "function_call":

@@ -15,7 +15,7 @@ from .format import TEXT, THINKING
 from .machine import NON_SPACE
 from .markers import Action, Found, Marker
 from .mentions import Verdict
-from .region import Draft, Region
+from .region import Closer, Draft, Region
 from .telling import Telling
 
 
@@ -87,14 +87,19 @@ class Calling(Telling):
             self._leave_region(region)
             return True
         if reader.status is Status.REJECTED:
-            self._reject(region, reader.code, reader.reason)
+            place = self._base + self._at
+            if region.closer is not None and region.closer.ends_turn and region.closer.start == place and region.begun:
+                self._cut_off(region, place, "incomplete")
+            else:
+                self._reject(region, reader.code, reader.reason)
             return True
         if closer is not None:
             # The reader stands before a closing marker that it may take as its end or as part of a value. Until
             # it has told which, nothing behind the marker is certain.
             region.watched = self._base + closer.stop
             if region.closer is None:
-                region.closer = (self._base + closer.start, self._base + closer.stop)
+                ends_turn = closer.marker.action is Action.STOP
+                region.closer = Closer(self._base + closer.start, self._base + closer.stop, ends_turn)
                 if region.committed:
                     region.holds_closer = True
                     self._holds.append([])
@@ -235,40 +240,41 @@ class Calling(Telling):
 
     def _finish_region(self, region: Region) -> None:
         """The input ended while the grammar wanted more."""
-        if self._draft is not None:
-            if region.calls + self._draft.calls and not region.faulty:
-                self._at = len(self._buffer)
-                if region.begun:
-                    region.fail(self._base + self._at, "incomplete")
-                self._resolve_draft()
-                self._cut = True
-            else:
-                self._give_back("draft_call", "a call in thinking is cut off; it stays thinking", reread=True)
-            return
+        closer = region.closer
         if not region.opener and not region.committed:
             self._give_back(None, reread=True)
-            return
-        if region.closer is not None and self._may_reread(region.start):
-            stop = region.closer[0 if region.reader_syntax.keeps_close else 1]
-            if region.holds_closer:
-                region.holds_closer = False
-                self._holds.pop()
-            region.fail(stop, "unclosed")
-            self._reread_until = self._tape.sync()
-            self._region = None
-            self._rewind(stop, stop)
-            self._begin_content(stop)
+        elif closer is not None and closer.ends_turn:
+            self._cut_off(region, closer.start, "incomplete")
+        elif self._draft is None and closer is not None and self._may_reread(region.start):
+            kept = region.reader_syntax.keeps_close
+            self._cut_off(region, closer.start if kept else closer.stop, "unclosed")
+        else:
+            self._cut = region.begun
+            self._cut_off(region, self._base + len(self._buffer), "incomplete")
+
+    def _cut_off(self, region: Region, place: int, error: str) -> None:
+        """The call that is being read ends at `place`, unfinished. What follows is read as if it had not been."""
+        if self._draft is not None and (region.faulty or not region.calls + self._draft.calls):
+            self._cut = False
+            self._give_back("draft_call", "a call in thinking is cut off; it stays thinking", reread=True)
             return
         if region.holds_closer:
             region.holds_closer = False
-            self.release_hold()
+            end = self._base + len(self._buffer)
+            if place < end:
+                self._holds.pop()
+            else:
+                self.release_hold()
         if region.begun:
-            region.fail(self._base + len(self._buffer), "incomplete")
-            self._cut = True
-        self._at = len(self._buffer)
-        self._region = None
-        self._mode = self._read_prose
-        self._pass(self._at)
+            region.fail(place, error)
+        if place < self._base + self._at:
+            self._reread_until = self._tape.sync()
+        self._rewind(place, place)
+        if self._draft is not None:
+            self._resolve_draft()
+        else:
+            self._region = None
+            self._begin_content(place)
 
     def _may_reread(self, offset: int) -> bool:
         """Each character is read again at most once, so that cost stays linear."""

@@ -104,6 +104,8 @@ class Table:
         self.spaced = any(character.isspace() for character in firsts)
         """Whether a marker begins with whitespace, so that held whitespace may be one's beginning."""
         firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
+        self.firsts = "".join(sorted(firsts))
+        """The characters that markers begin with."""
         self._first = re.compile(_one_of(firsts)).search
         self.glance = re.compile(_one_of(firsts | {"`", "~"}) if state == TEXT else _one_of(firsts)).search
         """Finds a character that a marker or, in a text, a fence begins with: cheap, and nearly always enough."""
@@ -244,10 +246,11 @@ class Tables:
         return self._table(END, wanted)
 
     def closers_of(self, syntax: CallSyntax) -> Table:
-        """The closing markers of one call syntax."""
+        """What may end a call of one syntax: its closing markers, and those that end the turn."""
         table = self._closers_of.get(id(syntax))
         if table is None:
-            markers = [Marker(text=text, action=Action.STRAY) for text in syntax.closers]
+            markers = [marker for marker in self._given(TEXT, _FROM_TEXT).values() if marker.action is Action.STOP]
+            markers += [Marker(text=text, action=Action.STRAY) for text in syntax.closers]
             table = self._closers_of[id(syntax)] = Table(END, markers, ignore_case=False, attributes=False)
         return table
 

@@ -233,7 +233,7 @@ class Parser(Prose):
             if reading and not self._holds and not self._carry and size <= SHORT:
                 ends = self._region.calm
                 if ends is not None:
-                    self._calm = _calm(ends)
+                    self._calm = _calm(ends + self._tables.closers_of(self._region.reader_syntax).firsts)
                     self._index = self._region.index
             return
         table = self._table

@@ -58,6 +58,15 @@ class Draft(msgspec.Struct, kw_only=True):
     content_from: int
 
 
+class Closer(msgspec.Struct, frozen=True):
+    """A marker inside a call that may be its end."""
+
+    start: int
+    stop: int
+    ends_turn: bool
+    """Whether it is a stop marker, which ends the turn with the call cut off."""
+
+
 class Region:
     """The calls behind one opener."""
 
@@ -117,7 +126,7 @@ class Region:
         """Code and words of what the grammar rejected."""
         self.dead_from = start
         """Where the text that the grammar rejected begins."""
-        self.closer: tuple[int, int] | None = None
+        self.closer: Closer | None = None
         """The first closing marker that stood inside the call that is being read."""
         self.holds_closer = False
         """Whether events since that marker are held back."""
@@ -153,11 +162,10 @@ class Region:
 
     @property
     def calm(self) -> str | None:
-        """While the call streams through a string: the first characters that must be looked at. Else None."""
+        """While the call streams through a string: the first characters of what ends it. Else None."""
         if self.reader is None or self.waiting or self._owner.repair:
             return None
-        ends = self.reader.calm
-        return None if ends is None else ends + "".join(marker[0] for marker in self.reader_syntax.closers)
+        return self.reader.calm
 
     @property
     def waiting(self) -> bool:
@@ -168,7 +176,7 @@ class Region:
     def hold_start(self) -> int:
         """Where what is held back begins; the limit counts from here."""
         if self.holds_closer and self.closer:
-            return self.closer[0]
+            return self.closer.start
         return self.dead_from if self.calls else self.start
 
     @property
