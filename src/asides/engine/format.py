@@ -48,8 +48,6 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """What a message without channel and recipient holds."""
     roles: tuple[str, ...] = ("assistant",)
     """Role words that may begin the output, when the prompt ended inside the header."""
-    strip: str = ""
-    """A prefix of recipients that is not part of the function's name."""
     calls: tuple[CallSyntax, ...] = ()
     """How the body of a call may be written; its first characters decide."""
 

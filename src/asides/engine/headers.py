@@ -32,11 +32,13 @@ class HeaderResult(msgspec.Struct, frozen=True):
     """What the message holds; None when it is a call, or no message at all."""
     syntaxes: tuple[CallSyntax, ...] = ()
     """How the call may be written, when it is one."""
-    name: str = ""
-    """The name of the function to call."""
+    recipient: str = ""
+    """To whom a call is sent."""
     marker: str = ""
     """The marker that tells the family: the channel's where one is named, else the one that ended the header."""
     notices: tuple[tuple[NoticeCode, str], ...] = ()
+    bodiless: bool = False
+    """Whether the message ended inside its header, so that a call has no body at all."""
 
 
 def starts_header(format: Format, text: str, marker: Marker | None) -> bool | None:
@@ -126,7 +128,7 @@ def _whole(format: Format, text: str, start: int, place: int, stop: int, marker:
     if said.channel and not said.known:
         odds.append(("unknown_channel", f"there is no channel {said.channel!r}; taken as text"))
     told_by = header.channel_marker if said.channel else marker.text
-    return HeaderResult(stop, said.state, said.syntaxes, said.name, told_by, tuple(odds))
+    return HeaderResult(stop, said.state, said.syntaxes, said.recipient, told_by, tuple(odds))
 
 
 def _broken(format: Format, text: str, start: int, place: int) -> HeaderResult:
@@ -139,7 +141,8 @@ def _broken(format: Format, text: str, start: int, place: int) -> HeaderResult:
         if said.known:
             stop = place - len(said.rest.lstrip())
             notice: tuple[NoticeCode, str] = ("malformed_header", "the header does not end as it should")
-            return HeaderResult(stop, said.state, said.syntaxes, said.name, marker, (notice,))
+            bodiless = not said.rest.strip()
+            return HeaderResult(stop, said.state, said.syntaxes, said.recipient, marker, (notice,), bodiless)
     if not words.strip() or (header is not None and words.strip() in header.roles):
         return HeaderResult(place, state=OUTSIDE, marker=marker)
     return HeaderResult(start + len(marker) if marker else place)
@@ -152,7 +155,7 @@ class _Said(msgspec.Struct, frozen=True):
     """Whether it names a channel or a recipient that means something."""
     state: State | None
     syntaxes: tuple[CallSyntax, ...]
-    name: str
+    recipient: str
     marked: bool
     """Whether a channel's marker stands in it."""
     channel: str
@@ -178,7 +181,7 @@ def _understand(format: Format, header: Header, text: str) -> _Said:
         recipient = match.group(1)
     after = _without_type(header, after)
     if recipient and recipient not in header.recipients and header.calls:
-        return _Said(True, None, header.calls, recipient.removeprefix(header.strip), bool(mark), channel, after)
+        return _Said(True, None, header.calls, recipient, bool(mark), channel, after)
     if recipient in header.recipients:
         return _Said(True, header.recipients[recipient], (), "", bool(mark), channel, after)
     known = channel in header.channels

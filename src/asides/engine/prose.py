@@ -188,7 +188,10 @@ class Prose(Calling):
         if result.syntaxes:
             self._go(TEXT)
             self._pass(result.stop)
-            self._start_region(result.syntaxes, result.name, offset, result.stop, offset)
+            self._start_region(result.syntaxes, result.recipient, offset, result.stop, offset)
+            if result.bodiless and self._region is not None:
+                self._region.named(result.recipient.rpartition(".")[2])
+                self._cut_off(self._region, self._base + result.stop, "incomplete")
             return True
         self._go(result.state or TEXT)
         self._pass(result.stop)

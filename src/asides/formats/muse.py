@@ -14,7 +14,7 @@ MUSE = Format(
     "message is",
     start=HEADER,
     states={TEXT: _MARKERS, THINKING: _MARKERS, HEADER: {}},
-    header=Header(recipients={"self": THINKING, "user": TEXT}, body="<|message|>", strip="functions."),
+    header=Header(recipients={"self": THINKING, "user": TEXT}, body="<|message|>"),
     calls=(ATEM,),
     assistant=("<|start|>assistant",),
 )

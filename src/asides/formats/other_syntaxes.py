@@ -84,7 +84,7 @@ MISTRAL_NAMED = NamedCalls(
     open=("[TOOL_CALLS]",), separators=("[ARGS]",), direct=True, call_id="[CALL_ID]", id_shape="mistral"
 )
 """`[TOOL_CALLS]f[ARGS]{}` or `[TOOL_CALLS]f{}`: Mistral from its eleventh tokenizer on."""
-HARMONY_BODY = BodyCalls(close=("<|call|>", "<|end|>", "<|return|>", "<|start|>", "<|channel|>"))
+HARMONY_BODY = BodyCalls(prefix="functions.", close=("<|call|>", "<|end|>", "<|return|>", "<|start|>", "<|channel|>"))
 """The body of a harmony message to a tool."""
 
 # Python.

@@ -222,7 +222,6 @@ HARMONY = Format(
         channel_marker="<|channel|>",
         type_marker="<|constrain|>",
         body="<|message|>",
-        strip="functions.",
         calls=(HARMONY_BODY,),
     ),
 )

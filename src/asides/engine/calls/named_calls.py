@@ -53,6 +53,8 @@ class NamedCalls(CallSyntax, frozen=True, kw_only=True):
 class BodyCalls(CallSyntax, frozen=True, kw_only=True):
     """The body of a message to a tool: JSON, or whatever that tool reads. `close` ends it and is not part of it."""
 
+    prefix: str = ""
+    """Recipients that begin so are functions, which read JSON and nothing else; it is not part of the name."""
     keeps_close: bool = True
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
@@ -60,7 +62,7 @@ class BodyCalls(CallSyntax, frozen=True, kw_only=True):
         return True
 
     def reader(self, sink: Sink, opener: str) -> Reader:
-        """A reader for the body; `opener` is the function's name."""
+        """A reader for the body; `opener` is the recipient that the header names."""
         from .named_reader import BodyReader
 
         return BodyReader(self, sink, opener)

@@ -174,9 +174,10 @@ class NamedReader(CallReader):
 class BodyReader(CallReader):
     """Reads one body."""
 
-    def __init__(self, syntax: BodyCalls, sink: Sink, name: str) -> None:
+    def __init__(self, syntax: BodyCalls, sink: Sink, recipient: str) -> None:
         super().__init__(sink, syntax.close)
-        self._name = name
+        self._name = recipient.removeprefix(syntax.prefix)
+        self._json_only = bool(syntax.prefix) and recipient.startswith(syntax.prefix)
         self._space: list[str] = []
         self._last = 0
 
@@ -197,11 +198,13 @@ class BodyReader(CallReader):
         if marker:
             self._sink.arguments("{}")
             return self._finish(base + at, place)
+        if self._json_only and text[place] != "{":
+            return self._reject(place, "the body is not a JSON object", "invalid_json")
         if text[place] == "{":
             after = skip_some(text, place + 1, end)
             if after == end:
                 return wait(at)
-            if text[after] in '"}':
+            if text[after] in '"}' or self._json_only:
                 self._begin_arguments(base + place, self._behind)
                 return place
         self._sink.arguments('{"input": "')
