@@ -470,18 +470,19 @@ def _header_pattern(format: Format) -> re.Pattern[str]:
     openers = [name for name, state in states.items() if state == HEADER] + [header.channel_marker, "\0"]
     ends = [name for name, state in states.items() if state in (END, OUTSIDE)]
     bodies = [header.body, *(name for name in format.states.get(HEADER, {}) if states[name] in (TEXT, THINKING))]
-    # Without a marker of its own, a header is ended by what says what the message is; a call's stands in the part
-    # behind it. `auto` may have settled on such a format.
-    any_end = not header.body or format.settle is not None
-    if any_end:
+    if not header.body:
+        # The header is ended by what says what the message is; a call's opener stands in the part behind it.
         bodies += [name for name, state in states.items() if state in (TEXT, THINKING)]
         bodies += [name for syntax in format.calls for name in syntax.openers]
     opener, end, body = (_any_of(names) for names in (openers, ends, bodies))
+    if format.settle is not None:
+        # `auto` knows many headers, so any marker may stand in what one of them takes for its own.
+        return re.compile(rf"(?:{opener}).{{0,400}}", re.DOTALL)
     inside = rf"(?:{opener})(?:(?!{end}|{body}).){{0,400}}"
     marks = _any_of([header.channel_marker, header.type_marker])
     said = _any_of([*header.channels, *header.roles, "json", "code", "text", "xml"])
     # A whole header, up to the last word of it that means something, or the marker alone.
-    whole = rf"{inside}?(?:{body}|\Z)" if any_end else rf"{inside}?(?:{body})"
+    whole = rf"{inside}?(?:{body})" if header.body else rf"{inside}?(?:{body}|\Z)"
     return re.compile(rf"{whole}|{inside}(?:to=[^\s<]*|{marks}|(?:{said})(?![\w|]))|{opener}", re.DOTALL)
 
 

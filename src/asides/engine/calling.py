@@ -88,7 +88,8 @@ class Calling(Telling):
             return True
         if reader.status is Status.REJECTED:
             place = self._base + self._at
-            if region.closer is not None and region.closer.ends_turn and region.closer.start == place and region.begun:
+            stopped = region.closer is not None and region.closer.ends_turn and region.closer.start == place
+            if stopped and region.begun and not self._tape.text(region.body, place).isspace() and place > region.body:
                 self._cut_off(region, place, "incomplete")
             else:
                 self._reject(region, reader.code, reader.reason)

@@ -254,13 +254,13 @@ def body(text: str, name: str = "functions.f") -> str:
     ],
 )
 def test_a_body_is_json_or_words(written: str, arguments: str | None) -> None:
-    message = harmony(body(written) + "<|call|>")
+    message = harmony(body(written, "python") + "<|call|>")
     assert codes(message) == []
     (call,) = message.parts
     assert isinstance(call, ToolCall)
-    assert (call.name, call.error) == ("f", None)
+    assert (call.name, call.error) == ("python", None)
     assert call.arguments == (arguments or json.dumps({"input": written.strip()}))
-    assert call.raw == body(written.rstrip() if written.strip() else "")
+    assert call.raw == body(written.rstrip() if written.strip() else "", "python")
     assert message.termination == "stop"
 
 
@@ -276,7 +276,12 @@ def test_a_body_without_its_end() -> None:
     assert shown(whole) == [F]
     assert codes(whole) == ["missing_close"]
     assert shown(harmony(body('{"a'))) == [("f", '{"a', "incomplete")]
-    assert shown(harmony(body("print(1) "))) == [("f", '{"input": "print(1)', "incomplete")]
+    assert shown(harmony(body("print(1) ", "python"))) == [("python", '{"input": "print(1)', "incomplete")]
+
+
+def test_a_function_reads_json_and_nothing_else() -> None:
+    assert shown(harmony(body("print(1)") + "<|call|>")) == [("f", "", "invalid_json")]
+    assert shown(harmony(body("{x for x in y}") + "<|call|>"))[0][2] == "invalid_json"
 
 
 def test_a_body_that_is_not_the_json_it_seemed() -> None:
@@ -303,6 +308,6 @@ def test_cost_grows_with_the_text(make: Any) -> None:
 
 @pytest.mark.parametrize("words", ["word < ", " \n", "<|"])
 def test_cost_of_a_long_body(words: str) -> None:
-    outcome = run(HARMONY, characters(body("x" + words * 4_000) + "<|call|>"))
+    outcome = run(HARMONY, characters(body("x" + words * 4_000, "python") + "<|call|>"))
     assert outcome.message is not None
     assert outcome.message.tool_calls[0].error is None
