@@ -281,7 +281,8 @@ def test_a_body_without_its_end() -> None:
 
 def test_a_function_reads_json_and_nothing_else() -> None:
     assert shown(harmony(body("print(1)") + "<|call|>")) == [("f", "", "invalid_json")]
-    assert shown(harmony(body("{x for x in y}") + "<|call|>"))[0][2] == "invalid_json"
+    (call,) = harmony(body("{x for x in y}") + "<|call|>").tool_calls
+    assert call.error == "invalid_json"
 
 
 def test_a_body_that_is_not_the_json_it_seemed() -> None:
