@@ -63,6 +63,7 @@ class Machine:
         "_fenced",
         "_fences",
         "_fences_until",
+        "_few",
         "_finished",
         "_format",
         "_fresh",

@@ -101,14 +101,16 @@ class Table:
         self._extendable = {self._by_text[name].text for name in self._prefixes & self._by_text.keys()}
         self.longest = max(map(len, names), default=0) + (300 if taking else 0)
         firsts = {name[0] for name in names}
-        self.spaced = any(character.isspace() for character in firsts)
-        """Whether a marker begins with whitespace, so that held whitespace may be one's beginning."""
         firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
         self.firsts = "".join(sorted(firsts))
         """The characters that markers begin with."""
         self._first = re.compile(_one_of(firsts)).search
-        self.glance = re.compile(_one_of(firsts | {"`", "~"}) if state == TEXT else _one_of(firsts)).search
+        glanced = firsts | {"`", "~"} if state == TEXT else firsts
+        self.glance = re.compile(_one_of(glanced)).search
         """Finds a character that a marker or, in a text, a fence begins with: cheap, and nearly always enough."""
+        padded = (*sorted(glanced), *sorted(glanced)[-1:] * 3)[:3]
+        self.few = padded if 0 < len(glanced) <= 3 else None
+        """The same characters, where they are at most three: `in` is cheaper than a search."""
 
     def marker(self, text: str) -> Marker:
         """The marker that a search has found as `text`."""
@@ -136,12 +138,12 @@ class Table:
         """Whether what was found may still turn out to be a longer marker."""
         return found.marker.text in self._extendable and self._is_beginning(text[found.start : end])
 
-    def mattering(self, chunk: str, start: int) -> bool:
-        """Whether the chunk holds a marker or a possible beginning of one at its end."""
-        for pattern in self.searches:
-            if pattern.search(chunk, start):
+    def holds_marker(self, text: str) -> bool:
+        """Whether a marker stands in the text."""
+        for pattern in self.searches:  # noqa: SIM110 - this is a hot path, and a generator costs more than the search
+            if pattern.search(text):
                 return True
-        return self.begins(chunk, start, len(chunk)) < len(chunk)
+        return False
 
 
 def _one_of(characters: set[str]) -> str:

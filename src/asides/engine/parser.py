@@ -31,6 +31,8 @@ ASLEEP = 256
 """From this length on, held whitespace is no longer joined with every chunk."""
 LINE_FENCE = re.compile(r"(?:\A|\n) {0,3}[`~]")
 """Fence characters where a line begins, or may begin."""
+ALWAYS = re.compile("").search
+"""A glance that says of every chunk that it may matter."""
 SHORT = 512
 """Chunks longer than this do not take the fast path: searching them marker by marker is faster."""
 
@@ -83,22 +85,33 @@ class Parser(Prose):
 
     def feed(self, chunk: str) -> list[Event]:
         """Read a chunk and return what it tells."""
-        # The fast path: a part is open, at most whitespace is held, and nothing in the chunk can matter.
+        # The fast path: a part is open, at most whitespace or the beginning of a marker is held, and nothing in the
+        # chunk can matter.
         delta = self._quick
-        if delta is not None and (self._glance(chunk) is None or self._harmless(chunk)):
-            words = chunk.rstrip() if self._tidy else chunk
-            if words:
-                self._keep(chunk)
-                carry = self._carry
-                if words is not chunk:
-                    self._carry = chunk[len(words) :]
-                elif carry:
-                    self._carry = ""
-                return [delta(self._index, carry + words if carry else words)]
-            if chunk and len(self._carry) < ASLEEP:
-                self._keep(chunk)
-                self._carry += chunk
-                return []
+        if delta is not None:
+            few = self._few
+            if (few[0] in chunk or few[1] in chunk or few[2] in chunk) if few else self._glance(chunk):
+                text = self._carry + chunk
+                if len(text) < SHORT and self._harmless(text):
+                    self._keep(chunk)
+                    hold = self._arm(text)
+                    words = text[:hold].rstrip() if self._tidy else text[:hold]
+                    self._carry = text[len(words) :]
+                    return [delta(self._index, words)] if words else []
+            else:
+                words = chunk.rstrip() if self._tidy else chunk
+                if words:
+                    self._keep(chunk)
+                    carry = self._carry
+                    if words is not chunk:
+                        self._carry = chunk[len(words) :]
+                    elif carry:
+                        self._carry = ""
+                    return [delta(self._index, carry + words if carry else words)]
+                if chunk and len(self._carry) < ASLEEP:
+                    self._keep(chunk)
+                    self._carry += chunk
+                    return []
         elif self._calm is not None and chunk and self._calm(chunk) is None:
             # The same for a call: inside a string of its arguments, nothing but more of the string.
             self._keep(chunk)
@@ -110,20 +123,26 @@ class Parser(Prose):
             raise UsageError("feed() was called after finish(); make a new Parser for the next message")
         return self._advance(chunk, False)
 
-    def _harmless(self, chunk: str) -> bool:
-        """Whether a chunk that holds the first character of a marker or a fence holds neither."""
-        if self._table.mattering(chunk, 0):
+    def _harmless(self, text: str) -> bool:
+        """Whether what is held and a chunk that holds the first character of a marker or a fence hold neither."""
+        table = self._table
+        if table.holds_marker(text):
             return False
-        if self._table.state == THINKING:
+        if table.state == THINKING:
             return True
-        match = LINE_FENCE.search(chunk)
+        match = LINE_FENCE.search(text)
         if match is None:
             return True
-        if match.start() > 0 or match.group()[0] == "\n" or LINE_FENCE.search(chunk, match.end()):
-            return False
-        # A fence character at the start of the chunk matters only if a line begins there.
-        before = self._carry or self._tape.pieces[-1]
-        return bool(before) and not before[-1].isspace()
+        # Fence characters at the very start matter only if a line begins there. With tidy whitespace, the word before
+        # them was told, so none does.
+        return self._tidy and match.start() == 0 and text[0] != "\n" and not LINE_FENCE.search(text, match.end())
+
+    def _arm(self, text: str) -> int:
+        """Where the beginning of a marker stands in what is held; while there is one, every chunk is looked at."""
+        table = self._table
+        hold = table.begins(text, 0, len(text))
+        self._few, self._glance = (table.few, table.glance) if hold == len(text) else (None, ALWAYS)
+        return hold
 
     def finish(self) -> list[Event]:
         """The input is over: return what was held back and how it ends. A second call returns nothing."""
@@ -244,16 +263,15 @@ class Parser(Prose):
             or self._holds
             or self._spilled
             or self._blank
-            or table.spaced
             or self._mode != self._read_prose
             or self._asleep is not None
             or self.limit < ASLEEP
-            or (self._carry and not (self._tidy and self._carry.isspace()))
             or (table.state == TEXT and not self._fences.settled)
         ):
             return
-        self._glance = table.glance
-        self._quick = DELTA[table.state]
+        before = self._carry[: self._arm(self._carry)]
+        if not before or (self._tidy and before.isspace()):
+            self._quick = DELTA[table.state]
 
     def _run(self, final: bool) -> None:
         while True:
