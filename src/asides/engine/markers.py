@@ -55,10 +55,12 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     leading: bool = False
     """Whether it acts only before any text."""
 
-    @property
-    def certain(self) -> bool:
-        """Whether it is a token of its own (see `tokens.py`), which nobody writes when talking about it."""
-        return any("\ud800" <= character <= "\udbff" for character in self.text)
+    certain: bool = False
+    """Whether it is a token of its own (see `tokens.py`), which nobody writes when talking about it."""
+
+    def __post_init__(self) -> None:
+        if any("\ud800" <= character <= "\udbff" for character in self.text):
+            msgspec.structs.force_setattr(self, "certain", True)
 
     @property
     def ends_dead_region(self) -> bool:
