@@ -447,7 +447,7 @@ BROKEN = [
         "<|tool_call_end|><|tool_calls_section_end|><|im_end|>",
         "invalid_json",
     ),
-    ("gpt_oss", "<|channel|>commentary to=functions.f <|constrain|>json<|message|>no<|call|>", "not_object"),
+    ("gpt_oss", "<|channel|>commentary to=functions.f <|constrain|>json<|message|>no<|call|>", "invalid_json"),
 ]
 
 

@@ -20,6 +20,7 @@ LONGEST = 256
 
 _RECIPIENT = re.compile(r"\s*\bto=([^\s<]*)")
 _WORD = re.compile(r"\s*([\w.\-]+)")
+_TYPE_WORD = re.compile(r"\s*([\w.\-]+)(?!=)\b")
 _TYPE = re.compile(r"\s*(?:json|code|text|xml)\b")
 
 
@@ -192,7 +193,7 @@ def _without_type(header: Header, text: str) -> str:
     """Leave out the content type: `<marker>json` or the bare word."""
     stripped = text.lstrip()
     if header.type_marker and stripped.startswith(header.type_marker):
-        match = _WORD.match(text, len(text) - len(stripped) + len(header.type_marker))
+        match = _TYPE_WORD.match(text, len(text) - len(stripped) + len(header.type_marker))
         return text[match.end() :] if match else stripped.removeprefix(header.type_marker)
     match = _TYPE.match(text)
     return text[match.end() :] if match else text

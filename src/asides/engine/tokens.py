@@ -26,7 +26,7 @@ from .calls.syntax import CallSyntax
 from .format import TEXT, Format
 from .markers import Table
 from .message import Message
-from .parser import Parser, ParserState
+from .parser import ALWAYS, Parser, ParserState
 from .vocabulary import Pieces, Vocabulary, vocabulary_of
 
 FIRST, LAST = 0xD8C0, 0xDB3F
@@ -302,7 +302,7 @@ class TokenParser:
         # The machine's own fast path, with what it would ask of the piece known beforehand.
         parser = self._parser
         delta = parser._quick
-        if delta is None or self._waits:
+        if delta is None or self._waits or parser._glance is ALWAYS:
             return self._feed_one(ids)
         if parser._table is not self._table:
             self._settle_fast_path()
@@ -323,7 +323,7 @@ class TokenParser:
         parser = self._parser
         if self._tail:
             piece, self._tail, self._waits = self._tail + piece, "", False
-        if parser._quick is not None:
+        if parser._quick is not None and parser._glance is not ALWAYS:
             if parser._table is not self._table:
                 self._settle_fast_path()
             cut = self._calm.cut(piece)

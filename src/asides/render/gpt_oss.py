@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
-
-from msgspec.structs import replace
 
 from ..engine.format import Format
 from ..engine.machine import Start
-from ..engine.tokens import TokenParser
-from ..events import Event, PartEnd, PartStart
 from ..formats import get_format
 from .base import Renderer, Token, Writing, Written, last_user
 from .content import History, RendererError, Said
@@ -18,7 +14,6 @@ from .typescript import declarations
 
 START, CHANNEL, MESSAGE = Token("<|start|>"), Token("<|channel|>"), Token("<|message|>")
 CONSTRAIN, END, RETURN, CALL = Token("<|constrain|>"), Token("<|end|>"), Token("<|return|>"), Token("<|call|>")
-FUNCTION = "to=functions."
 Effort = Literal["low", "medium", "high"]
 
 
@@ -108,27 +103,6 @@ class GptOss(Renderer):
     def has_extension_property(self) -> bool:
         """Never: the token that ends an answer is another one later on."""
         return False
-
-    def _events(self, parser: TokenParser, ids: Iterable[int]) -> Iterator[list[Event]]:
-        calls: set[int] = set()
-        for events in super()._events(parser, ids):
-            calls |= {event.index for event in events if isinstance(event, PartStart) and event.kind == "tool_call"}
-            yield [
-                _checked(event, parser) if isinstance(event, PartEnd) and event.index in calls else event
-                for event in events
-            ]
-
-
-def _checked(end: PartEnd, parser: TokenParser) -> PartEnd:
-    """Only built-in tools read anything but JSON; the functions that a caller declares do not."""
-    if end.error is not None:
-        return end
-    header, body, words = parser.message.raw[end.span[0] : end.span[1]].partition(MESSAGE)
-    if not body:
-        return replace(end, error="incomplete", error_message="the header of the call never ends")
-    if FUNCTION in header and words.strip()[:1] not in ("", "{"):
-        return replace(end, error="not_object", error_message="the arguments are not a JSON object")
-    return end
 
 
 def _developer(message: Said) -> str:
