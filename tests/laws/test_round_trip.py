@@ -1,4 +1,4 @@
-"""Law 6 for calls: generated calls, written in each syntax with words around, come back with equal values, however cut."""
+"""Law 6 for calls: generated calls, written in each syntax with words around, come back with equal values."""
 
 from __future__ import annotations
 
