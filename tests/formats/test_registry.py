@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -288,3 +289,24 @@ def test_the_table_is_put_between_its_comments() -> None:
     assert after.startswith("# Title\n<!-- formats: made by a program -->\n\n| format |")
     assert after.endswith("|\n\n<!-- /formats -->\nend\n")
     assert with_table(after) == after
+
+
+@pytest.mark.parametrize(
+    ("opening", "fields", "reason"),
+    [
+        (" ", {}, "blank"),
+        ("<<think>>", {"wrappers": ("think",)}, "stands inside"),
+        ("<b >", {"attributes": True}, "whitespace"),
+    ],
+)
+def test_markers_that_cannot_be_told_apart_are_refused(opening: str, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(asides.UsageError, match=reason):
+        Format.tags(opening, "</x>", **fields)
+    unchecked = Format(name="odd", states={"text": {"<<think>>": "thinking", "think": "text"}, "thinking": {}})
+    with pytest.raises(asides.UsageError, match="stands inside"):
+        asides.register(unchecked)
+
+
+@pytest.mark.parametrize("name", asides.formats())
+def test_every_format_can_be_told_apart(name: str) -> None:
+    asides.get_format(name).check()

@@ -70,6 +70,7 @@ def fold(name: str) -> str:
 
 def register(format: Format, replace: bool = False) -> Format:
     """Add a format under its name and aliases. With `replace` it takes over names that are in use."""
+    format.check()
     _import(FAMILIES)
     return _register(format, replace)
 
