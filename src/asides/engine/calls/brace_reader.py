@@ -197,6 +197,15 @@ class BraceReader(StepReader):
             return self._reject(stop, "a string holds what JSON does not allow")
         return self._end_string(stop + 1)
 
+    @property
+    def calm(self) -> str | None:
+        """Inside a string value."""
+        if self._in_key:
+            return None
+        if self._step == self._in_json_string:
+            return ""
+        return self._syntax.quote[0] if self._step == self._in_string else None
+
     def _note(self, text: str) -> None:
         """Remember a key, as far as one can be of use."""
         if self._in_key and len(self._key_text) <= LONGEST_NAME:

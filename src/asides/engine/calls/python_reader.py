@@ -133,6 +133,11 @@ class PythonReader(StepReader):
         self._step = self._after_item
         return at + 1
 
+    @property
+    def calm(self) -> str | None:
+        """Inside a string that is written as it comes."""
+        return "'" if self._step == self._string and not self._unsettled else None
+
     def _put(self, text: str) -> None:
         """Write, or keep what stands inside a parenthesis that may or may not be a tuple."""
         if self._unsettled:
