@@ -57,7 +57,11 @@ class AlikeFrames:
         if string is None:
             return
         before, behind = json[: string.start() + 1], json[string.end() - 1 :]
-        if _at(msgspec.json.decode(before + _PROBE.encode() + behind), path) != _PROBE:
+        try:
+            probed = msgspec.json.decode(before + _PROBE.encode() + behind)
+        except (msgspec.MsgspecError, UnicodeError):
+            return  # the decoder rejects what stands around the string
+        if _at(probed, path) != _PROBE:
             return  # it is another string of this name
         place = frame.find(json)
         if place < 0:

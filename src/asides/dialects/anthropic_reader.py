@@ -8,7 +8,7 @@ import msgspec
 
 from .alike import AlikeFrames
 from .anthropic_request import NAME, without
-from .framing import Frame, SseReader, to_json
+from .framing import Frame, SseReader, read_odd_json, to_json
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
 from .request import log
 from .whole_calls import to_object
@@ -34,6 +34,7 @@ class _Event(msgspec.Struct):
 
 
 _decode_event = msgspec.json.Decoder(_Event).decode
+_TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _REASONS: dict[str | None, Reason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -98,8 +99,11 @@ class ReplyReader:
             return []
         try:
             event = _decode_event(frame.raw)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return self._odd(frame)
+        except _TROUBLE:
+            try:
+                event = msgspec.convert(read_odd_json(frame.raw), _Event)
+            except _TROUBLE:
+                return self._odd(frame)
         if event.type == "content_block_delta" and event.delta is not None:
             if block and (field := _FIELDS.get(event.delta.type)):
                 self._alike.learn(block, frame.raw, ("delta", field), event.delta.type)
@@ -115,16 +119,16 @@ class ReplyReader:
                 self._usage |= event.usage or {}
                 if event.delta is not None:
                     self._stop = self._stop or event.delta.stop_reason is not None
-                    self._delta |= msgspec.json.decode(frame.raw)["delta"]
+                    self._delta |= _body(frame)["delta"]
             case "message_stop":
                 return self._end()
             case "error":
-                return self._fail(msgspec.json.decode(frame.raw))
+                return self._fail(_body(frame))
         return []
 
     def _odd(self, frame: Frame) -> list[Piece]:
         """A frame that is not as it should be. An error in any shape is one; what is no JSON may have been words."""
-        body = _any_object(frame.data)
+        body = _body(frame)
         if frame.event == "error" or "error" in body:
             return self._fail(body or {"message": frame.data})
         if not body:
@@ -192,6 +196,12 @@ class ReplyReader:
     def _end(self) -> list[Piece]:
         self._over = True
         return _read_end(self._delta, self._usage)
+
+
+def _body(frame: Frame) -> dict[str, Any]:
+    """All that a frame says."""
+    body = read_odd_json(frame.raw)
+    return body if isinstance(body, dict) else {}
 
 
 def read_reply(body: dict[str, Any]) -> list[Piece]:

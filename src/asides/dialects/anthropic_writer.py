@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from .anthropic_reader import as_count, as_text, death, write_error
 from .anthropic_request import NAME, sign
+from .chat_reader import refusal_of
 from .framing import sse, to_json
 from .reply import Begin, Ended, Failed, Item, Said, Usage
 from .request import Request
@@ -41,11 +42,13 @@ class _Blocks:
         """The type of the block that is open."""
         self.gap = ""
         self._apart = False
-        """Whether a call that became text came last."""
+        """Whether a call that became text, or a refusal, came last."""
         self._thinking = -1
         """The part that is thinking, while its block is open."""
         self._thoughts: list[str] = []
         self._signature = ""
+        self._refusing = False
+        """Whether a refusal came last."""
         self._calls = HeldCalls()
         self._pieces = 0
         self.called = False
@@ -76,7 +79,7 @@ class _Blocks:
     def _start(self, event: PartStart) -> None:
         if event.kind == "text":
             self.gap = event.gap or ("\n\n" if self._apart else "")
-            self._apart = False
+            self._apart = self._refusing = False
         elif event.kind == "tool_call":
             self._calls.begin(event)
             self._pieces = 0
@@ -92,6 +95,13 @@ class _Blocks:
             text = self.gap + text
         self.gap = ""
         self._sink.delta(self._index, "text_delta", "text", text)
+
+    def refuse(self, text: str) -> None:
+        """Write a refusal, which here is text like any other."""
+        if not self._refusing:
+            self.gap = "\n\n"
+        self._text(text)
+        self._refusing = self._apart = True
 
     def _think(self, text: str) -> None:
         self._thoughts.append(text)
@@ -126,7 +136,7 @@ class _Blocks:
         self.close()
         self._index += 1
         self.open = str(block.get("type"))
-        self.gap, self._apart = "", False
+        self.gap, self._apart, self._refusing = "", False, False
         self._sink.start(self._index, block)
 
     def close(self) -> None:
@@ -231,6 +241,8 @@ class _Reply:
             self.failed = item
         elif item.dialect == NAME and item.event == "content_block":
             self.blocks.foreign(item.data)
+        elif refusal := refusal_of(item):
+            self.blocks.refuse(refusal)
 
     def message(self) -> dict[str, Any]:
         """The reply without its content."""

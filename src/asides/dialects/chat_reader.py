@@ -11,7 +11,7 @@ import msgspec
 
 from .alike import AlikeFrames
 from .chat_request import NAME, REASONING, detail_text
-from .framing import SseReader
+from .framing import SseReader, read_odd_json
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
 
 decode = msgspec.json.decode
@@ -112,8 +112,8 @@ class ReplyReader:
         try:
             frame = decode(data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            frame = _repaired(data)
-        if frame is None:
+            frame = read_odd_json(data)
+        if type(frame) is not dict:
             text = data[:200].decode("utf-8", "replace")
             message = f"the upstream sent a frame that is not JSON: {text}"
             self._fail(Failed(message, code="malformed_frame"), pieces)
@@ -380,15 +380,6 @@ class ChoiceReader:
         return Ended(self.number, REASONS.get(reason, "stop"), sequence if isinstance(sequence, str) else None, extra)
 
 
-def _repaired(data: bytes) -> dict[str, Any] | None:
-    """A frame whose only fault is that it is not quite UTF-8."""
-    try:
-        frame = decode(data.decode("utf-8", "replace"))
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
-    return frame if isinstance(frame, dict) else None
-
-
 def read_reply(body: dict[str, Any]) -> list[Piece]:
     """A whole reply."""
     choices = body.get("choices")
@@ -405,6 +396,13 @@ def read_reply(body: dict[str, Any]) -> list[Piece]:
     if isinstance(body.get("usage"), dict):
         pieces.append(read_usage(body["usage"]))
     return pieces
+
+
+def refusal_of(item: Foreign) -> str:
+    """The words of a refusal, which stand beside the content; empty for anything else."""
+    if item.dialect != NAME or item.event != "delta" or item.data["choice"] != 0:
+        return ""
+    return _string(item.data["delta"].get("refusal"))
 
 
 def read_tokens(logprobs: Any) -> tuple[dict[str, Any], ...]:

@@ -24,6 +24,7 @@ from .request import (
     WriteOptions,
     leave_out,
 )
+from .shared_fields import shared_by_responses
 from .tags import untagged
 
 NAME = "openai_chat"
@@ -394,11 +395,12 @@ def _read_call(call: dict[str, Any], param: str) -> CallPiece:
 
 def write_request(request: Request, options: WriteOptions = WriteOptions()) -> dict[str, Any]:  # noqa: B008
     """The request for an upstream that speaks chat completions."""
-    leave_out(request, NAME)
+    shared = shared_by_responses(request) if request.dialect == "openai_responses" else {}
+    leave_out(request, NAME, {*shared, *(("text",) if "verbosity" in shared else ())})
     same = request.dialect == NAME
     if request.prompt is not None:
         raise RequestError("a bare prompt has no counterpart in chat completions", "prompt")
-    extra = dict(request.extra) if same else {}
+    extra = dict(request.extra) if same else shared
     body: dict[str, Any] = {"model": options.model or request.model}
     body["messages"] = [_write_turn(request, index, options) for index in range(len(request.turns))]
     _write_tools(body, request, [_write_tool(tool, same) for tool in request.tools] + list(extra.pop("tools", ())))
@@ -541,7 +543,9 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> dic
     said = "\n\n".join(piece.text for piece in thoughts if piece.text)
     details = [detail for piece in thoughts for detail in piece.details]
     if thoughts and field == "reasoning_details":
-        message[field] = details or [{"type": "reasoning.text", "text": said, "index": 0}]
+        own = [detail for detail in details if str(detail.get("type")).startswith("reasoning.")]
+        if own or said:
+            message[field] = own or [{"type": "reasoning.text", "text": said, "index": 0}]
     elif said and field != "tags":
         message[field] = said
     if details and request.dialect == NAME and options.replay == "auto" and field != "tags":

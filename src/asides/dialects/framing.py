@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from codecs import BOM_UTF8
 from typing import Any
 
 import msgspec
 
 _LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 """Characters that some clients take for the end of a line; JSON lets us write them as escapes."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 encode = msgspec.json.Encoder().encode
 
@@ -25,6 +24,16 @@ def to_json(value: Any) -> bytes:
     if not data.isascii() and (b"\xc2\x85" in data or b"\xe2\x80\xa8" in data or b"\xe2\x80\xa9" in data):
         data = data.decode().translate(_LINE_BREAKS).encode()
     return data
+
+
+def read_odd_json(data: bytes) -> Any:
+    """JSON that the fast decoder rejects: half a surrogate pair, bytes that are no UTF-8. None for what is no JSON."""
+    from json import loads  # here, because hardly any upstream sends such frames
+
+    try:
+        return loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
 
 
 def sse(data: bytes, event: str = "") -> bytes:
@@ -54,9 +63,10 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 class SseReader:
     """Reads server-sent events: any line ending, data over several lines, comments, bytes cut anywhere."""
 
-    __slots__ = ("_carriage", "_data", "_event", "_rest")
+    __slots__ = ("_begun", "_carriage", "_data", "_event", "_rest")
 
     def __init__(self) -> None:
+        self._begun = False
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
         self._event = ""
@@ -88,6 +98,9 @@ class SseReader:
             return []
         if self._rest:
             lines[0] = b"".join(self._rest) + lines[0]
+        if not self._begun:
+            self._begun = True
+            lines[0] = lines[0].removeprefix(BOM_UTF8)
         self._rest = [rest] if rest else []
         frames: list[Frame] = []
         data = self._data

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .framing import JsonLines
+from .framing import JsonLines, read_odd_json, to_json
 from .ollama_request import NAME
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
 from .request import log
@@ -64,6 +64,29 @@ class _Line(msgspec.Struct):
 
 
 _decode_line = msgspec.json.Decoder(_Line).decode
+_TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+def _line_of(body: Any) -> _Line:
+    """A line that is decoded already; the arguments of its calls become JSON again."""
+    if isinstance(body, dict):
+        body = _with_raw_arguments(body)
+        if isinstance(body.get("message"), dict):
+            body["message"] = _with_raw_arguments(body["message"])
+    return msgspec.convert(body, _Line)
+
+
+def _with_raw_arguments(holder: dict[str, Any]) -> dict[str, Any]:
+    calls = holder.get("tool_calls")
+    if not isinstance(calls, list):
+        return dict(holder)
+    raw = []
+    for call in calls:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and "arguments" in function:
+            call = {**call, "function": {**function, "arguments": msgspec.Raw(to_json(function["arguments"]))}}
+        raw.append(call)
+    return {**holder, "tool_calls": raw}
 
 
 class ReplyReader:
@@ -96,8 +119,11 @@ class ReplyReader:
             return []
         try:
             line = _decode_line(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return self._odd(data)
+        except _TROUBLE:
+            try:
+                line = _line_of(read_odd_json(data))
+            except _TROUBLE:
+                return self._odd(data)
         if line.error:
             return self._fail(line.error)
         return self.tell(line)
@@ -126,8 +152,8 @@ class ReplyReader:
 
     def _odd(self, data: bytes) -> list[Piece]:
         """A line that is not as it should be. An error in any shape is one; what is no JSON may have been words."""
-        body = to_object(data.decode("utf-8", "replace"))
-        if body is None:
+        body = read_odd_json(data)
+        if not isinstance(body, dict):
             text = data[:200].decode("utf-8", "replace")
             return self._fail(f"the upstream sent a line that is not JSON: {text}")
         if body.get("error"):
@@ -145,8 +171,8 @@ def read_reply(body: dict[str, Any]) -> list[Piece]:
     if body.get("error"):
         return [_failed(body["error"], 502)]
     try:
-        line = _decode_line(msgspec.json.encode(body))
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        line = _line_of(body)
+    except _TROUBLE as error:
         return [Failed(f"the upstream sent a reply that cannot be read: {error}", dialect=NAME)]
     reader = ReplyReader()
     pieces = reader.tell(line)
@@ -156,7 +182,7 @@ def read_reply(body: dict[str, Any]) -> list[Piece]:
 def _arguments(raw: bytes) -> str:
     """The upstream's own characters; some servers send them as a string."""
     if raw[:1] == b'"':
-        return str(msgspec.json.decode(raw))
+        return str(read_odd_json(raw))
     return raw.decode("utf-8", "replace") if raw != b"null" else "{}"
 
 

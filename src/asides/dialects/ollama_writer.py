@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from .chat_reader import refusal_of
 from .framing import to_json
 from .ollama_reader import death, write_error
 from .ollama_request import NAME, is_generate
-from .reply import Begin, Ended, Failed, Item, Said, Usage
+from .reply import Begin, Ended, Failed, Foreign, Item, Said, Usage
 from .request import Request
 from .whole_calls import HeldCalls, WholeCall
 
@@ -33,7 +34,9 @@ class _Parts:
         self._gap = ""
         self._said = False
         self._apart = False
-        """Whether a call that became text came last."""
+        """Whether a call that became text, or a refusal, came last."""
+        self._refusing = False
+        """Whether a refusal came last."""
         self._calls = HeldCalls()
         self._count = 0
 
@@ -54,13 +57,20 @@ class _Parts:
             else:
                 self._gap = event.gap
                 if event.kind == "text" and self._apart:
-                    self._gap, self._apart = event.gap or "\n\n", False
+                    self._gap, self._apart, self._refusing = event.gap or "\n\n", False, False
         elif isinstance(event, PartEnd) and (call := self._calls.end(event, item.written)) is not None:
             self._call(call)
 
     def _text(self, text: str, logprobs: tuple[dict[str, Any], ...]) -> None:
         self._sink.text(self._gap + text, logprobs)
         self._gap, self._said = "", True
+
+    def refuse(self, text: str) -> None:
+        """Write a refusal, which here is text like any other."""
+        if not self._refusing:
+            self._gap = "\n\n" if self._said else ""
+        self._text(text, ())
+        self._refusing = self._apart = True
 
     def _call(self, call: WholeCall | str) -> None:
         if isinstance(call, str):
@@ -160,6 +170,8 @@ class _Reply:
             self.failed = item
         elif item.dialect == NAME and item.event == "context":
             self._context = item.data["context"]
+        elif refusal := refusal_of(item):
+            self.parts.refuse(refusal)
 
     def head(self) -> dict[str, Any]:
         """What every line begins with."""
@@ -217,7 +229,7 @@ class ReplyWriter:
         if type(item) is Said and self._begun and item.choice == 0:
             reply.parts.said(item)
             return b"".join(lines.out)
-        if not self._begun and isinstance(item, Said):
+        if not self._begun and (isinstance(item, Said) or (isinstance(item, Foreign) and refusal_of(item))):
             self._begun = True
             lines.begin(reply.head())
         reply.take(item)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Any, Literal
 
 import msgspec
@@ -179,13 +180,16 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The upstream's own name of the model; empty for the caller's."""
 
 
-def leave_out(request: Request, dialect: str) -> None:
-    """Before a request is written in another dialect: refuse what it cannot do without, log what it loses."""
+def leave_out(request: Request, dialect: str, kept: Collection[str] = ()) -> None:
+    """Before a request is written in another dialect: refuse what it cannot do without, log what it loses.
+
+    Fields of `kept` have a counterpart there.
+    """
     if request.dialect == dialect:
         return
     for name in request.essential:
         raise RequestError(f"{name!r} has no counterpart in {dialect}; leave it out", name)
-    lost = set(request.extra)
+    lost = set(request.extra).difference(kept)
     for holder in (*request.tools, *request.turns, *(piece for turn in request.turns for piece in turn.pieces)):
         if extra := getattr(holder, "extra", None):
             lost.update(extra)

@@ -12,7 +12,7 @@ import msgspec
 
 from .chat_reader import failed_of
 from .chat_reader import read_error as read_chat_error
-from .framing import SseReader
+from .framing import SseReader, read_odd_json
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
 from .responses_request import NAME, reasoning_text, unseal
 
@@ -195,9 +195,9 @@ class ReplyReader:
 
 
 def _repaired(data: bytes) -> _Event | None:
-    """A frame whose only fault is that it is not quite UTF-8."""
+    """A frame with faults that can be forgiven."""
     try:
-        return _decode_event(data.decode("utf-8", "replace"))
+        return msgspec.convert(read_odd_json(data), _Event)
     except _TROUBLE:
         return None
 
@@ -205,9 +205,9 @@ def _repaired(data: bytes) -> _Event | None:
 def _body(data: bytes) -> dict[str, Any]:
     """All that a frame says."""
     try:
-        return _mapping(_decode(data.decode("utf-8", "replace")))
+        return _mapping(_decode(data))
     except _TROUBLE:  # in a field that was passed over
-        return {}
+        return _mapping(read_odd_json(data))
 
 
 class _Items:

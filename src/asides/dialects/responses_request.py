@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from .chat_request import NAME as CHAT
 from .chat_request import SAMPLING
 from .checks import expect, optional
 from .request import (
@@ -29,6 +30,7 @@ from .request import (
     leave_out,
     log,
 )
+from .shared_fields import shared_by_chat
 from .tags import untagged
 
 NAME = "openai_responses"
@@ -386,14 +388,15 @@ def _without(body: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def write_request(request: Request, options: WriteOptions = WriteOptions()) -> dict[str, Any]:  # noqa: B008
     """The request for an upstream that speaks Responses."""
-    leave_out(request, NAME)
+    shared = shared_by_chat(request) if request.dialect == CHAT else {}
+    leave_out(request, NAME, {*shared, *(("verbosity",) if "text" in shared else ())})
     same = request.dialect == NAME
     for name, asked in (("n", request.choices > 1), ("stop", request.stop and not same)):
         if asked:
             raise RequestError(f"{name!r} has no counterpart in {NAME}; leave it out", name)
     if request.prompt is not None and not request.turns:
         raise RequestError(f"a bare prompt has no counterpart in {NAME}; send messages", "prompt")
-    extra = dict(request.extra) if same else {}
+    extra = dict(request.extra) if same else shared
     tools = [_write_tool(tool, same) for tool in request.tools]
     tools += [extra.pop(name) for name in list(extra) if name.startswith("tools[")]
     instructions, items = _write_input(request, options)

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from ..errors import UsageError
 from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from .chat_request import NAME as CHAT
+from .chat_reader import refusal_of
 from .framing import sse, to_json
 from .reply import Begin, Ended, Failed, Foreign, Item, Said, Usage
 from .request import Request, TextPiece
@@ -202,8 +202,8 @@ class _Response:
             self._fail(item)
         elif isinstance(item, Foreign) and item.dialect == NAME:
             self._take_foreign(item.event, item.data)
-        elif isinstance(item, Foreign) and item.dialect == CHAT:
-            self._take_refusal(_mapping(item.data.get("delta")).get("refusal"))
+        elif isinstance(item, Foreign) and (refusal := refusal_of(item)):
+            self._take_refusal(refusal)
         if self._ended is not None and self._usage is not None and not self._over:
             self._end(self._ended)
 
@@ -446,9 +446,9 @@ class _Response:
             ours = {"output_index": self._foreign[str(place)]}
             self.stream.event(kind, _without(data, "type", "sequence_number") | ours)
 
-    def _take_refusal(self, text: Any) -> None:
+    def _take_refusal(self, text: str) -> None:
         """The one thing that chat completions say as we do, and no other dialect."""
-        if isinstance(text, str) and text and self._ended is None:
+        if self._ended is None:
             self._refusing = True
             self._text(text, Said(0, TextDelta(0, text)))
 
