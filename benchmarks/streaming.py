@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import asides
 from asides.engine.format import THINKING
+from asides.engine.policies import Start
 from asides.events import Event, TextDelta
 from asides.formats import get_format
 from benchmarks import measure, samples
 
 CHUNK = 4
 AIM = 4.0
+STATES: tuple[Start, ...] = ("thinking", "text")
 SIZES = (2_000, 20_000, 200_000, 2_000_000)
-ENTRIES: dict[str, dict[str, str]] = {
+ENTRIES: dict[str, dict[Start, str]] = {
     "qwen3": {"thinking": "<think>", "text": ""},
     "auto": {"thinking": "<think>", "text": ""},
     "harmony": {
@@ -62,7 +64,7 @@ def per_chunk(makers: Mapping[str, Callable[[], Feed]], chunks: Sequence[str], r
     return {name: seconds / (len(chunks) * copies) for name, seconds in times.items()}
 
 
-def entering(name: str, state: str, before: str = "") -> Callable[[], Feed]:
+def entering(name: str, state: Start, before: str = "") -> Callable[[], Feed]:
     """Makes parsers that stand in a state, before its first word."""
 
     def make() -> Feed:
@@ -114,7 +116,7 @@ def by_format() -> None:
     short, long = (samples.cut(samples.of_length(samples.PROSE, size), CHUNK) for size in (20_000, 200_000))
     found: list[tuple[float, list[str]]] = []
     for name in asides.formats():
-        states = ("thinking", "text") if get_format(name).states.get(THINKING) else ("text",)
+        states: tuple[Start, ...] = ("thinking", "text") if get_format(name).states.get(THINKING) else ("text",)
         makers: dict[str, Callable[[], Feed]] = {state: entering(name, state) for state in states}
         makers["bare"] = lambda: Bare().feed
         at_short = per_chunk(makers, short, repeat=3)
@@ -122,7 +124,7 @@ def by_format() -> None:
         ratios = {state: at_long[state] / at_long["bare"] for state in states}
         growths = [at_long[state] / at_short[state] for state in states]
         worst = max(ratios.values())
-        cells = [measure.ratio(ratios[state], 1.0) if state in ratios else "-" for state in ("thinking", "text")]
+        cells = [measure.ratio(ratios[state], 1.0) if state in ratios else "-" for state in STATES]
         note = measure.verdict(worst, AIM) or ("grows" if max(growths) > 1.5 else "")
         found.append((worst, [name, *cells, measure.ratio(max(growths), 1.0), note]))
     found.sort(key=lambda entry: -entry[0])

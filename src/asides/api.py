@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
-from typing import Any
+from typing import Unpack
 
 from .engine import parser as engine
 from .engine.format import TEXT, Format
 from .engine.message import Message
+from .engine.policies import Policies
 from .events import Event
 from .formats import get_format
 
@@ -17,11 +18,11 @@ class Parser(engine.Parser):
 
     __slots__ = ()
 
-    def __init__(self, format: str | Format = "auto", **policies: Any) -> None:
+    def __init__(self, format: str | Format = "auto", **policies: Unpack[Policies]) -> None:
         super().__init__(get_format(format), **policies)
 
 
-def parse(text: str, format: str | Format = "auto", **policies: Any) -> Message:
+def parse(text: str, format: str | Format = "auto", **policies: Unpack[Policies]) -> Message:
     """Take a whole output apart.
 
     The same as feeding a `Parser`, but for one default: without `start` and `prompt`, a lone closing marker makes all
@@ -36,12 +37,12 @@ def parse(text: str, format: str | Format = "auto", **policies: Any) -> Message:
     return parser.message
 
 
-def clean(text: str, format: str | Format = "auto", **policies: Any) -> str:
+def clean(text: str, format: str | Format = "auto", **policies: Unpack[Policies]) -> str:
     """The answer alone, as a person would want to read it."""
     return parse(text, format, **policies).text
 
 
-def split(chunks: Iterable[str], format: str | Format = "auto", **policies: Any) -> Iterator[Event]:
+def split(chunks: Iterable[str], format: str | Format = "auto", **policies: Unpack[Policies]) -> Iterator[Event]:
     """The events of a stream."""
     parser = Parser(format, **policies)
     for chunk in chunks:
@@ -49,7 +50,9 @@ def split(chunks: Iterable[str], format: str | Format = "auto", **policies: Any)
     yield from parser.finish()
 
 
-async def asplit(chunks: AsyncIterable[str], format: str | Format = "auto", **policies: Any) -> AsyncIterator[Event]:
+async def asplit(
+    chunks: AsyncIterable[str], format: str | Format = "auto", **policies: Unpack[Policies]
+) -> AsyncIterator[Event]:
     """The events of an asynchronous stream."""
     parser = Parser(format, **policies)
     async for chunk in chunks:

@@ -9,8 +9,7 @@ from tests.cli.running import run
 
 def parts(title: str) -> list[type]:
     recording = next(recording for recording in recordings() if title in recording.title)
-    policies = {"start": recording.start} if recording.start else {}
-    parser = asides.Parser(recording.format, **policies)
+    parser = asides.Parser(recording.format, start=recording.start)
     for chunk in chunks(recording.output):
         parser.feed(chunk)
     parser.finish()

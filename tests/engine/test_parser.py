@@ -26,6 +26,7 @@ from asides import (
     UnknownFormatError,
     UsageError,
 )
+from asides.engine.policies import Start
 from asides.events import Event
 from tests.support import joined, run
 
@@ -483,7 +484,7 @@ def test_without_collecting_there_is_no_message() -> None:
     "text", ["<think>a </think> b", "a</think>b", f"x <think>{CALL} no</think>y {CALL}", "  <think>"]
 )
 @pytest.mark.parametrize("start", ["text", "thinking", "undecided"])
-def test_without_collecting_the_events_are_the_same(text: str, start: str) -> None:
+def test_without_collecting_the_events_are_the_same(text: str, start: Start) -> None:
     expected = run("qwen3", (text,), start=start).events
     for chunks in ([text], list(text)):
         parser = Parser("qwen3", start=start, collect=False)

@@ -11,6 +11,7 @@ from itertools import cycle
 import msgspec
 
 from ..api import Parser
+from ..engine.policies import Start
 from ..events import Event, Notice, PartEnd, PartStart
 from . import EXIT_CODES, OK
 from .options import Arguments
@@ -32,7 +33,7 @@ class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about: str
     format: str
     output: str
-    start: str | None = None
+    start: Start | None = None
 
 
 def run(arguments: list[str]) -> int:

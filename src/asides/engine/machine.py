@@ -11,7 +11,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from ..errors import StrictError, UsageError
 from ..events import NOTICES, Event, Notice, NoticeCode, TextDelta, ThinkingDelta
@@ -22,14 +22,11 @@ from .format import TEXT, THINKING, CallsInThinking, Format, State
 from .markers import Found, Marker, Table, compile_tables
 from .mentions import Lookahead, Verdict, judge
 from .message import Collector
+from .policies import Mentions, Whitespace
 from .region import Draft, Region
 from .tape import Tape
 
 log = logging.getLogger("asides")
-
-Start = Literal["text", "thinking", "undecided"]
-Mentions = Literal["literal", "marker"]
-Whitespace = Literal["tidy", "exact"]
 
 LIMIT = 1_048_576
 """How many characters may be held back unless the caller says otherwise."""

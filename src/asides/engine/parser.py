@@ -12,16 +12,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import msgspec
 
 from ..errors import StrictError, UsageError
 from ..events import NOTICES, Event, Notice, ToolCallDelta
 from .format import HEADER, TEXT, THINKING, Format, State
-from .machine import LOOKBACK, NOWHERE, Start, check
+from .machine import LOOKBACK, NOWHERE, check
 from .markers import Action, compile_tables
 from .message import Message, Termination
+from .policies import ReadingPolicies, Start
 from .prose import Prose
 from .telling import DELTA
 
@@ -60,7 +61,12 @@ class Parser(Prose):
     __slots__ = ()
 
     def __init__(
-        self, format: Format, *, start: Start | None = None, prompt: str | None = None, **policies: Any
+        self,
+        format: Format,
+        *,
+        start: Start | None = None,
+        prompt: str | None = None,
+        **policies: Unpack[ReadingPolicies],
     ) -> None:
         check("start", start, (None, "text", "thinking", "undecided"))
         super().__init__(format, **policies)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
 from ..engine.format import Format
-from ..engine.machine import Start
+from ..engine.policies import Start
 from ..engine.tokens import TokenParser
 from ..engine.vocabulary import vocabulary_of
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..engine.format import Format
-from ..engine.machine import Start
+from ..engine.policies import Start
 from ..formats import get_format
 from .base import Renderer, Token, Writing, Written, last_user
 from .content import History, RendererError, Said
