@@ -13,7 +13,6 @@ from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thou
 from .request import log
 from .whole_calls import to_object
 
-COUNTS = ("prompt_eval_count", "eval_count")
 DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 
 _REASONS: dict[str | None, Reason] = {"length": "length"}

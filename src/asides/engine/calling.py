@@ -65,7 +65,7 @@ class Calling(Telling):
         match = NON_SPACE.search(self._buffer, self._at, end)
         if match is None:
             return False
-        self._bare_from = -1
+        self._bare = False
         self._flow(match.start(), beside=False)
         self._start_region(
             list(self._tables.bare), "", self._base + match.start(), match.start(), self._base + self._at

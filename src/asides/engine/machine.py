@@ -42,7 +42,7 @@ class Machine:
     __slots__ = (
         "_asleep",
         "_at",
-        "_bare_from",
+        "_bare",
         "_base",
         "_blank",
         "_buffer",
@@ -195,7 +195,7 @@ class Machine:
         self._region: Region | None = None
         self._draft: Draft | None = None
         self._reread_until = 0
-        self._bare_from = 0 if self._tables.bare and state == TEXT else -1
+        self._bare = bool(self._tables.bare) and state == TEXT
         self._undecided = undecided
         if undecided:
             self._holds.append([])

@@ -186,15 +186,14 @@ class Parser(Prose):
 
     def _told(self) -> int:
         """The offset up to which events have told everything."""
-        held = self._slept if self._asleep is not None else len(self._carry)
-        consumed = self._tape.sync() - held
         if self._undecided:
             return 0
         if self._draft is not None:
             return self._draft.space_from
         if self._region is not None and self._region.waiting:
             return self._region.untold
-        return consumed
+        held = self._slept if self._asleep is not None else len(self._carry)
+        return self._tape.sync() - held
 
     def _open_start(self) -> int:
         if self._draft is not None:
@@ -310,15 +309,12 @@ class Parser(Prose):
         elif self._draft is not None:
             self._give_back("limit", "a call in thinking is held for too long; taken as thinking")
         elif self._region is not None and self._region.holds_closer:
-            self._notice_limit(self._region.hold_start)
+            self._holds[-1].insert(0, Notice("limit", NOTICES["limit"], self._region.hold_start))
             self._region.holds_closer = False
             self._region.closer = None
             self.release_hold()
         else:
             self._give_back("limit", "a possible call is held for too long; taken literally")
-
-    def _notice_limit(self, offset: int) -> None:
-        self._holds[-1].insert(0, Notice("limit", NOTICES["limit"], offset))
 
     def _end(self) -> None:
         """The input is over."""

@@ -21,7 +21,7 @@ class Prose(Calling):
         """Read text or thinking up to the next marker that acts."""
         table = self._table
         scan = max(self._scan - self._base, self._at)
-        if self._bare_from >= 0 and self._blank and self._begin_bare(end, final):
+        if self._bare and self._blank and self._begin_bare(end, final):
             return True
         while True:
             found = self._find(table, scan, end)
@@ -120,7 +120,7 @@ class Prose(Calling):
             self._go(marker.target)
         self._pass(found.stop)
         if marker.action is Action.CLOSE:
-            self._begin_text(self._content_from)
+            self._begin_text()
         return True
 
     def _stop(self, offset: int) -> None:
@@ -195,5 +195,5 @@ class Prose(Calling):
             return True
         self._go(result.state or TEXT)
         self._pass(result.stop)
-        self._begin_text(self._content_from)
+        self._begin_text()
         return True

@@ -143,12 +143,11 @@ class Telling(Machine):
         self._fresh = self._blank = True
         self._spilled = False
         self._fences.reset(offset)
-        self._bare_from = -1
+        self._bare = False
 
-    def _begin_text(self, offset: int) -> None:
+    def _begin_text(self) -> None:
         """A text begins, where a call may stand without an opening marker."""
-        if self._tables.bare and self._table.state == TEXT:
-            self._bare_from = offset
+        self._bare = bool(self._tables.bare) and self._table.state == TEXT
 
     def _settle_on(self, met: str | CallSyntax) -> None:
         """`auto` alone: go on with the format that this marker or call syntax belongs to."""
