@@ -26,7 +26,14 @@ MAY_IMPORT = {
     "detect": LEAF | {"engine", "formats"},
     "render": LEAF | {"engine", "formats"},
     "dialects": LEAF | {"engine"},
-    "backends": LEAF | {"dialects"},
+    "config": LEAF | {"engine", "formats"},
+    "backends": LEAF | {"dialects", "engine", "formats"},
+    "analysis": LEAF | {"engine", "formats", "api"},
+    "history": LEAF | {"engine", "formats", "api", "analysis"},
+    "terminal": LEAF,
+    "compat": LEAF | {
+        "analysis", "api", "backends", "config", "dialects", "engine", "formats", "history", "render", "terminal"
+    },
 }
 TOP = {"cli", "gateway", "__main__"}
 """Nothing imports these, but they each other."""

@@ -29,6 +29,11 @@ COMMANDS = {
     "split": "take files apart, each as a whole",
     "formats": "list the formats, or show one",
     "probe": "tell which format a model speaks, and why",
+    "view": "read a reply, each thought shown or hidden by a key",
+    "run": "talk with a model",
+    "serve": "the gateway: stand between clients and a model server",
+    "history": "kept thoughts: list, search, export, purge",
+    "stats": "how a model thinks, in figures",
     "demo": "watch recorded output being taken apart",
 }
 """The commands beside the filter: a module here for each, with a function `run(arguments) -> exit code`."""
