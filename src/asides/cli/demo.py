@@ -40,14 +40,19 @@ def run(arguments: list[str]) -> int:
     """`asides demo`."""
     parser = Arguments(
         prog="asides demo",
-        description="Plays recorded model output and shows how it is taken apart. No model runs.",
+        description="Plays recorded model output and shows how it is taken apart, by the\nparser and by the gateway. "
+        "No model runs.",
         epilog=EXIT_CODES,
     )
     parser.add_argument("--fast", action="store_true", help="do not wait between chunks; so it is in a pipe")
     options = parser.parse_args(arguments)
     out = Output(STDOUT)
+    wait = out.terminal and not options.fast
     try:
-        play(recordings(), out, wait=out.terminal and not options.fast)
+        play(recordings(), out, wait=wait)
+        from .demo_gateway import show_gateway  # here, because HTTP takes long to import
+
+        show_gateway(out, number=len(recordings()) + 1, wait=wait)
     except KeyboardInterrupt:
         out.end_line()
         out.flush()
@@ -85,7 +90,6 @@ def play(recorded: list[Recording], out: Output, *, wait: bool) -> None:
         gutter.end()
         if wait:
             time.sleep(PAUSE_SECONDS)
-    out.write("\nYour turn: pipe a model's output into `asides`. `asides --help` has examples.\n")
     out.flush()
 
 

@@ -20,6 +20,10 @@ PLAIN = ("", "")
 class Show(Protocol):
     """What becomes of the events of one input after another."""
 
+    @property
+    def idle(self) -> float | None:
+        """Seconds after which `show` is to be called although nothing came; None for never."""
+
     def begin(self, label: str) -> None:
         """An input begins. `label` names it where there are several."""
 
@@ -38,19 +42,25 @@ def choose(options: argparse.Namespace, streams: Streams) -> Show:
         return CallLines(streams.out)
     if options.only == "thinking":
         return ThinkingOnly(streams.out, number=options.number)
-    return Words(streams, asides=not options.hide and options.only is None, number=options.number)
+    if options.only == "text" or (options.hide and not streams.err.terminal):
+        return TextOnly(streams, number=options.number)
+    if options.number and not options.hide and not options.collapse:
+        return NumberedWords(streams, options.style)
+    return Words(streams, options)
 
 
-class Words:
-    """The answer on standard output; thoughts and calls on standard error, where wanted."""
+class TextOnly:
+    """The answer on standard output and nothing else."""
 
-    def __init__(self, streams: Streams, *, asides: bool, number: bool) -> None:
+    def __init__(self, streams: Streams, *, number: bool) -> None:
         self._streams = streams
-        self._asides = asides
         self._number = number
-        self._style = DIM if streams.err.colour else PLAIN
-        self._calls = Calls()
         self.begin("")
+
+    @property
+    def idle(self) -> float | None:
+        """Never."""
+        return None
 
     def begin(self, label: str) -> None:
         """An input begins, on a line of its own."""
@@ -58,52 +68,78 @@ class Words:
             self._streams.answer().end_line()
         self._label = f"{label}:" if label else ""
         self._answer = Lines(self._label if self._number else None)
-        self._thought = Lines(None)
-        self._thoughts = 0
-        self._kind = ""
 
     def show(self, events: Sequence[Event]) -> None:
-        """Write what the events tell, in their order."""
+        """Write the answer, joined as `message.text` joins it."""
         for event in events:
             if isinstance(event, TextDelta):
                 self._streams.answer().write(self._answer.number(event.text))
-            elif isinstance(event, ThinkingDelta):
-                if self._asides:
-                    self._streams.aside().write(self._thought.number(event.text), self._style)
-            elif isinstance(event, ToolCallDelta):
-                self._calls.grow(event)
-            elif isinstance(event, PartStart):
-                self._start_part(event)
-            elif isinstance(event, PartEnd):
-                self._end_part(event)
+            elif isinstance(event, PartStart) and event.kind == "text":
+                self._streams.answer().write(self._answer.number(event.gap))
 
     def end(self) -> None:
         """On a terminal, leave the prompt of the shell a line of its own."""
         if self._streams.out.terminal:
             self._streams.answer().end_line()
 
-    def _start_part(self, event: PartStart) -> None:
-        if event.kind == "text":
-            if self._asides and self._kind == "thinking":
-                self._streams.part_ways()
-            self._streams.answer().write(self._answer.number(event.gap))
-        elif event.kind == "thinking":
-            self._thoughts += 1
-            if self._number:
-                self._thought = Lines(f"{self._label}thinking {self._thoughts}:")
-            elif self._asides and self._thoughts > 1:
-                self._streams.aside().write("\n")
-        else:
-            self._calls.start(event)
-        self._kind = event.kind
 
-    def _end_part(self, event: PartEnd) -> None:
-        if self._kind == "thinking" and self._asides:
-            self._streams.aside().end_line()
-        elif self._kind == "tool_call":
-            call = self._calls.end(event)
-            if self._asides:
-                self._streams.aside().write_line(call.in_words())
+class Words(TextOnly):
+    """The answer on standard output; thoughts, laid out for reading, and calls on standard error."""
+
+    def __init__(self, streams: Streams, *, mode: Mode, number: bool, style: str | None) -> None:
+        from ..terminal import Screen, Thoughts  # here, because the other ways of showing do without
+
+        screen = Screen(STDERR)
+        self._thoughts = Thoughts(
+            self._write_thought,
+            width=screen.width if screen.terminal else None,
+            style=read_style(style) if screen.colour else None,
+            colour=screen.colour,
+            cursor=screen.cursor,
+            mode=mode,
+            shared=streams.one_screen,
+            # What goes into a file stays as the model wrote it.
+            harmless=screen.terminal,
+        )
+        streams.around_lines(self._thoughts.pause, self._thoughts.wrote_line)
+        self._mode = mode
+        self._calls = Calls()
+        self._kind = ""
+        super().__init__(streams, number=number)
+
+    @property
+    def idle(self) -> float | None:
+        """While the spinner turns, a tenth of a second."""
+        return 0.1 if self._thoughts.spinning else None
+
+    def begin(self, label: str) -> None:
+        """An input begins, on a line of its own."""
+        super().begin(label)
+        self._thoughts.begin(label)
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Write what the events tell, in their order."""
+        self._thoughts.tick()
+        for event in events:
+            self._thoughts.show(event)
+            if isinstance(event, PartStart):
+                self._kind = event.kind
+                if event.kind == "tool_call":
+                    self._calls.start(event)
+            elif isinstance(event, ToolCallDelta):
+                self._calls.grow(event)
+            elif isinstance(event, PartEnd) and self._kind == "tool_call" and self._mode != "hide":
+                self._streams.line(in_words(self._calls.end(event), self._streams.err))
+        super().show(events)
+
+    def end(self) -> None:
+        """Leave nothing half drawn."""
+        self._thoughts.finish()
+        super().end()
+
+    def _write_thought(self, text: str) -> None:
+        self._streams.out.flush()
+        self._streams.err.write(text)
 
 
 class ThinkingOnly:

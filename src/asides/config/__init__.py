@@ -1,3 +1,54 @@
 """The configuration of the commands: what `asides.yaml`, the environment and the flags may say. Starts nothing."""
 
 from __future__ import annotations
+
+import typing as _typing
+
+if _typing.TYPE_CHECKING:
+    from .loading import Loaded, load, load_all
+    from .models import matches, resolve_model
+    from .problems import ConfigError, Problem
+    from .schema import Config, ModelSettings, UpstreamSettings
+    from .secrets import hide_url
+    from .showing import show
+
+__all__ = [
+    "Config",
+    "ConfigError",
+    "Loaded",
+    "ModelSettings",
+    "Problem",
+    "UpstreamSettings",
+    "hide_url",
+    "load",
+    "load_all",
+    "matches",
+    "resolve_model",
+    "show",
+]
+
+_PLACES = {
+    "Config": "schema",
+    "ConfigError": "problems",
+    "Loaded": "loading",
+    "ModelSettings": "schema",
+    "Problem": "problems",
+    "UpstreamSettings": "schema",
+    "hide_url": "secrets",
+    "load": "loading",
+    "load_all": "loading",
+    "matches": "models",
+    "resolve_model": "models",
+    "show": "showing",
+}
+"""Where each name is: commands that read no configuration must not pay for it."""
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    globals()[name] = value
+    return value

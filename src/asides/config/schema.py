@@ -59,6 +59,8 @@ class ModelSettings(Section, frozen=True):
     """The field for chat clients; None for the gateway's default."""
     extra_body: dict[str, Any] = {}
     """Merged into every request for this model; wins over the client's own fields."""
+    calls: Literal["auto", "always", "never"] | None = None
+    """Whether calls are read from the text; `auto`: where the request has tools. None for the gateway's default."""
     empty_answer: Literal["leave", "thinking"] | None = None
     """`thinking` puts a thought that never closed into an answer that is empty; None for the gateway's default."""
     switch: str = ""
@@ -86,6 +88,8 @@ class Limits(Section, frozen=True):
     """Seconds to reach an upstream."""
     idle: Seconds = 600.0
     """Seconds without a byte from an upstream. There is no limit on the whole."""
+    keep_alive: Seconds = 15.0
+    """Seconds after which a quiet stream is sent something harmless."""
     shutdown: Seconds = 30.0
     """Seconds that open streams have to end when the gateway stops."""
 

@@ -1,0 +1,87 @@
+"""Finding repetition and loops by n-grams of words. One pass each; knows words only."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+SIZE = 8
+"""Words of an n-gram. Shorter ones recur in honest prose."""
+LOOP_TIMES = 3
+"""How often a passage stands in a row, at least, to be a loop."""
+LOOP_WORDS = 60
+"""How many words a loop covers at least: three like lines of a table are none."""
+CHARACTER_TIMES = 200
+"""How often one character stands in a row, at least, to be a loop: longer than any ruled line."""
+EXCERPT = 200
+"""Characters of a loop's passage that are kept."""
+
+_UNBROKEN = re.compile(rf"\S{{{CHARACTER_TIMES},}}")
+_CHARACTER = re.compile(rf"(\S)\1{{{CHARACTER_TIMES - 1},}}")
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """A passage that was written again and again with nothing between."""
+
+    words: int
+    """How many words all of it covers; of one character in a row, each time is one."""
+    times: int
+    """How often the passage stands there."""
+    text: str
+    """The words of the passage, shortened."""
+
+
+class Repetition(msgspec.Struct, frozen=True):
+    """How much was said before."""
+
+    share: float = 0.0
+    """Of all n-grams, those that had occurred before."""
+    loop: Loop | None = None
+    """The loop that covers the most words."""
+
+
+def repetition(text: str, words: list[str]) -> Repetition:
+    """How much of a text, given with its words, repeats what came before."""
+    loops = _longest_run(text)
+    # Hashes in place of n-grams: a small number each, however long the words are.
+    grams = list(map(hash, zip(*(words[start:] for start in range(SIZE)), strict=False)))
+    repeated = len(grams) - len(set(grams))
+    # In a loop every n-gram after the first round is a repeated one; with fewer there is none to look for.
+    if repeated >= LOOP_WORDS * (LOOP_TIMES - 1) // LOOP_TIMES - SIZE:
+        loops += _longest_loop(words, grams)
+    longest = max(loops, key=lambda loop: loop.words, default=None)
+    return Repetition(repeated / len(grams) if grams else 0.0, longest)
+
+
+def _longest_run(text: str) -> list[Loop]:
+    """The longest run of one character, where it is long enough to be a loop."""
+    # The first pattern is quick and rules out nearly every text.
+    if _UNBROKEN.search(text) is None:
+        return []
+    runs = [found.group() for found in _CHARACTER.finditer(text)]
+    if not runs:
+        return []
+    longest = max(runs, key=len)
+    return [Loop(len(longest), len(longest), longest[0])]
+
+
+def _longest_loop(words: list[str], grams: list[int]) -> list[Loop]:
+    """Looks for the longest run of n-grams that each stood the same distance before."""
+    last: dict[int, int] = {}
+    longest, longest_start, longest_period = 0, 0, 0
+    period, start = 0, 0
+    for at, gram in enumerate([*grams, None]):
+        seen = None if gram is None else last.get(gram)
+        distance = 0 if seen is None else at - seen
+        if distance != period:
+            covered = at - start + SIZE - 1 + period
+            if period and covered >= LOOP_TIMES * period and covered > longest:
+                longest, longest_start, longest_period = covered, start - period, period
+            period, start = distance, at
+        if gram is not None:
+            last[gram] = at
+    if longest < LOOP_WORDS:
+        return []
+    passage = " ".join(words[longest_start : longest_start + min(longest_period, EXCERPT)])
+    return [Loop(longest, longest // longest_period, passage[:EXCERPT])]

@@ -1,0 +1,234 @@
+"""Many replies together, in constant memory: a `Summary` grows, merges and tells. Knows figures, no texts but excerpts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from .distribution import Distribution
+from .figures import Figures
+from .quality import PARTS
+from .turns import KINDS
+
+Over = Literal["replies", "thinking"]
+Unit = Literal["", "percent", "seconds", "score"]
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """A figure whose spread over the replies is kept."""
+
+    name: str
+    title: str
+    over: Over = "thinking"
+    """Counted over all replies, or over those that think."""
+    unit: Unit = ""
+    scale: int = 1
+    """What a figure is multiplied with to be kept as a whole number."""
+
+
+MEASURES = (
+    Measure("thinking_words", "words of thinking"),
+    Measure("thinking_characters", "characters of thinking"),
+    Measure("thinking_tokens", "tokens of thinking"),
+    Measure("text_words", "words of the answer", over="replies"),
+    Measure("text_characters", "characters of the answer", over="replies"),
+    Measure("text_tokens", "tokens of the answer", over="replies"),
+    Measure("share", "share of thinking", over="replies", unit="percent", scale=1000),
+    Measure("blocks", "thoughts"),
+    Measure("steps", "steps"),
+    Measure("questions", "questions"),
+    Measure("turns", "turns of mind"),
+    Measure("repetition", "repetition", unit="percent", scale=1000),
+    Measure("seconds", "seconds of thinking", unit="seconds", scale=1000),
+    Measure("quality_score", "quality score", unit="score", scale=1000),
+)
+"""Every figure with a spread, in the order in which it is told."""
+
+COUNTED = (
+    "blocks",
+    "steps",
+    "thinking_characters",
+    "thinking_words",
+    "thinking_tokens",
+    "text_characters",
+    "text_words",
+    "text_tokens",
+    "call_characters",
+    "questions",
+    "turns",
+    "unclosed",
+    "empty",
+    "drafts",
+    "calls",
+    "broken_calls",
+)
+"""Figures whose sum is kept."""
+HAVING = ("thinking", "questions", "turns", "loop", "unclosed", "empty", "drafts", "calls", "broken_calls")
+"""What replies are counted for having any of."""
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
+NOTABLE = 5
+"""How many replies are remembered for being the longest, and for their loops."""
+PLACE, EXCERPT = 300, 200
+"""Characters of a place and of an excerpt that are kept."""
+
+
+class Notable(msgspec.Struct, frozen=True, order=True):
+    """A reply that stands out, and where to find it."""
+
+    words: int
+    place: str
+    excerpt: str
+
+
+class Summary(msgspec.Struct):
+    """What many replies have in common. Whole numbers throughout, so that merging in any order gives the same."""
+
+    replies: int = 0
+    totals: dict[str, int] = {}
+    """The sums of the figures in `COUNTED`."""
+    having: dict[str, int] = {}
+    """How many replies have any of each of `HAVING`."""
+    turn_kinds: dict[str, int] = {}
+    quality_parts: dict[str, int] = {}
+    """The sum of each part, in thousandths, over the replies that think."""
+    spreads: dict[str, Distribution] = {}
+    """The spread of each measure that occurred, by its name."""
+    longest: list[Notable] = []
+    """The longest thinking, longest first."""
+    loops: list[Notable] = []
+    """The longest loops, longest first."""
+
+    def add(self, figures: Figures, place: str = "", excerpt: str = "") -> None:
+        """Count one reply in. `place` says where it stands, for a person; `excerpt` is how it begins."""
+        self.replies += 1
+        thinks = figures.blocks > 0
+        for name in COUNTED:
+            value = getattr(figures, name)
+            if value is not None:
+                self.totals[name] = self.totals.get(name, 0) + value
+        for name in HAVING:
+            any_of = thinks if name == "thinking" else getattr(figures, name)
+            self.having[name] = self.having.get(name, 0) + (1 if any_of else 0)
+        for measure in MEASURES:
+            if measure.over == "replies" or thinks:
+                value = figures.quality.score if measure.name == "quality_score" else getattr(figures, measure.name)
+                if value is not None:
+                    self._spread(measure.name).add(max(0, round(value * measure.scale)))
+        if thinks:
+            for kind, count in figures.turn_kinds.items():
+                self.turn_kinds[kind] = self.turn_kinds.get(kind, 0) + count
+            for part, value in figures.quality.parts.items():
+                self.quality_parts[part] = self.quality_parts.get(part, 0) + round(value * 1000)
+            _remember(self.longest, Notable(figures.thinking_words, place[:PLACE], excerpt[:EXCERPT]))
+        if figures.loop is not None:
+            _remember(self.loops, Notable(figures.loop.words, place[:PLACE], figures.loop.text[:EXCERPT]))
+
+    def merge(self, other: Summary) -> Summary:
+        """Count in all that another has counted, and return this one."""
+        self.replies += other.replies
+        for ours, theirs in (
+            (self.totals, other.totals),
+            (self.having, other.having),
+            (self.turn_kinds, other.turn_kinds),
+            (self.quality_parts, other.quality_parts),
+        ):
+            for name, count in theirs.items():
+                ours[name] = ours.get(name, 0) + count
+        for name, spread in other.spreads.items():
+            self._spread(name).merge(spread)
+        for notable in other.longest:
+            _remember(self.longest, notable)
+        for notable in other.loops:
+            _remember(self.loops, notable)
+        return self
+
+    @property
+    def thinking(self) -> int:
+        """How many replies think."""
+        return self.having.get("thinking", 0)
+
+    @property
+    def quality(self) -> dict[str, float]:
+        """The mean of each part of the quality over the replies that think."""
+        thinking = self.thinking
+        return {part: self.quality_parts.get(part, 0) / 1000 / thinking if thinking else 0.0 for part in PARTS}
+
+    @property
+    def share(self) -> float:
+        """Characters of thinking in all characters of all replies together."""
+        written = sum(self.totals.get(f"{kind}_characters", 0) for kind in ("thinking", "text", "call"))
+        return self.totals.get("thinking_characters", 0) / written if written else 0.0
+
+    def fraction(self, having: str) -> float:
+        """The share of replies that have any of this."""
+        return self.having.get(having, 0) / self.replies if self.replies else 0.0
+
+    def per_thousand_words(self, name: str) -> float:
+        """A figure's sum in a thousand words of thinking."""
+        counted = self.turn_kinds.get(name, 0) if name in KINDS else self.totals.get(name, 0)
+        words = self.totals.get("thinking_words", 0)
+        return 1000 * counted / words if words else 0.0
+
+    def mean(self, name: str) -> float:
+        """The mean of a measure, in its own unit."""
+        spread = self.spreads.get(name)
+        return spread.mean / _SCALES[name] if spread else 0.0
+
+    def quantile(self, name: str, share: float) -> float:
+        """A quantile of a measure, in its own unit."""
+        spread = self.spreads.get(name)
+        return spread.quantile(share) / _SCALES[name] if spread else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "replies": self.replies,
+            "totals": {name: self.totals[name] for name in COUNTED if name in self.totals},
+            "replies_with": {name: self.having.get(name, 0) for name in HAVING},
+            "share": round(self.share, 4),
+            "turn_kinds": {kind: self.turn_kinds.get(kind, 0) for kind in KINDS},
+            "quality_score": round(self.mean("quality_score"), 4),
+            "quality_parts": {part: round(value, 4) for part, value in self.quality.items()},
+            "distributions": {
+                measure.name: self._told(measure.name) for measure in MEASURES if measure.name in self.spreads
+            },
+            "longest": [_plain(notable) for notable in self.longest],
+            "loops": [_plain(notable) for notable in self.loops],
+        }
+
+    def _told(self, name: str) -> dict[str, float]:
+        spread, scale = self.spreads[name], _SCALES[name]
+        return {
+            "count": spread.count,
+            "mean": round(spread.mean / scale, 4),
+            "min": spread.lowest / scale,
+            **{f"p{share * 100:.0f}": self.quantile(name, share) for share in QUANTILES},
+            "max": spread.highest / scale,
+        }
+
+    def _spread(self, name: str) -> Distribution:
+        return self.spreads.setdefault(name, Distribution())
+
+
+_SCALES = {measure.name: measure.scale for measure in MEASURES}
+
+
+def summarize(figures: Iterable[Figures]) -> Summary:
+    """The summary of many replies."""
+    summary = Summary()
+    for each in figures:
+        summary.add(each)
+    return summary
+
+
+def _plain(notable: Notable) -> dict[str, Any]:
+    return {"words": notable.words, "place": notable.place, "excerpt": notable.excerpt}
+
+
+def _remember(notables: list[Notable], notable: Notable) -> None:
+    """Keep the greatest few. The order is total, so it does not matter who came first."""
+    notables.append(notable)
+    notables.sort(reverse=True)
+    del notables[NOTABLE:]

@@ -1,0 +1,262 @@
+"""Turns of mind: where a thought stops, corrects, checks or tries another way. The phrases, by language, and counting.
+
+A phrase is a regular expression in lower case. `opening` ones count only where a sentence or clause begins, because in
+the middle of one they mean something else ("the wait", "it is actually so"); `anywhere` ones count wherever they stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Literal
+
+import msgspec
+
+from .words import has_unspaced
+
+TurnKind = Literal["stop", "correction", "check", "alternative"]
+
+KINDS: dict[TurnKind, str] = {
+    "stop": "stops short: wait, hold on, hmm",
+    "correction": "takes something back: actually, no, I was wrong",
+    "check": "goes over it again: let me check, let me verify",
+    "alternative": "tries another way: alternatively, on the other hand, what if",
+}
+"""Every kind of turn and what it means."""
+
+
+class Phrases(msgspec.Struct, frozen=True):
+    """How one language says one kind of turn."""
+
+    opening: tuple[str, ...] = ()
+    anywhere: tuple[str, ...] = ()
+
+
+_CHECKS = (
+    r"(?:double-?|re-?)?(?:check|verify)|re-?(?:read|examine|consider|think|count|calculate|compute|evaluate|do|visit)"
+    r"|confirm|make sure|(?:look|think|try) again|go over|step back"
+)
+
+ENGLISH: dict[TurnKind, Phrases] = {
+    "stop": Phrases(("wait", "hold on", "hang on", "h+m+", "just a (?:moment|second)"), ("(?:but|oh|no),? wait",)),
+    "correction": Phrases(
+        ("actually", "no(?=[,.!…—])", "nope", "oops", "scratch that", "correction", "sorry"),
+        (
+            "on second thoughts?",
+            r"i (?:was|am) (?:wrong|mistaken)",
+            "i (?:made|might have made|may have made) (?:a|an) (?:mistake|error)",
+            "that(?:'s| is) (?:wrong|not right|not correct|incorrect|a mistake)",
+            "that (?:can't|cannot|doesn't|does not|isn't|doesn't seem) (?:be |seem )?(?:right|correct)",
+        ),
+    ),
+    "check": Phrases(
+        (r"(?:to )?(?:double|re)-?check(?:ing)?",),
+        (
+            rf"(?:let me|let's|let us) (?:just |quickly |now |also |first )?(?:{_CHECKS})",
+            r"(?:i|we) (?:should|need to|must|have to|want to) (?:double-?check|re-?check|check|verify|make sure)",
+            "sanity check",
+        ),
+    ),
+    "alternative": Phrases(
+        ("alternatively", "what if", "instead(?=,)", "or (?:maybe|perhaps)", "maybe (?:i|we) should"),
+        (
+            "on the other hand",
+            "another (?:way|approach|idea|possibility|option|thought)",
+            "(?:let me|let's) try (?:another|a different|again|something else)",
+            "a different (?:approach|way|angle)",
+        ),
+    ),
+}
+GERMAN: dict[TurnKind, Phrases] = {
+    "stop": Phrases(
+        (r"wart(?:e|en sie)(?: mal)?(?=[,.!…: ])", "moment(?: mal|(?=[,.!…:]))", "augenblick", "halt(?=[,.!…])", "stopp"),
+    ),
+    "correction": Phrases(
+        ("eigentlich", "nein(?=[,.!…])", "quatsch", "besser gesagt", "genauer gesagt", "korrektur"),
+        (
+            "das (?:stimmt (?:so )?nicht|ist (?:falsch|nicht richtig)|kann nicht (?:stimmen|sein))",
+            "ich habe mich (?:geirrt|vertan|verrechnet)",
+            "ich habe einen fehler",
+            "doch nicht",
+        ),
+    ),
+    "check": Phrases(
+        ("zur (?:kontrolle|sicherheit)", r"(?:über)?prüfen wir"),
+        (
+            r"las(?:s|st) (?:mich|uns) (?:\w+ ){0,3}(?:\w*prüfen|nachrechnen|nachsehen)",
+            r"ich (?:sollte|muss|werde) (?:\w+ ){0,3}(?:\w*prüfen|nachrechnen|nachsehen)",
+            r"noch ?mal(?:s)? (?:\w*prüfen|nachrechnen|nachdenken|von vorn)",
+            r"noch einmal (?:\w*prüfen|nachrechnen|nachdenken|von vorn)",
+        ),
+    ),
+    "alternative": Phrases(
+        ("alternativ", "oder (?:doch|vielleicht)", "was(?:,)? wenn", "vielleicht sollte ich"),
+        ("andererseits", r"(?:ein )?anderer? (?:ansatz|weg|idee|möglichkeit)", "anders (?:herum|gesagt)"),
+    ),
+}
+FRENCH: dict[TurnKind, Phrases] = {
+    "stop": Phrases(("attends", "attendez", "un instant", "une (?:minute|seconde)", "minute(?=[,.!…])", "hum+", "euh")),
+    "correction": Phrases(
+        ("en fait", "en réalité", "non(?=[,.!…])", "plutôt(?=,)", "oups", "à la réflexion"),
+        (
+            "ce n'est pas (?:ça|correct|juste|exact|bon)",
+            "c'est (?:faux|incorrect|une erreur)",
+            "je me (?:suis trompée?|trompe)",
+            "j'ai fait une erreur",
+        ),
+    ),
+    "check": Phrases(
+        (r"(?:re)?(?:vérifions|calculons|lisons)", "pour vérifier"),
+        (
+            r"(?:laisse|laissez)[- ]moi (?:(?:re)?vérifier|re(?:lire|calculer|voir|penser))",
+            r"je (?:dois|devrais|vais) (?:re)?vérifier",
+            r"(?:à|de) (?:re)?vérifier",
+        ),
+    ),
+    "alternative": Phrases(
+        ("sinon(?=,)", "et si", "ou (?:bien|alors|peut-être)", "alternativement", "peut-être devrais-je"),
+        ("d'un autre côté", "une autre (?:approche|façon|manière|possibilité|idée|option)"),
+    ),
+}
+SPANISH: dict[TurnKind, Phrases] = {
+    "stop": Phrases(("espera", "esperen", "un (?:momento|segundo)", "m{2,}", "a ver")),
+    "correction": Phrases(
+        ("en realidad", "de hecho", "mejor dicho", "corrijo", "perdón"),
+        (
+            "me (?:equivoqué|he equivocado)",
+            "eso (?:no es correcto|es incorrecto|está mal|no puede ser)",
+            "pensándolo (?:bien|mejor)",
+            "comet[íi] un error",
+        ),
+    ),
+    "check": Phrases(
+        (r"(?:comprobemos|verifiquemos|revisemos|repasemos)",),
+        (
+            r"(?:déjame|dejame|permíteme|voy a|vamos a|debo|debería|tengo que) (?:volver a )?"
+            r"(?:comprobar|verificar|revisar|repasar|recalcular)",
+        ),
+    ),
+    "alternative": Phrases(
+        ("alternativamente", "y si", "o (?:quizás?|tal vez)", "quizás? debería"),
+        ("por (?:otro lado|otra parte)", "otra (?:forma|opción|manera|posibilidad|idea)"),
+    ),
+}
+RUSSIAN: dict[TurnKind, Phrases] = {
+    "stop": Phrases(("подожди(?:те)?", "погоди(?:те)?", "постой(?:те)?", "стоп", "минутку", "секунду", "х+м+")),
+    "correction": Phrases(
+        ("на самом деле", "вообще-то", "нет(?=[,.!…])", "точнее", "вернее", "упс"),
+        (
+            "это (?:неверно|неправильно|не так|ошибка)",
+            "я ошиб(?:ся|лась|аюсь)",
+            "я допустила? ошибку",
+        ),
+    ),
+    "check": Phrases(
+        (r"(?:пере)?провер(?:им|ю|яем)", "пересчита(?:ем|ю)"),
+        (
+            r"(?:давай(?:те)?|надо|нужно|стоит|следует|позвольте|дай(?:те)?) (?:мне )?(?:ещё раз |еще раз |снова )?"
+            r"(?:(?:пере)?провер|пересчита|перечита|передума)\w*",
+        ),
+    ),
+    "alternative": Phrases(
+        ("альтернативно", "или(?:,)? может быть", "а (?:что,? )?если", "возможно, (?:стоит|мне)"),
+        ("с другой стороны", "друг(?:ой|ая) (?:способ|подход|вариант|идея)", "по-другому"),
+    ),
+}
+KOREAN: dict[TurnKind, Phrases] = {
+    "stop": Phrases(("잠깐(?:만)?", "잠시만", "음+")),
+    "correction": Phrases(("아니(?:야|요|,)?", "사실은?"), ("틀렸", "잘못 (?:생각|계산|이해)")),
+    "check": Phrases((), ("다시 (?:확인|생각|계산|검토|살펴)", "확인해 ?(?:보|봐|볼)", "검토해 ?(?:보|봐|볼)")),
+    "alternative": Phrases(("아니면",), ("다른 (?:방법|접근|가능성)", "한편(?:으로)?")),
+}
+CHINESE: dict[TurnKind, Phrases] = {
+    "stop": Phrases(("等等(?=[，,！!…—])", "等一下", "等一等", "等下", "稍等", "且慢", "慢着", "嗯+(?=[，,。…])")),
+    "correction": Phrases(
+        ("不[对對]", "不(?=[，,])", "不是(?=[，,])", "其[实實]", "[实實][际際]上", "更正"),
+        ("我?(?:[刚剛]才)?[弄搞算想看写寫说說][错錯]了", "不是[这這][样樣]", "[这這](?:是|里)?(?:[错錯]|不[对對])"),
+    ),
+    "check": Phrases(
+        (),
+        (
+            "[让讓]我(?:[们們])?(?:再|重新|仔[细細]|[来來])*"
+            "(?:[检檢]查|[验驗][证證]|核[对對实實]|[确確][认認]|[验驗]算)",
+            "(?:再|重新)(?:次)?(?:[检檢]查|[验驗][证證]|核[对對]|[确確][认認]|[验驗]算|[计計]算|想|考[虑慮]|[审審][视視]|思考)",
+            "(?:[检檢]查|[验驗][证證]|核[对對]|[确確][认認]|[验驗]算)一(?:下|遍)",
+        ),
+    ),
+    "alternative": Phrases(
+        ("或者(?=[，,说說我可])", "要不", "[还還]是[说說]", "(?:也|或)[许許]我?(?:[应應][该該]|可以)"),
+        ("另一方面", "另一[种種个個](?:方法|思路|可能|[办辦]法|方式|角度)", "[换換](?:一?[个個种種])?(?:思路|角度|方法|方式)"),
+    ),
+}
+JAPANESE: dict[TurnKind, Phrases] = {
+    "stop": Phrases(("待って", "待てよ", "ちょっと待", "う[ーう]*ん", "え[ーっえ]*と", "あれ(?=[、,？?])"), ("いや待",)),
+    "correction": Phrases(
+        ("いや(?=[、,。…違])", "いいえ", "実は", "実際(?:に)?は", "違う", "違います", "というか", "訂正"),
+        ("間違(?:い|え|って)(?:た|まし|です|だっ|いる|いた)", "そうではな"),
+    ),
+    "check": Phrases(
+        (),
+        (
+            "もう一度",
+            "(?:確認|検証|検算|再確認|チェック|見直|再検討)し(?:て|よう|ましょう|てみ)",
+            "考え直",
+            "再(?:確認|計算|検討)",
+        ),
+    ),
+    "alternative": Phrases(
+        ("あるいは", "それとも", "もしかし(?:たら|て)"),
+        ("一方で", "別の(?:方法|アプローチ|考え|見方|可能性|やり方)"),
+    ),
+}
+SPACED = (ENGLISH, GERMAN, FRENCH, SPANISH, RUSSIAN, KOREAN)
+UNSPACED = (CHINESE, JAPANESE)
+
+_CLAUSE = r"\n.!?…:;,(\[—–。！？，、；："
+"""What a clause begins after."""
+_LEADS = r"(?:(?:but|oh|ah|no|so|ok|okay|well|and|hmm|aber|ach|oh|mais|ah|bon|pero|но|а)[ ,]{1,2}){0,2}"
+"""Little words that may come before a phrase that opens a clause."""
+APART = 3
+"""Turns with no more characters than this between them are one: "wait, no, actually"."""
+
+
+def _either(phrases: Iterable[str]) -> str:
+    return "|".join(phrases) or r"(?!)"
+
+
+@cache
+def _spaced() -> re.Pattern[str]:
+    kinds = []
+    for kind in KINDS:
+        said = [language[kind] for language in SPACED]
+        opening = _either(phrase for phrases in said for phrase in phrases.opening)
+        anywhere = _either(phrase for phrases in said for phrase in phrases.anywhere)
+        kinds.append(rf"(?P<{kind}>(?<=[{_CLAUSE}])[ \t\"'“„«¿¡*_]{{0,4}}{_LEADS}(?:{opening})|(?:{anywhere}))")
+    # One character before the phrase is taken in: a class at its very start is what makes the search fast.
+    return re.compile(rf"[\W_](?:{'|'.join(kinds)})(?!\w)")
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    kinds = []
+    for kind in KINDS:
+        said = [language[kind] for language in UNSPACED]
+        opening = _either(phrase for phrases in said for phrase in phrases.opening)
+        anywhere = _either(phrase for phrases in said for phrase in phrases.anywhere)
+        kinds.append(rf"(?P<{kind}>(?<=[{_CLAUSE}])[ 　「『“\"（]{{0,3}}(?:但是?|啊|哦|でも|あ|え)?[，、]?(?:{opening})|(?:{anywhere}))")
+    return re.compile("|".join(kinds))
+
+
+def count_turns(text: str) -> dict[TurnKind, int]:
+    """How many turns of each kind a thought takes, in any of the languages here. Several in a row are one."""
+    said = "\n" + text.lower().replace("’", "'")
+    counts: dict[TurnKind, int] = dict.fromkeys(KINDS, 0)
+    patterns = [_spaced(), _unspaced()] if has_unspaced(text) else [_spaced()]
+    for pattern in patterns:
+        last = -APART - 1
+        for found in pattern.finditer(said):
+            if found.start() - last > APART:
+                counts[found.lastgroup] += 1  # type: ignore[index]  # every match is of one of the groups, named by kind
+            last = found.end()
+    return counts

@@ -1,0 +1,50 @@
+"""NexRL's reasoning parser, its tool parser, its service holder's step and its inference client, over the engine."""
+
+from __future__ import annotations
+
+from .nexrl_detectors import (
+    DETECTORS,
+    BaseReasoningFormatDetector,
+    DeepSeekR1Detector,
+    KimiDetector,
+    MiniMaxAppendThinkDetector,
+    NanoV3Detector,
+    Qwen3Detector,
+    Step3Detector,
+    ThinkTagDetector,
+)
+from .nexrl_parsers import (
+    BaseReasoningParser,
+    ReasoningParser,
+    ReasoningParseResult,
+    ThinkTagReasoningParser,
+    create_reasoning_parser,
+)
+from .nexrl_service import HolderOutput, InferenceServiceClient, parser_from_config, split_output
+from .nexrl_tools import BaseToolParser, ParseResult, ToolCallItem, ToolParser, create_tool_parser
+
+__all__ = [
+    "DETECTORS",
+    "BaseReasoningFormatDetector",
+    "BaseReasoningParser",
+    "BaseToolParser",
+    "DeepSeekR1Detector",
+    "HolderOutput",
+    "InferenceServiceClient",
+    "KimiDetector",
+    "MiniMaxAppendThinkDetector",
+    "NanoV3Detector",
+    "ParseResult",
+    "Qwen3Detector",
+    "ReasoningParseResult",
+    "ReasoningParser",
+    "Step3Detector",
+    "ThinkTagDetector",
+    "ThinkTagReasoningParser",
+    "ToolCallItem",
+    "ToolParser",
+    "create_reasoning_parser",
+    "create_tool_parser",
+    "parser_from_config",
+    "split_output",
+]

@@ -1,0 +1,78 @@
+"""Where the clients of the other interfaces get replies: a server's address, or any callable. Words come unsplit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..api import Parser
+from ..backends.client import Client, UpstreamError
+from ..dialects import openai_chat
+from ..dialects.reply import Begin, Ended, Failed, Item, Piece, Words
+from ..dialects.splitter import Splitter
+from ..engine.format import Format
+from ..engine.policies import Start
+from ..formats import get_format
+
+Message = Mapping[str, Any]
+Transport = Callable[..., str | Mapping[str, Any] | Iterable[str]]
+"""Called with the messages, and with `model` and other fields by their names. Gives the model's raw words, whole or in
+chunks, or a reply in OpenAI's chat shape."""
+
+
+class Source:
+    """A server, or whatever else answers."""
+
+    def __init__(self, origin: str | Client | Transport, key: str = "") -> None:
+        self._client: Client | None = None
+        self._transport: Transport | None = None
+        if isinstance(origin, str):
+            self._client = Client(origin, key)
+        elif isinstance(origin, Client):
+            self._client = origin
+        else:
+            self._transport = origin
+
+    def items(
+        self,
+        messages: Sequence[Message],
+        *,
+        model: str = "",
+        format: Format | None = None,
+        start: Start | None = None,
+        **extra: Any,
+    ) -> Iterator[Item]:
+        """The items of a reply as they come, its words read as `format` says; without one they are all text."""
+        found = format or get_format("passthrough")
+        if self._client is not None:
+            yield from self._client.talk(messages, model=model, format=found, start=start, extra=extra)
+            return
+        seed = random.getrandbits(32)
+
+        def make_parser(reading: Format) -> Parser:
+            return Parser(reading, start=start if reading is found else None, seed=seed, collect=False)
+
+        splitter = Splitter(found, make_parser, seed=seed)
+        assert self._transport is not None
+        for piece in _pieces(self._transport(messages, **({"model": model} if model else {}), **extra)):
+            for item in splitter.feed(piece):
+                if isinstance(item, Failed):
+                    raise UpstreamError(item.message, status=item.status)
+                yield item
+        yield from splitter.finish()
+
+    def reply(self, messages: Sequence[Message], *, model: str = "", **extra: Any) -> dict[str, Any]:
+        """The whole reply in OpenAI's chat shape, its content as the server or the callable gave it."""
+        request = openai_chat.read_request({"model": model or "model", "messages": [dict(said) for said in messages]})
+        return openai_chat.write_reply(self.items(messages, model=model, **extra), request)
+
+
+def _pieces(answer: str | Mapping[str, Any] | Iterable[str]) -> Iterator[Piece]:
+    if isinstance(answer, Mapping):
+        yield from openai_chat.read_reply(dict(answer))
+        return
+    yield Begin()
+    for words in [answer] if isinstance(answer, str) else answer:
+        yield Words(0, words)
+    yield Ended(0)

@@ -1,0 +1,121 @@
+"""Ollama's kind of interface: `ThinkingParser().process(chunk)` gives what was thought and what was said.
+
+Thin over `asides.Parser`. Calls are words here: they stay in the content as they were written.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import msgspec
+
+from ..api import Parser
+from ..engine.format import Format
+from ..engine.policies import Start
+from ..errors import UsageError
+from .streaming import TwoTexts
+
+__all__ = ["LEVELS", "Level", "ProcessedChunk", "ThinkValue", "ThinkingParser"]
+
+Level = Literal["high", "medium", "low", "max"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""How much to think, as Ollama names it."""
+_CHOICES = ", ".join(f'"{level}"' for level in LEVELS) + ", true, or false"
+_EFFORTS: dict[str, bool | Level] = {
+    "none": False,
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "max",
+    "ultra": "max",
+    "max": "max",
+}
+
+
+class ProcessedChunk(msgspec.Struct, frozen=True):
+    """What a chunk told."""
+
+    thinking: str | None = None
+    """More of the thinking; None where there is none."""
+    content: str = ""
+    """More of the answer."""
+
+
+class ThinkingParser:
+    """Separates thinking from content as chunks come. After `finish` the next chunk begins another reply."""
+
+    def __init__(
+        self,
+        format: str | Format = "auto",
+        *,
+        start: Start | None = None,
+        prompt: str | None = None,
+    ) -> None:
+        self._format = format
+        self._start = start
+        self._prompt = prompt
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parser = Parser(
+            self._format, start=self._start, prompt=self._prompt, calls=False, collect=False
+        )
+        self._texts = TwoTexts()
+
+    @property
+    def held(self) -> int:
+        """How many characters wait for what follows them."""
+        return self._parser.held
+
+    def process(self, chunk: str) -> ProcessedChunk:
+        """Read a chunk."""
+        thinking, content = self._texts.take(self._parser.feed(chunk))
+        return ProcessedChunk(thinking or None, content)
+
+    def finish(self) -> ProcessedChunk:
+        """The reply is over: what was held back."""
+        thinking, content = self._texts.take(self._parser.finish())
+        self._begin()
+        return ProcessedChunk(thinking or None, content)
+
+
+class ThinkValue(msgspec.Struct, frozen=True):
+    """The `think` of a request: true, false, or how much."""
+
+    value: bool | Level
+
+    @classmethod
+    def read(cls, value: object) -> ThinkValue | None:
+        """A `think` as it stands in a request's JSON; None where it is absent or null."""
+        if value is None or isinstance(value, cls):
+            return value
+        if isinstance(value, bool):
+            return cls(value)
+        if not isinstance(value, str):
+            raise UsageError(f"think must be a boolean or string ({_CHOICES})")
+        for level in LEVELS:
+            if value == level:
+                return cls(level)
+        raise UsageError(f'invalid think value: "{value}" (must be {_CHOICES})')
+
+    @classmethod
+    def from_effort(cls, effort: str | None) -> ThinkValue | None:
+        """OpenAI's `reasoning_effort` as a `think`; None where none was given."""
+        if not effort:
+            return None
+        if effort not in _EFFORTS:
+            raise UsageError(f"invalid reasoning effort {effort!r}: must be {', '.join(_EFFORTS)}")
+        return cls(_EFFORTS[effort])
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the model shall think."""
+        return self.value is not False
+
+    @property
+    def level(self) -> Level | None:
+        """How much; true is `medium`, as in Ollama. None where it shall not think."""
+        if isinstance(self.value, bool):
+            return "medium" if self.value else None
+        return self.value

@@ -1,0 +1,93 @@
+"""A configuration as YAML that a person can read and `load` can load, with every secret hidden."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from .problems import Origin, Path
+from .schema import Config
+from .secrets import HIDDEN, hide_url, is_secret_name
+
+_BARE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_-]+)*")
+_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
+"""Texts that YAML would take for something else."""
+
+
+def show(config: Config, origins: Mapping[Path, Origin] | None = None) -> str:
+    """The whole configuration. With `origins`, each setting that was given says by what."""
+    values = msgspec.json.decode(msgspec.json.encode(config))
+    return "".join(_lines(_without_secrets(values), (), origins or {}))
+
+
+def _without_secrets(values: dict[str, Any]) -> dict[str, Any]:
+    del values["inference_service"]  # what it said is in `defaults`
+    values["keys"] = [HIDDEN for _ in values["keys"]]
+    for upstream in values["upstreams"]:
+        upstream["url"] = hide_url(upstream["url"])
+        upstream["key"] = upstream["key"] and HIDDEN
+        # Any header may be a credential, whatever its name.
+        upstream["headers"] = dict.fromkeys(upstream["headers"], HIDDEN)
+    for settings in (values["defaults"], *values["models"].values()):
+        settings["extra_body"] = _hide_named(settings["extra_body"])
+    values["history"]["store"] = hide_url(values["history"]["store"])
+    values["run"]["url"] = hide_url(values["run"]["url"])
+    values["run"]["key"] = values["run"]["key"] and HIDDEN
+    return values
+
+
+def _hide_named(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: HIDDEN if is_secret_name(name) and isinstance(held, str) and held else _hide_named(held)
+            for name, held in value.items()
+        }
+    return [_hide_named(held) for held in value] if isinstance(value, list) else value
+
+
+def _lines(value: Any, path: Path, origins: Mapping[Path, Origin]) -> list[str]:
+    """The lines of a section or a list, which is not empty."""
+    lines: list[str] = []
+    indent = "  " * len(path)
+    steps = value.items() if isinstance(value, dict) else enumerate(value)
+    for step, held in steps:
+        here = (*path, step)
+        lead = f"{indent}{_scalar(step)}:" if isinstance(value, dict) else f"{indent}-"
+        if held and isinstance(held, dict | list):
+            inner = _lines(held, here, origins)
+            if isinstance(value, dict):
+                lines += [f"{lead}\n", *inner]
+            else:
+                lines += [f"{lead} {inner[0].lstrip(' ')}", *inner[1:]]
+        else:
+            origin = f"  # {origins[here]}" if here in origins else ""
+            lines.append(f"{lead} {_scalar(held)}{origin}\n")
+    return lines
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        if _BARE.fullmatch(value) and value.lower() not in _WORDS:
+            return value
+        return _quoted(value)
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
+    return msgspec.json.encode(value).decode()
+
+
+def _quoted(text: str) -> str:
+    """In double quotes, where every character that does not print is an escape."""
+    escaped = (
+        character if character.isprintable() and character not in '"\\' else _escape(ord(character))
+        for character in text
+    )
+    return f'"{"".join(escaped)}"'
+
+
+def _escape(code: int) -> str:
+    if chr(code) in '"\\':
+        return "\\" + chr(code)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,253 @@
+"""The gateway as an ASGI application: routes, keys, limits, errors, and one record for each request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..config.schema import Config
+from ..detect import detect
+from ..dialects import anthropic
+from ..dialects.framing import to_json
+from ..dialects.request import RequestError
+from . import counting, headers, listing, routes
+from .call import Call, ClientGone, Receive, Scope, Send
+from .exchange import Exchange, pass_on, read_json
+from .knowledge import ask_json
+from .record import Record
+from .refusals import Refusal
+from .report import Reporter
+from .state import State
+from .upstreams import UpstreamLost
+
+log = logging.getLogger("asides.gateway")
+
+OPEN = frozenset({"health", "home", "options", "not_allowed"})
+"""What is answered without a key."""
+OLLAMA_VERSION = "0.13.0"
+"""The version of Ollama's API that is spoken; its clients compare it."""
+CORS_HEADERS = b"authorization, content-type, x-api-key, api-key, anthropic-version, anthropic-beta, x-asides-start, x-asides-reasoning"
+
+
+class Gateway:
+    """The application."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._state = State(config)
+        self._reporter = Reporter()
+        self._open = 0
+        self._handlers: dict[str, Callable[[Call, routes.Route, Record], Awaitable[None]]] = {
+            "generate": self._generate,
+            "count_tokens": self._count_tokens,
+            "models": self._models,
+            "model": self._model,
+            "tags": self._tags,
+            "show": self._show,
+            "version": self._version,
+            "health": self._health,
+            "home": self._home,
+            "metrics": self._metrics,
+            "options": self._options,
+            "not_allowed": self._not_allowed,
+            "pass_on": self._pass_on,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What the web server calls."""
+        if scope["type"] == "http":
+            await self._http(Call(scope, receive, send))
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        self._state.open()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._state.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _http(self, call: Call) -> None:
+        route = routes.find(call.method, call.path)
+        record = Record(route.name, route.dialect.NAME)
+        self._allow_origin(call)
+        counted = route.name not in OPEN
+        self._open += counted
+        self._reporter.began(record)
+        try:
+            if counted:
+                self._check(call)
+            await self._handlers[route.name](call, route, record)
+        except Refusal as refusal:
+            await self._refuse(call, route, refusal, record)
+        except ClientGone:
+            pass
+        except asyncio.CancelledError:
+            if not call.gone and not record.error:
+                raise  # the gateway is being stopped
+        except Exception as error:  # whatever it is, the client must hear of it and the next request must not
+            log.exception("request %s failed", call.id)
+            record.error = f"{type(error).__name__}: {error}"
+            await self._refuse(call, route, Refusal(500, "the gateway failed; its log says why", code="internal"), record)
+        finally:
+            self._open -= counted
+            self._reporter.finished(call, record)
+
+    def _check(self, call: Call) -> None:
+        """Keys first, then limits."""
+        if self._config.keys and not headers.is_known(headers.key_of(call.headers), self._config.keys):
+            said = "this gateway wants a key: send it as `Authorization: Bearer`, `x-api-key` or `api-key`"
+            raise Refusal(401, said, code="invalid_api_key", headers=((b"www-authenticate", b"Bearer"),))
+        if self._open > self._config.limits.concurrency:
+            said = f"{self._config.limits.concurrency} requests are open, the limit of this gateway; try again"
+            raise Refusal(429, said, code="too_many_requests", headers=((b"retry-after", b"1"),))
+
+    async def _refuse(self, call: Call, route: routes.Route, refusal: Refusal, record: Record) -> None:
+        record.error = record.error or refusal.message
+        if call.status or call.gone:
+            return  # the answer has begun; it ends here
+        body = to_json(route.dialect.write_error(refusal.failed))
+        await call.answer(refusal.status, body, headers=refusal.headers)
+
+    async def _watched(self, call: Call, work: Awaitable[None]) -> None:
+        """Do something that ends the moment the client leaves."""
+        task = asyncio.current_task()
+        assert task is not None
+        watcher = asyncio.create_task(call.watch(task))
+        try:
+            await work
+        finally:
+            watcher.cancel()
+
+    # What clients ask for.
+
+    async def _generate(self, call: Call, route: routes.Route, record: Record) -> None:
+        body = await call.read(self._config.limits.body)
+        await self._watched(call, Exchange(self._state, call, route.dialect, record).run(body))
+
+    async def _pass_on(self, call: Call, route: routes.Route, record: Record) -> None:
+        """What nobody here knows goes to the upstream of its model, or to the first."""
+        body = await call.read(self._config.limits.body)
+        model = ""
+        if body[:1] == b"{":
+            with contextlib.suppress(Refusal):
+                model = str(read_json(body).get("model") or "")
+        upstream = await self._state.route(model) if model else self._state.upstreams[0]
+        record.model, record.upstream = model, upstream.name
+        sent = headers.for_upstream(call, upstream, self._state.guarded, same=True, raw=True)
+        path = routes.upstream_path(call.raw_path.decode("latin-1").partition("?")[0])
+        if call.query:
+            path += f"?{call.query.decode('latin-1')}"
+        work = pass_on(call, upstream, call.method, path, body or None, sent, record)
+        await self._watched(call, work)
+
+    async def _count_tokens(self, call: Call, route: routes.Route, record: Record) -> None:
+        body = await call.read(self._config.limits.body)
+        try:
+            request = anthropic.read_request({"max_tokens": 1, **read_json(body)})
+        except RequestError as error:
+            raise Refusal(error.status, error.message, param=error.param) from error
+        record.model = request.model
+        upstream = await self._state.route(request.model)
+        record.upstream = upstream.name
+        name = self._state.settings(request.model).name
+        tokens, estimated = await counting.count(upstream, request, body, name)
+        found = to_json(anthropic.write_count(tokens))
+        await call.answer(200, found, headers=counting.ESTIMATE if estimated else ())
+
+    async def _models(self, call: Call, route: routes.Route, record: Record) -> None:
+        await call.answer(200, to_json(listing.write_models(await self._state.models())))
+
+    async def _model(self, call: Call, route: routes.Route, record: Record) -> None:
+        models = await self._state.models()
+        found = next((model for model in models if model.id == route.rest), None)
+        if found is None:
+            names = ", ".join(model.id for model in models) or "none"
+            raise Refusal(404, f"there is no model {route.rest[:200]!r}; there are: {names}", code="model_not_found")
+        await call.answer(200, to_json(listing.write_model(found)))
+
+    async def _tags(self, call: Call, route: routes.Route, record: Record) -> None:
+        await call.answer(200, to_json(listing.write_tags(await self._state.models())))
+
+    async def _show(self, call: Call, route: routes.Route, record: Record) -> None:
+        data = read_json(await call.read(self._config.limits.body))
+        model = str(data.get("model") or data.get("name") or "")
+        if not model:
+            raise Refusal(400, "model is required", param="model")
+        record.model = model
+        upstream = await self._state.route(model)
+        record.upstream = upstream.name
+        settings = self._state.settings(model)
+        told: dict[str, Any] = {}
+        try:
+            if await upstream.find_kind() == "ollama":
+                told = await ask_json(upstream, "POST", "/api/show", to_json({**data, "model": settings.name or model}))
+        except UpstreamLost as error:
+            raise Refusal(502, str(error)) from error
+        knowledge = await self._state.librarian.know(upstream, model, settings)
+        thinks = detect(model=settings.name or model).thinks if knowledge.format_source != "configuration" else None
+        if thinks is None and knowledge.format is not None:
+            thinks = knowledge.format.name != "auto" and any(
+                target == "thinking" for table in knowledge.format.states.values() for target in table.values()
+            )
+        await call.answer(200, to_json(listing.write_show(told, model, knowledge, thinks)))
+
+    async def _version(self, call: Call, route: routes.Route, record: Record) -> None:
+        for upstream in self._state.upstreams:
+            with contextlib.suppress(Refusal, UpstreamLost):
+                if await upstream.find_kind() == "ollama":
+                    told = await ask_json(upstream, "GET", "/api/version", None)
+                    if isinstance(told.get("version"), str):
+                        await call.answer(200, to_json(told))
+                        return
+        await call.answer(200, to_json({"version": OLLAMA_VERSION}))
+
+    async def _health(self, call: Call, route: routes.Route, record: Record) -> None:
+        await call.answer(200, to_json({"status": "ok", "open": self._open}))
+
+    async def _home(self, call: Call, route: routes.Route, record: Record) -> None:
+        await call.answer(200, b"asides is running\n", "text/plain; charset=utf-8")
+
+    async def _metrics(self, call: Call, route: routes.Route, record: Record) -> None:
+        body, kind = self._reporter.metrics.render()
+        await call.answer(200, body, kind)
+
+    async def _not_allowed(self, call: Call, route: routes.Route, record: Record) -> None:
+        raise Refusal(405, f"{call.method} is not answered at {call.path}")
+
+    # Browsers.
+
+    def _allow_origin(self, call: Call) -> None:
+        origin = call.headers.get("origin", "")
+        if origin and self._config.cors and ("*" in self._config.cors or origin in self._config.cors):
+            allowed = b"*" if "*" in self._config.cors else origin.encode("latin-1")
+            call.extra_headers = [
+                (b"access-control-allow-origin", allowed),
+                (b"access-control-expose-headers", b"x-request-id, x-asides-estimate, retry-after"),
+                (b"vary", b"Origin"),
+            ]
+
+    async def _options(self, call: Call, route: routes.Route, record: Record) -> None:
+        """What a browser asks before it asks."""
+        if not call.extra_headers:
+            raise Refusal(405, "browsers of this origin may not ask here (cors)")
+        asked = call.headers.get("access-control-request-headers", "")
+        allowed = asked.encode("latin-1") if asked else CORS_HEADERS
+        await call.begin(
+            204,
+            [
+                (b"access-control-allow-methods", b"GET, POST, PUT, DELETE, HEAD, OPTIONS"),
+                (b"access-control-allow-headers", allowed),
+                (b"access-control-max-age", b"600"),
+            ],
+        )
+        await call.end()
+
+

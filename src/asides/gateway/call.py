@@ -1,0 +1,104 @@
+"""One request of a client, as the web server hands it over. Knows ASGI; nothing of models."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from typing import Any
+
+from .refusals import Refusal
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+_SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+class ClientGone(Exception):
+    """The client left before its request was read."""
+
+
+class Call:
+    """A request, and the way to answer it."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
+        self.query: bytes = scope["query_string"]
+        self.client: str = (scope.get("client") or ("",))[0]
+        self.raw_headers: Headers = scope["headers"]
+        self.headers: Mapping[str, str] = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in self.raw_headers
+        }
+        """By lower-case name; of several with one name the last."""
+        given = self.headers.get("x-request-id", "")
+        self.id = given if _SAFE_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}"
+        self.started = time.monotonic()
+        self.status = 0
+        """The status of the answer; 0 until it has begun."""
+        self.gone = False
+        """Whether the client left before the answer was over."""
+        self.extra_headers: Headers = []
+        """Sent with every answer."""
+
+    async def read(self, limit: int) -> bytes:
+        """The body of the request."""
+        length = self.headers.get("content-length", "")
+        if length.isdigit() and int(length) > limit:
+            raise _too_large(limit)
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                self.gone = True
+                raise ClientGone
+            part = message.get("body", b"")
+            size += len(part)
+            if size > limit:
+                raise _too_large(limit)
+            parts.append(part)
+            if not message.get("more_body"):
+                return b"".join(parts)
+
+    async def watch(self, work: asyncio.Task[Any]) -> None:
+        """Cancel the work on this request when the client leaves."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone = True
+        work.cancel()
+
+    async def begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Begin the answer."""
+        self.status = status
+        sent = [*headers, (b"x-request-id", self.id.encode()), *self.extra_headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": sent})
+
+    async def write(self, body: bytes) -> None:
+        """More of the answer; waits while the client is slow."""
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def end(self, body: bytes = b"") -> None:
+        """The answer is over."""
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def answer(
+        self, status: int, body: bytes, kind: str = "application/json", headers: Iterable[tuple[bytes, bytes]] = ()
+    ) -> None:
+        """The whole answer at once."""
+        own = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+        await self.begin(status, [*own, *headers])
+        await self.end(b"" if self.method == "HEAD" else body)
+
+
+def _too_large(limit: int) -> Refusal:
+    return Refusal(413, f"the request is larger than {limit} bytes, the limit of this gateway (limits.body)")

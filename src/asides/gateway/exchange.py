@@ -1,0 +1,366 @@
+"""One request for a reply: who is asked, in which words, how the answer is read, and in which words it goes back."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from ..config.schema import ModelSettings
+from ..dialects import completions, ollama, openai_chat
+from ..dialects.framing import to_json
+from ..dialects.reply import Failed
+from ..dialects.request import CallPiece, Request, RequestError, WriteOptions
+from ..dialects.splitter import Splitter
+from ..engine.format import HEADER, TEXT, Format
+from ..engine.parser import Parser
+from ..formats import get_format
+from . import headers, pipeline, quiet
+from .call import Call
+from .knowledge import Knowledge
+from .record import Record
+from .refusals import Refusal
+from .state import State
+from .upstreams import Answer, Upstream, UpstreamLost
+
+REASONING = ("reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop")
+STARTS = ("text", "thinking", "undecided")
+PASSTHROUGH = get_format("passthrough")
+
+
+class Exchange:
+    """Carries one request to an upstream and its reply back."""
+
+    def __init__(self, state: State, call: Call, dialect: ModuleType, record: Record) -> None:
+        self._state = state
+        self._call = call
+        self._dialect = dialect
+        self._record = record
+        self._credential = ""
+
+    async def run(self, body: bytes) -> None:
+        """Do it. A `Refusal` is raised while nothing of the answer has been sent."""
+        data = read_json(body)
+        generate = self._call.path.rstrip("/").endswith("/api/generate")
+        if generate and "messages" in data:
+            data = {name: value for name, value in data.items() if name != "messages"}  # as Ollama does
+        try:
+            request: Request = self._dialect.read_request(data)
+        except RequestError as error:
+            raise Refusal(error.status, error.message, param=error.param) from error
+        state, record = self._state, self._record
+        record.model = request.model
+        record.stream = request.stream
+        upstream = await state.route(request.model)
+        record.upstream = upstream.name
+        settings = state.settings(request.model)
+        self._credential = headers.fingerprint(self._call.headers)
+        kind = await upstream.find_kind()
+        theirs = upstream_dialect(kind, request)
+        knowledge = await state.librarian.know(upstream, request.model, settings)
+        reasoning = self._reasoning(settings)
+        start, told = self._start(request, settings, knowledge)
+        if knowledge.format is None and theirs is self._dialect:
+            await self._pass(upstream, settings, request, data, body)
+            return
+        asked, healed = state.memory.heal(self._credential, request)
+        record.healed = healed
+        sent = self._write_request(upstream, asked, theirs, settings, knowledge, data)
+        exchange = _Way(request, theirs, knowledge, settings, start, told, reasoning)
+        await self._ask(upstream, to_json(sent), exchange)
+
+    def _reasoning(self, settings: ModelSettings) -> str:
+        wanted = self._call.headers.get("x-asides-reasoning", "").strip().lower().replace("-", "_")
+        if wanted and wanted not in REASONING:
+            raise Refusal(400, f"X-Asides-Reasoning must be one of {', '.join(REASONING)}", param="X-Asides-Reasoning")
+        return wanted or settings.reasoning or "reasoning_content"
+
+    def _start(self, request: Request, settings: ModelSettings, knowledge: Knowledge) -> tuple[str | None, bool]:
+        """Where the reply begins, and whether anybody told: the header, the configuration, a request without
+        thinking, the template. None: the format's own."""
+        header = self._call.headers.get("x-asides-start", "").strip().lower()
+        if header:
+            if header not in STARTS:
+                raise Refusal(400, f"X-Asides-Start must be one of {', '.join(STARTS)}", param="X-Asides-Start")
+            return header, True
+        if settings.start is not None:
+            return settings.start, True
+        format = knowledge.format
+        if request.wish.think is False and format is not None and format.start != HEADER:
+            return "text", True
+        if request.prompt is not None:
+            return None, True  # the bare prompt tells it
+        if request.wish.think and knowledge.start_on is not None:
+            return knowledge.start_on, True
+        if knowledge.start is not None and format is not None and format.start != HEADER:
+            return knowledge.start, True
+        return None, False
+
+    def _write_request(
+        self,
+        upstream: Upstream,
+        request: Request,
+        theirs: ModuleType,
+        settings: ModelSettings,
+        knowledge: Knowledge,
+        data: dict[str, Any],
+    ) -> dict[str, Any]:
+        if request.wish.think is not None and knowledge.switch and theirs is not ollama:
+            value = knowledge.on if request.wish.think else knowledge.off
+            if knowledge.switch != "reasoning_effort":
+                template = {knowledge.switch: value, **request.template_arguments}
+                request = msgspec.structs.replace(request, template_arguments=template)
+        options = WriteOptions(
+            replay=settings.replay,
+            field=self._state.fields.get((upstream.name, request.model)) or knowledge.field or "reasoning_content",
+            keep_thinking=settings.keep_thinking or "all",
+            switch=knowledge.switch,
+            budget=settings.budget,
+            model=settings.name,
+        )
+        try:
+            sent: dict[str, Any] = theirs.write_request(request, options)
+        except RequestError as error:
+            raise Refusal(error.status, error.message, param=error.param) from error
+        if theirs is not ollama:
+            if sent.get("stream"):
+                sent["stream_options"] = {**sent.get("stream_options", {}), "include_usage": True}
+            if upstream.settings.skip_special_tokens and knowledge.special:
+                sent.setdefault("skip_special_tokens", False)
+        return {**sent, **settings.extra_body}
+
+    async def _ask(self, upstream: Upstream, body: bytes, way: _Way) -> None:
+        path = upstream_path(way.theirs, way.request)
+        sent = headers.for_upstream(self._call, upstream, self._state.guarded, same=way.theirs is self._dialect)
+        sent["accept"] = "application/json" if not way.request.stream else "text/event-stream, application/x-ndjson"
+        async with upstream.ask("POST", path, body, sent) as answer:
+            self._record.upstream_status = answer.status
+            self._record.answered = time.monotonic()
+            if answer.status >= 400 or 300 <= answer.status < 400:
+                await self._pass_error(answer, way)
+            elif way.request.stream and "application/json" not in answer.headers.get("content-type", ""):
+                await self._stream(upstream, answer, way)
+            else:
+                await self._whole(upstream, answer, way)
+
+    async def _pass_error(self, answer: Answer, way: _Way) -> None:
+        """The upstream's own error: unchanged for a client of its dialect, else in the client's shape."""
+        body = await answer.read(self._state.config.limits.body)
+        same = way.theirs is self._dialect
+        kept = headers.for_client(answer.headers, same=same)
+        self._record.error = f"upstream status {answer.status}"
+        if same:
+            kind = answer.headers.get("content-type", "application/json")
+            await self._call.answer(answer.status, body, kind, kept)
+            return
+        status = answer.status if answer.status >= 400 else 502
+        failed: Failed = way.theirs.read_error(status, body)
+        await self._call.answer(status, to_json(self._dialect.write_error(failed)), headers=kept)
+
+    async def _stream(self, upstream: Upstream, answer: Answer, way: _Way) -> None:
+        """A streamed reply."""
+        call, record, request = self._call, self._record, way.request
+        noted = record.noted = self._noted(way)
+        splitter = self._splitter(way, whole=False)
+        line = pipeline.Pipeline(
+            way.theirs.ReplyReader(),
+            splitter,
+            self._dialect.ReplyWriter(request, **self._choices(way)),
+            noted,
+            model=request.model if way.settings.name else "",
+            empty_answer=way.settings.empty_answer or "leave",
+        )
+        kind = b"application/x-ndjson" if self._dialect is ollama else b"text/event-stream; charset=utf-8"
+        own = [(b"content-type", kind), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
+        await call.begin(200, [*own, *headers.for_client(answer.headers, same=way.theirs is self._dialect)])
+        beat = quiet.Beat(call, self._dialect, request, self._state.config)
+        try:
+            async for chunk in answer.chunks():
+                out = line.feed(chunk)
+                if out:
+                    beat.busy = True
+                    await call.write(out)
+            last = line.finish()
+        except UpstreamLost as error:
+            record.error = str(error)
+            last = line.lose(str(error))
+        finally:
+            beat.stop()
+        await call.end(last)
+        self._remember(upstream, splitter, request, noted)
+
+    async def _whole(self, upstream: Upstream, answer: Answer, way: _Way) -> None:
+        """A reply in one piece."""
+        try:
+            body = await answer.read(self._state.config.limits.body)
+        except UpstreamLost as error:
+            raise Refusal(502, str(error), code="upstream_lost") from error
+        request = way.request
+        noted = self._record.noted = self._noted(way)
+        splitter = self._splitter(way, whole=True)
+        try:
+            pieces = way.theirs.read_reply(read_json(body))
+        except Refusal:
+            # Some servers stream whatever they are asked for, or call a stream JSON.
+            reader = way.theirs.ReplyReader()
+            pieces = [*reader.feed(body), *reader.finish()]
+        written = pipeline.whole(
+            pieces,
+            splitter,
+            noted,
+            self._dialect.write_reply,
+            request,
+            model=request.model if way.settings.name else "",
+            empty_answer=way.settings.empty_answer or "leave",
+            **self._choices(way),
+        )
+        status = noted.failed.status if noted.failed is not None else 200
+        kept = headers.for_client(answer.headers, same=way.theirs is self._dialect)
+        if request.stream and status == 200:
+            await self._as_stream(pieces, way, kept)
+        else:
+            await self._call.answer(status, to_json(written), headers=kept)
+        self._remember(upstream, splitter, request, noted)
+
+    async def _as_stream(self, pieces: list[Any], way: _Way, kept: list[tuple[bytes, bytes]]) -> None:
+        """A whole reply of an upstream that does not stream, for a client that asked for a stream."""
+        splitter = self._splitter(way, whole=True)
+        writer = self._dialect.ReplyWriter(way.request, **self._choices(way))
+        out = [writer.feed(item) for piece in pieces for item in splitter.feed(piece)]
+        kind = b"application/x-ndjson" if self._dialect is ollama else b"text/event-stream; charset=utf-8"
+        await self._call.begin(200, [(b"content-type", kind), (b"cache-control", b"no-cache"), *kept])
+        await self._call.end(b"".join(out) + writer.finish())
+
+    async def _pass(
+        self, upstream: Upstream, settings: ModelSettings, request: Request, data: dict[str, Any], body: bytes
+    ) -> None:
+        """Byte for byte: nothing is split and both sides speak the same dialect."""
+        changed = {**({"model": settings.name} if settings.name else {}), **settings.extra_body}
+        if changed:
+            body = to_json({**data, **changed})
+        sent = headers.for_upstream(self._call, upstream, self._state.guarded, same=True)
+        path = self._call.path if self._dialect is ollama else f"/v1/{path_of(self._dialect)}"
+        await pass_on(self._call, upstream, "POST", path, body, sent, self._record)
+
+    def _noted(self, way: _Way) -> pipeline.Noted:
+        keep = bool(way.request.tools) or way.settings.empty_answer == "thinking" or self._state.keeper is not None
+        return pipeline.Noted(keep=keep)
+
+    def _splitter(self, way: _Way, *, whole: bool) -> Splitter:
+        request, format = way.request, way.knowledge.format or PASSTHROUGH
+        start = way.start
+        if whole and not way.told and format.start == TEXT:
+            start = "undecided"  # nobody told; a lone close is honoured where nothing has to flow
+        seed = secrets.randbits(62)
+        tools = [
+            {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}}
+            for tool in request.tools
+        ]
+        calls = reads_calls(request, way.settings)
+        prompt = request.prompt if start is None else None
+        limit = self._state.config.limits.held
+
+        def make(format: Format) -> Parser:
+            return Parser(
+                format,
+                start=start if format.start != HEADER or start != "undecided" else None,  # type: ignore[arg-type]  # checked against STARTS
+                prompt=prompt,
+                tools=tools or None,
+                calls=calls,
+                seed=seed,
+                limit=limit,
+                collect=False,
+            )
+
+        return Splitter(format, make, show=request.wish.show, seed=seed)
+
+    def _choices(self, way: _Way) -> dict[str, Any]:
+        """What the client's dialect lets a client choose."""
+        return {"reasoning": way.reasoning} if self._dialect in (openai_chat, completions) else {}
+
+    def _remember(self, upstream: Upstream, splitter: Splitter, request: Request, noted: pipeline.Noted) -> None:
+        for field in splitter.fields:
+            self._state.fields[(upstream.name, request.model)] = field
+        choice = noted.choices.get(0)
+        if choice is not None and choice.calls and choice.thoughts:
+            calls = [(name, "".join(arguments)) for name, _, arguments in choice.calls.values()]
+            self._state.memory.keep(self._credential, request, choice.thinking, calls)
+        if self._state.keeper is not None:
+            self._state.keep(request, noted, self._record)
+
+
+class _Way(msgspec.Struct, frozen=True):
+    """How one request goes: settled before it is sent."""
+
+    request: Request
+    theirs: ModuleType
+    knowledge: Knowledge
+    settings: ModelSettings
+    start: str | None
+    told: bool
+    reasoning: str
+
+
+def read_json(body: bytes) -> dict[str, Any]:
+    """The JSON object that a request or an answer must be."""
+    try:
+        data = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise Refusal(400, f"the body is not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise Refusal(400, "the body must be a JSON object")
+    return data
+
+
+def reads_calls(request: Request, settings: ModelSettings) -> bool:
+    """Whether calls are read. A client that names no tools may be reading them from the text by itself."""
+    if settings.calls in ("always", "never"):
+        return settings.calls == "always"
+    used = any(isinstance(piece, CallPiece) for turn in request.turns for piece in turn.pieces)
+    return bool(request.tools or used) and request.prompt is None
+
+
+def upstream_dialect(kind: str, request: Request) -> ModuleType:
+    """The dialect in which an upstream is asked."""
+    if kind == "ollama":
+        return ollama
+    return openai_chat if request.prompt is None else completions
+
+
+def upstream_path(theirs: ModuleType, request: Request) -> str:
+    """The path under which it is asked."""
+    if theirs is ollama:
+        return "/api/chat" if request.prompt is None else "/api/generate"
+    return f"/v1/{path_of(theirs)}"
+
+
+def path_of(dialect: ModuleType) -> str:
+    """Where an OpenAI-compatible server answers a dialect."""
+    return "completions" if dialect is completions else "chat/completions"
+
+
+async def pass_on(
+    call: Call,
+    upstream: Upstream,
+    method: str,
+    path: str,
+    body: bytes | None,
+    sent: dict[str, str],
+    record: Record,
+) -> None:
+    """Send a request as it is and hand the answer on as it comes."""
+    async with upstream.ask(method, path, body, sent, raw=True) as answer:
+        record.upstream_status = answer.status
+        record.answered = time.monotonic()
+        await call.begin(answer.status, headers.for_client(answer.headers, same=True, raw=True))
+        try:
+            async for chunk in answer.chunks():
+                await call.write(chunk)
+        except UpstreamLost as error:
+            record.error = str(error)
+            raise asyncio.CancelledError from error  # the answer has begun: breaking off is all that can be said
+        await call.end()

@@ -1,0 +1,74 @@
+"""Which headers go on in which direction, and whose key is shown to whom. Knows no dialect."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+
+from .call import Call
+from .upstreams import Upstream
+
+HOP_BY_HOP = frozenset(
+    "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade".split()
+)
+_OURS = frozenset("host content-length content-type accept accept-encoding expect origin referer cookie".split())
+_KEYS = ("authorization", "x-api-key", "api-key")
+_RATES = ("retry-after", "retry-after-ms", "x-should-retry")
+_NOT_BACK = HOP_BY_HOP | {"content-length", "content-type", "content-encoding", "date", "server", "x-request-id", "set-cookie"}
+
+
+def key_of(headers: Mapping[str, str]) -> str:
+    """The key that a client shows: `Authorization: Bearer`, `x-api-key` or `api-key`."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    return headers.get("x-api-key", "").strip() or headers.get("api-key", "").strip()
+
+
+def is_known(key: str, keys: Sequence[str]) -> bool:
+    """Whether a key is one of ours; takes the same time whichever it is."""
+    given = key.encode()
+    found = False
+    for known in keys:
+        found |= hmac.compare_digest(given, known.encode())
+    return found
+
+
+def fingerprint(headers: Mapping[str, str]) -> str:
+    """Whose request this is, without keeping the key."""
+    key = key_of(headers)
+    return hashlib.blake2b(key.encode(), digest_size=16).hexdigest() if key else ""
+
+
+def for_upstream(call: Call, upstream: Upstream, guarded: bool, *, same: bool, raw: bool = False) -> dict[str, str]:
+    """What an upstream is sent. With gateway keys the client's own stops here."""
+    sent: dict[str, str] = {}
+    for name, value in call.headers.items():
+        if name in HOP_BY_HOP or name in _OURS or name in _KEYS:
+            continue
+        if name.startswith(("x-asides-", "x-stainless-", "sec-", "cf-", "x-forwarded-")):
+            continue
+        if name.startswith("anthropic-") and not same:
+            continue
+        sent[name] = value
+    sent["x-request-id"] = call.id
+    sent["content-type"] = call.headers.get("content-type", "application/json") if raw else "application/json"
+    sent["accept"] = call.headers.get("accept", "*/*")
+    sent["accept-encoding"] = call.headers.get("accept-encoding", "identity") if raw else "identity"
+    key = upstream.settings.key or ("" if guarded else key_of(call.headers))
+    if key:
+        sent["authorization"] = f"Bearer {key}"
+    sent.update({name.lower(): value for name, value in upstream.settings.headers.items()})
+    return sent
+
+
+def for_client(headers: Mapping[str, str], *, same: bool, raw: bool = False) -> list[tuple[bytes, bytes]]:
+    """What of an upstream's headers goes back: all that is not about the connection, within one dialect."""
+    kept: list[tuple[bytes, bytes]] = []
+    for name, value in headers.items():
+        limits = name in _RATES or name.startswith("x-ratelimit-")
+        body = raw and name in ("content-type", "content-encoding", "content-length")
+        if body or limits or (same and name not in _NOT_BACK and not name.startswith("access-control-")):
+            kept.append((name.encode("latin-1"), value.encode("latin-1", "replace")))
+    return kept

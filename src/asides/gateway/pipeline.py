@@ -1,0 +1,237 @@
+"""The way of one reply: bytes of the upstream in, bytes for the client out, and what is noted on the way.
+
+One path for every frame that is not passed on byte for byte. Knows no socket.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Literal, Protocol
+
+from ..dialects.reply import Begin, Ended, Failed, Item, Piece, Said, Usage
+from ..dialects.request import Request
+from ..dialects.splitter import Splitter
+from ..events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+
+LOST = Failed("", 502, "api_error", "upstream_lost")
+
+
+class Reader(Protocol):
+    """Reads the bytes of a streamed reply."""
+
+    def feed(self, chunk: bytes) -> list[Piece]:
+        """Read bytes and return what they tell."""
+
+    def finish(self) -> list[Piece]:
+        """The stream is over."""
+
+
+class Writer(Protocol):
+    """Writes a streamed reply."""
+
+    def feed(self, item: Item) -> bytes:
+        """The bytes that an item adds."""
+
+    def finish(self) -> bytes:
+        """The reply is over."""
+
+
+class Noted:
+    """What is noted of a reply while it passes: for metrics, logs, the memory and history."""
+
+    def __init__(self, *, keep: bool) -> None:
+        self._keep = keep
+        """Whether words are kept: the memory needs thoughts and calls, history all of it."""
+        self.first_thought: float | None = None
+        """When it came, by the monotonic clock."""
+        self.first_answer: float | None = None
+        self.thought_characters = 0
+        self.said_characters = 0
+        self.notices: dict[str, int] = {}
+        self.choices: dict[int, Choice] = {}
+        self.usage: Usage | None = None
+        self.failed: Failed | None = None
+        self.reason = ""
+
+    def see(self, item: Item) -> None:
+        """Note an item."""
+        if type(item) is Said:
+            event = item.event
+            kind = type(event)
+            if kind is TextDelta:
+                self.said_characters += len(event.text)  # type: ignore[union-attr]  # `kind` says that it has text
+                choice = self._choice(item.choice)
+                choice.answered = True
+                if self._keep:
+                    choice.texts.append(event.text)  # type: ignore[union-attr]  # likewise
+                if self.first_answer is None:
+                    self.first_answer = time.monotonic()
+            elif kind is ThinkingDelta:
+                self.thought_characters += len(event.text)  # type: ignore[union-attr]  # likewise
+                if self._keep:
+                    self._choice(item.choice).thoughts[-1].append(event.text)  # type: ignore[union-attr]  # likewise
+                if self.first_thought is None:
+                    self.first_thought = time.monotonic()
+            else:
+                self._other(item)
+        elif isinstance(item, Usage):
+            self.usage = item
+        elif isinstance(item, Failed):
+            self.failed = item
+        elif isinstance(item, Ended):
+            self.reason = item.reason
+
+    def _other(self, item: Said) -> None:
+        event, choice = item.event, self._choice(item.choice)
+        if isinstance(event, Notice):
+            self.notices[event.code] = self.notices.get(event.code, 0) + 1
+        elif isinstance(event, PartStart):
+            choice.kinds[event.index] = event.kind
+            if event.kind == "thinking":
+                choice.thoughts.append([])
+                choice.unclosed = False
+            elif event.kind == "tool_call":
+                if self.first_answer is None:
+                    self.first_answer = time.monotonic()
+                choice.answered = True
+                choice.calls[event.index] = (event.name or "", event.id or "", [])
+            elif self._keep and event.gap:
+                choice.texts.append(event.gap)
+        elif isinstance(event, ToolCallDelta):
+            self.said_characters += len(event.text)
+            if self._keep and event.index in choice.calls:
+                choice.calls[event.index][2].append(event.text)
+        elif isinstance(event, PartEnd):
+            if choice.kinds.get(event.index) == "thinking":
+                choice.unclosed = not event.complete
+            elif event.error is not None:
+                choice.calls.pop(event.index, None)  # it may not be run
+
+    def _choice(self, number: int) -> Choice:
+        choice = self.choices.get(number)
+        if choice is None:
+            choice = self.choices[number] = Choice()
+        return choice
+
+    @property
+    def empty_answers(self) -> int:
+        """Choices that neither said nor called anything."""
+        return sum(not choice.answered for choice in self.choices.values())
+
+
+class Choice:
+    """What is noted of one choice."""
+
+    def __init__(self) -> None:
+        self.thoughts: list[list[str]] = []
+        self.texts: list[str] = []
+        self.calls: dict[int, tuple[str, str, list[str]]] = {}
+        self.kinds: dict[int, str] = {}
+        self.answered = False
+        self.unclosed = False
+
+    @property
+    def thinking(self) -> str:
+        """All thoughts together."""
+        return "\n\n".join("".join(thought) for thought in self.thoughts)
+
+
+class Pipeline:
+    """From the upstream's bytes to the client's."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        splitter: Splitter,
+        writer: Writer,
+        noted: Noted,
+        *,
+        model: str = "",
+        empty_answer: Literal["leave", "thinking"] = "leave",
+    ) -> None:
+        self._reader = reader
+        self._splitter = splitter
+        self._writer = writer
+        self._noted = noted
+        self._model = model
+        """The name that the client knows the model by, where the upstream has another."""
+        self._mend = empty_answer == "thinking"
+        self.begun = False
+        """Whether anything of the reply was read."""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Read bytes of the upstream and return those for the client."""
+        return self._write(self._reader.feed(chunk))
+
+    def finish(self) -> bytes:
+        """The upstream's reply is over."""
+        return self._write(self._reader.finish()) + self._writer.finish()
+
+    def lose(self, why: str) -> bytes:
+        """The upstream broke off: what was held back, then the error."""
+        pieces = [piece for piece in self._reader.finish() if not isinstance(piece, Failed)]
+        failed = Failed(why, LOST.status, LOST.kind, LOST.code)
+        if self._noted.failed is not None or self._noted.reason:
+            pieces_written = self._write(pieces)  # it had said all it had to say
+            return pieces_written + self._writer.finish()
+        return self._write([*pieces, failed]) + self._writer.finish()
+
+    def _write(self, pieces: list[Piece]) -> bytes:
+        out: list[bytes] = []
+        splitter, writer, noted = self._splitter, self._writer, self._noted
+        for piece in pieces:
+            for item in splitter.feed(piece):
+                noted.see(item)
+                if type(item) is not Said:
+                    item = self._changed(item, out)
+                out.append(writer.feed(item))
+        return out[0] if len(out) == 1 else b"".join(out)
+
+    def _changed(self, item: Item, out: list[bytes]) -> Item:
+        if isinstance(item, Begin):
+            self.begun = True
+            if self._model:
+                return Begin(item.id, self._model, item.created, item.dialect, item.extra)
+        elif isinstance(item, Ended) and self._mend:
+            out += [self._writer.feed(said) for said in mended(item, self._noted)]
+        return item
+
+
+def mended(ended: Ended, noted: Noted) -> list[Said]:
+    """The thought that never closed, as the answer of a choice that has none."""
+    choice = noted.choices.get(ended.choice)
+    if choice is None or choice.answered or not choice.unclosed or not choice.thoughts:
+        return []
+    index = max(choice.kinds, default=-1) + 1
+    events = [PartStart(index, "text", ""), TextDelta(index, "".join(choice.thoughts[-1])), PartEnd(index, True)]
+    return [Said(ended.choice, event) for event in events]
+
+
+def whole(
+    pieces: list[Piece],
+    splitter: Splitter,
+    noted: Noted,
+    write: Callable[..., dict[str, Any]],
+    request: Request,
+    *,
+    model: str = "",
+    empty_answer: Literal["leave", "thinking"] = "leave",
+    **choices: Any,
+) -> dict[str, Any]:
+    """A whole reply, by the same way."""
+    items: list[Item] = []
+    for piece in pieces:
+        for item in splitter.feed(piece):
+            noted.see(item)
+            if isinstance(item, Begin) and model:
+                item = Begin(item.id, model, item.created, item.dialect, item.extra)
+            elif isinstance(item, Ended) and empty_answer == "thinking":
+                items += mended(item, noted)
+            items.append(item)
+    return write(items, request, **choices)
+
+
+Dialect = ModuleType
+"""A module of `asides.dialects` with the face that they all have."""

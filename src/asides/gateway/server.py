@@ -1,0 +1,119 @@
+"""The gateway as a process: a socket, a web server, signals, and what is said when it starts."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from ipaddress import ip_address
+
+import uvicorn
+
+from ..config.schema import Config
+from ..errors import Error
+from . import logs
+from .app import Gateway
+from .protocol import limited
+
+log = logging.getLogger("asides.gateway")
+
+BACKLOG = 2048
+
+
+class ServeError(Error):
+    """The gateway cannot listen where it shall."""
+
+
+def serve(config: Config) -> int:
+    """Run the gateway until it is told to stop; returns the exit code."""
+    logs.setup(config.log)
+    listening = bind(config.listen.host, config.listen.port)
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{port}"
+    server = _Server(
+        uvicorn.Config(
+            Gateway(config),
+            http=limited(config.limits.header),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level=None,
+            access_log=False,
+            server_header=False,
+            date_header=True,
+            timeout_graceful_shutdown=round(config.limits.shutdown),
+            timeout_keep_alive=65,  # longer than most clients keep theirs, so that they close first
+            backlog=BACKLOG,
+        )
+    )
+    server.announce = lambda: announce(config, url)
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    try:
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        listening.close()
+    return 0 if server.started else 1
+
+
+class _Server(uvicorn.Server):
+    """Says where it listens once it does."""
+
+    announce = staticmethod(lambda: None)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.announce()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens, or words that say why not."""
+    try:
+        family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        said = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        raise ServeError(f"{said}; another program may use it, `--port 0` takes a free one") from error
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def announce(config: Config, url: str) -> None:
+    """Say where the gateway listens, what it stands in front of, and what is unsafe."""
+    log.info("listening on %s", url, extra={"event": "listening", "url": url})
+    for upstream in config.upstreams:
+        log.info("upstream %s", upstream.name or upstream.url.rpartition("@")[2], extra={"event": "upstream"})
+    if not is_loopback(config.listen.host) and not config.keys:
+        log.warning(
+            "this gateway can be reached from other machines and asks for no key; set `keys` (or ASIDES_KEYS)",
+            extra={"event": "unguarded"},
+        )
+    if not config.upstreams and sys.stderr is not None:
+        print(no_upstream(url), file=sys.stderr, flush=True)
+
+
+def no_upstream(url: str) -> str:
+    """What a person may try with the recordings."""
+    return f"""\
+No upstream is configured, so this gateway replays recordings: no model is running.
+To stand in front of a server: asides serve --upstream http://127.0.0.1:8000/v1
+
+Try it:
+  curl -N {url}/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{{"model": "recorded-qwen3", "stream": true, "messages": [{{"role": "user", "content": "What is 17 * 24?"}}]}}'
+
+  openai.OpenAI(base_url="{url}/v1", api_key="none")
+  anthropic.Anthropic(base_url="{url}", api_key="none")
+  ollama.Client(host="{url}")
+
+Models: recorded-qwen3 and others, see {url}/v1/models
+"""

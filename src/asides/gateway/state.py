@@ -1,0 +1,130 @@
+"""What the gateway holds while it runs: its upstreams, what it knows of models, what it remembers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from ..backends.recorded import Recorded
+from ..config.models import matches, resolve_model
+from ..config.schema import Config, ModelSettings
+from . import listing
+from .knowledge import Librarian
+from .memory import Memory
+from .refusals import Refusal
+from .upstreams import KEEP_IDLE, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
+
+log = logging.getLogger("asides.gateway")
+
+FRESH = 10.0
+"""Seconds for which a list of models is believed."""
+MOST_NAMES = 20
+"""Names that an error lists."""
+
+
+class State:
+    """Made when the gateway starts, closed when it stops."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.librarian = Librarian()
+        self.memory = Memory(config.cache)
+        self.fields: dict[tuple[str, str], str] = {}
+        """By upstream and model: the name under which the upstream sends thinking."""
+        self.keeper: Any = None
+        """Keeps thoughts, where that is asked for."""
+        self.upstreams: list[Upstream] = []
+        self._connector: aiohttp.TCPConnector | None = None
+        self._lists: dict[str, tuple[float, list[listing.Model]]] = {}
+
+    @property
+    def guarded(self) -> bool:
+        """Whether clients must show a key of the gateway's own."""
+        return bool(self.config.keys)
+
+    def open(self) -> None:
+        """Make the upstreams, inside the event loop that will use them."""
+        if not self.config.upstreams:
+            self.upstreams = [RecordedUpstream(Recorded())]
+            return
+        self._connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_IDLE)
+        self.upstreams = [
+            HttpUpstream(settings, self.config.limits, self._connector) for settings in self.config.upstreams
+        ]
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        for upstream in self.upstreams:
+            await upstream.close()
+        if self._connector is not None:
+            await self._connector.close()
+        if self.keeper is not None:
+            await asyncio.to_thread(self.keeper.close)
+
+    def settings(self, model: str) -> ModelSettings:
+        """How a model is read and asked."""
+        settings = resolve_model(self.config, model)
+        first = self.upstreams[0]
+        if isinstance(first, RecordedUpstream) and not settings.format:
+            format = first.recorded.settings(settings.name or model)[0] if (settings.name or model) in first.recorded.models else ""
+            return msgspec.structs.replace(settings, format=format)
+        return settings
+
+    async def route(self, model: str) -> Upstream:
+        """The upstream that serves a model. One alone takes any name."""
+        if len(self.upstreams) == 1:
+            return self.upstreams[0]
+        named = self.settings(model).upstream
+        for upstream in self.upstreams:
+            if named and upstream.name == named:
+                return upstream
+        for upstream in self.upstreams:
+            if any(matches(model, pattern) for pattern in upstream.settings.models):
+                return upstream
+        open_ended = [upstream for upstream in self.upstreams if not upstream.settings.models]
+        for upstream, models in zip(open_ended, await self._all(open_ended), strict=True):
+            if any(known.id == model for known in models):
+                return upstream
+        names = sorted({known.id for known in await self.models()})
+        listed = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
+        said = f"no upstream serves the model {model[:200]!r}; there are: {listed or 'none'}"
+        raise Refusal(404, said, param="model", code="model_not_found")
+
+    async def models(self) -> list[listing.Model]:
+        """Every model of every upstream, and those that the configuration names."""
+        found: dict[str, listing.Model] = {}
+        for models in await self._all(self.upstreams):
+            for model in models:
+                found.setdefault(model.id, model)
+        for name in self.config.models:
+            if not any(sign in name for sign in "*?["):
+                found.setdefault(name, listing.Model(name, owned_by="asides"))
+        return list(found.values())
+
+    async def _all(self, upstreams: list[Upstream]) -> list[list[listing.Model]]:
+        return list(await asyncio.gather(*(self._list(upstream) for upstream in upstreams)))
+
+    async def _list(self, upstream: Upstream) -> list[listing.Model]:
+        known = self._lists.get(upstream.name)
+        if known is not None and time.monotonic() - known[0] < FRESH:
+            return known[1]
+        try:
+            models = await listing.ask(upstream)
+        except (Refusal, UpstreamLost, TimeoutError) as error:
+            log.warning("%s does not list its models: %s", upstream.name, error)
+            return known[1] if known is not None else []
+        if upstream.settings.models:
+            patterns = upstream.settings.models
+            models = [
+                model for model in models if any(matches(model.id, pattern) for pattern in patterns)
+            ]
+        self._lists[upstream.name] = (time.monotonic(), models)
+        return models
+
+    def keep(self, request: Any, noted: Any, record: Any) -> None:
+        """Hand a reply to the keeper of thoughts."""

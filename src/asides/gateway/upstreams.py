@@ -1,0 +1,221 @@
+"""The servers that the gateway calls: addresses, keys, connections, and what goes wrong with them. Knows no dialect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+
+from ..backends.recorded import Recorded
+from ..config.schema import Limits, UpstreamSettings
+from .refusals import Refusal
+
+Kind = Literal["openai", "ollama"]
+
+_VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
+KEEP_IDLE = 4.0
+"""Seconds that an idle connection is kept: less than servers keep theirs (uvicorn 5), so that none is used which the
+other side is just closing."""
+
+
+class Answer(Protocol):
+    """What an upstream answers."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By lower-case name."""
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes."""
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body."""
+
+
+class Upstream(Protocol):
+    """A server that can be asked."""
+
+    name: str
+    url: str
+    """Its address as a person may see it."""
+    settings: UpstreamSettings
+    kind: Kind | None
+    """What it speaks; None until it has been asked."""
+
+    async def find_kind(self) -> Kind:
+        """What it speaks."""
+
+    def ask(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
+    ) -> AbstractAsyncContextManager[Answer]:
+        """Send a request. `raw` leaves a compressed answer as it is."""
+
+    async def close(self) -> None:
+        """Let go of its connections."""
+
+
+class UpstreamLost(Exception):
+    """The connection to an upstream broke in the middle of its answer."""
+
+
+def split_address(url: str) -> tuple[str, str]:
+    """The root of a server, and where its OpenAI-compatible API begins below it."""
+    url = url.rstrip("/")
+    path = urlsplit(url).path
+    if path.endswith("/v1"):
+        return url[:-3], "/v1"
+    if _VERSION.search(path):  # a provider with a version scheme of its own
+        return url, ""
+    return url, "/v1"
+
+
+class HttpUpstream:
+    """A server over HTTP."""
+
+    def __init__(self, settings: UpstreamSettings, limits: Limits, connector: aiohttp.BaseConnector) -> None:
+        self.settings = settings
+        self._limits = limits
+        self._root, self._api = split_address(settings.url)
+        parts = urlsplit(self._root)
+        self.url = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        self.name = settings.name or parts.netloc.rpartition("@")[2]
+        self.kind: Kind | None = None if settings.kind == "auto" else settings.kind
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=limits.idle)
+        common: dict[str, Any] = {
+            "connector": connector,
+            "connector_owner": False,
+            "timeout": timeout,
+            "cookie_jar": aiohttp.DummyCookieJar(),
+            "skip_auto_headers": ("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        }
+        self._session = aiohttp.ClientSession(**common)
+        self._raw_session = aiohttp.ClientSession(auto_decompress=False, **common)
+
+    async def find_kind(self) -> Kind:
+        """What it speaks: only Ollama answers `/api/version`."""
+        if self.kind is None:
+            quick = aiohttp.ClientTimeout(total=self._limits.connect)
+            try:
+                async with self._session.get(f"{self._root}/api/version", timeout=quick) as reply:
+                    found: Any = msgspec.json.decode(await reply.read()) if reply.status == 200 else None
+                self.kind = "ollama" if isinstance(found, dict) and "version" in found else "openai"
+            except (msgspec.MsgspecError, UnicodeError):
+                self.kind = "openai"
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                raise self._unreachable(error) from error
+        return self.kind
+
+    @asynccontextmanager
+    async def ask(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
+    ) -> AsyncIterator[Answer]:
+        """Send a request; what goes wrong before the answer begins is a `Refusal`."""
+        session = self._raw_session if raw else self._session
+        path = self._api + path[3:] if path.startswith("/v1/") else path
+        try:
+            reply = await session.request(
+                method, self._root + path, data=body, headers=headers, allow_redirects=False
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise self._unreachable(error) from error
+        try:
+            yield _HttpAnswer(reply)
+        except BaseException:
+            reply.close()
+            raise
+        else:
+            reply.release()
+
+    async def close(self) -> None:
+        """Let go of its connections."""
+        await self._session.close()
+        await self._raw_session.close()
+
+    def _unreachable(self, error: Exception) -> Refusal:
+        if isinstance(error, TimeoutError):
+            reached = not isinstance(error, aiohttp.ConnectionTimeoutError)
+            what = f"sent nothing for {self._limits.idle:g} s (limits.idle)" if reached else "could not be reached in time"
+            return Refusal(504, f"the upstream {self.name} {what}", code="upstream_timeout")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            why = error.strerror or str(error.os_error)
+            return Refusal(502, f"the upstream {self.name} at {self.url} cannot be reached: {why}", code="upstream_down")
+        why = str(error) or type(error).__name__
+        return Refusal(502, f"the upstream {self.name} broke off before it answered: {why}", code="upstream_lost")
+
+
+class _HttpAnswer:
+    """The answer of a server over HTTP."""
+
+    def __init__(self, reply: aiohttp.ClientResponse) -> None:
+        self._reply = reply
+        self.status = reply.status
+        self.headers = {name.lower(): value for name, value in reply.headers.items()}
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes."""
+        try:
+            async for chunk in self._reply.content.iter_any():
+                yield chunk
+        except TimeoutError as error:
+            raise UpstreamLost("the upstream has gone quiet for longer than limits.idle allows") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise UpstreamLost("the upstream broke off in the middle of its answer") from error
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body."""
+        parts: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks():
+            size += len(chunk)
+            if size > limit:
+                raise Refusal(502, f"the upstream's answer is larger than {limit} bytes (limits.body)")
+            parts.append(chunk)
+        return b"".join(parts)
+
+
+class RecordedUpstream:
+    """The embedded recordings, for a machine with no model."""
+
+    kind: Kind | None = "openai"
+    name = "recorded"
+    url = "the embedded recordings"
+    settings = UpstreamSettings(url="http://recorded.invalid", name="recorded")
+
+    def __init__(self, recorded: Recorded) -> None:
+        self.recorded = recorded
+
+    async def find_kind(self) -> Kind:
+        """They speak as an OpenAI-compatible server would."""
+        return "openai"
+
+    @asynccontextmanager
+    async def ask(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
+    ) -> AsyncIterator[Answer]:
+        """Ask the recordings."""
+        answer = await self.recorded.answer(path, msgspec.json.decode(body) if body else {})
+        try:
+            yield _RecordedAnswer(answer.status, {"content-type": answer.content_type}, answer.chunks)
+        finally:
+            await answer.chunks.aclose()
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class _RecordedAnswer:
+    def __init__(self, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> None:
+        self.status = status
+        self.headers = headers
+        self._chunks = chunks
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self._chunks
+
+    async def read(self, limit: int) -> bytes:
+        return b"".join([chunk async for chunk in self._chunks])

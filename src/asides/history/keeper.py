@@ -1,0 +1,211 @@
+"""Keeping in the background: a queue that never blocks who puts into it, and a thread that writes. Knows no stream."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from .errors import HistoryError
+from .records import Reply
+from .store import History
+
+BATCH = 200
+"""Replies in one transaction at most."""
+GATHER = 0.1
+"""Seconds to wait for more after the first reply: one transaction for many costs little more than for one."""
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+
+
+class Keeper:
+    """Writes replies to a history from a thread of its own.
+
+    A store that fails is tried again, with pauses of up to 5 seconds, and nothing that waits is given up for it. But
+    the queue is bounded: while it is full, new replies are dropped, and counted.
+    """
+
+    def __init__(
+        self,
+        store: str = "",
+        *,
+        capacity: int = 10_000,
+        characters: int = 64 * 1024 * 1024,
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
+        self.kept = 0
+        """Replies that are in the store, those included that had been there already."""
+        self.dropped = 0
+        """Replies that were given up."""
+        self.failure = ""
+        """What the store said while it fails; empty while it works."""
+        self._store = store
+        self._capacity = capacity
+        self._most = characters
+        self._warn = warn
+        self._queue: deque[Reply] = deque()
+        self._characters = 0
+        self._writing = 0
+        self._full = False
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._deadline = float("inf")
+        self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Replies that are not written yet."""
+        return len(self._queue) + self._writing
+
+    def keep(self, reply: Reply) -> bool:
+        """Put a reply into the queue. Never waits and never fails; False when it was dropped."""
+        size = reply.size
+        with self._lock:
+            room = len(self._queue) < self._capacity and (not self._queue or self._characters + size <= self._most)
+            taken = room and not self._closing.is_set()
+            if taken:
+                self._queue.append(reply)
+                self._characters += size
+            else:
+                self.dropped += 1
+            first_dropped = not room and not self._full
+            self._full = not room
+            if taken and self._thread is None:
+                self._start()
+        if first_dropped:
+            self._say("history: the queue is full, so replies are not kept until the store has caught up")
+        self._wake.set()
+        return taken
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Write what waits. What is not written when the time is over is dropped."""
+        with self._lock:
+            self._deadline = time.monotonic() + timeout
+            self._closing.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(timeout + 1)
+            atexit.unregister(self.close)
+            self._thread = None
+            with self._lock:
+                lost = self.waiting
+                self._queue.clear()
+                self._writing = 0
+                self.dropped += lost
+            if lost:
+                self._say(f"history: {lost} replies were not kept: {self.failure or 'there was no time left'}")
+
+    def _start(self) -> None:
+        # A daemon, so that a store that hangs cannot keep the program; without `close` the exit still writes.
+        self._thread = threading.Thread(target=self._run, name="asides-history", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    def _run(self) -> None:
+        writer = _Writer(self._store)
+        while True:
+            self._wake.wait()
+            self._closing.wait(GATHER)
+            self._wake.clear()
+            while batch := self._take():
+                if not self._write(writer, batch):
+                    return
+            if self._closing.is_set():
+                writer.close()
+                return
+
+    def _take(self) -> list[Reply]:
+        with self._lock:
+            batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
+            self._characters -= sum(reply.size for reply in batch)
+            self._writing = len(batch)
+            return batch
+
+    def _write(self, writer: _Writer, batch: list[Reply]) -> bool:
+        """Write a batch, however often it takes. False when the time to do so is over."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                refused = writer.write(batch)
+            except HistoryError as error:
+                if not self.failure:
+                    self._say(f"history: {error}; replies wait, and are dropped when the queue is full")
+                self.failure = str(error)
+            else:
+                break
+            self._pause(pause)
+            if time.monotonic() >= self._deadline:
+                return False
+            pause = min(pause * 2, LONGEST_PAUSE)
+        with self._lock:
+            self._writing = 0
+            self.kept += len(batch) - len(refused)
+            self.dropped += len(refused)
+        for words in refused:
+            self._say(f"history: a reply was not kept: {words}")
+        if self.failure:
+            self.failure = ""
+            self._say("history: writing works again")
+        return True
+
+    def _pause(self, seconds: float) -> None:
+        if self._closing.is_set():
+            time.sleep(max(0.0, min(FIRST_PAUSE, self._deadline - time.monotonic())))
+        else:
+            self._closing.wait(seconds)
+
+    def _say(self, words: str) -> None:
+        if self._warn is not None:
+            self._warn(words)
+
+
+class _Writer:
+    """The store as the thread sees it: opened when first needed, and again after a failure."""
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+        self._history: History | None = None
+
+    def write(self, batch: list[Reply]) -> list[str]:
+        """Write a batch. Returns why each reply was refused that can never be written; raises what may pass."""
+        try:
+            self._add(batch)
+            return []
+        except HistoryError as error:
+            if error.retry:
+                self.close()
+                raise
+        refused = []
+        for reply in batch:
+            try:
+                self._add([reply])
+            except HistoryError as error:
+                if error.retry:
+                    self.close()
+                    raise
+                refused.append(str(error))
+        return refused
+
+    def close(self) -> None:
+        """Let go of the store, whatever state it is in."""
+        history, self._history = self._history, None
+        if history is not None:
+            # What was committed is in the store; there is nothing left to lose.
+            with suppress(HistoryError):
+                history.close()
+
+    def _add(self, batch: list[Reply]) -> None:
+        if self._history is None:
+            from . import open
+
+            self._history = open(self._store)
+        try:
+            self._history.add(batch)
+        except HistoryError:
+            raise
+        except Exception as error:  # The thread must outlive any reply.
+            raise HistoryError(f"{type(error).__name__}: {error}") from error

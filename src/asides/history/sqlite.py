@@ -1,0 +1,253 @@
+"""Kept thoughts in one file of SQLite: several writers, a log that survives a crash, words in an FTS5 index."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .errors import HistoryError
+from .records import Reply
+from .sqlite_schema import APPLICATION, MIGRATIONS
+from .store import MOST_RANKED, History, reply_row, thought_row
+from .where import Where
+from .words import Term, indexable
+
+PATIENCE = 5.0
+"""Seconds to wait for another writer."""
+BEGIN_PAUSE = 0.02
+
+REASONS = {
+    sqlite3.SQLITE_BUSY: ("another program is writing to it; try again", True),
+    sqlite3.SQLITE_LOCKED: ("another program is writing to it; try again", True),
+    sqlite3.SQLITE_FULL: ("the disk is full", True),
+    sqlite3.SQLITE_IOERR: ("it could not be read or written; the disk may be full or gone", True),
+    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", True),
+    sqlite3.SQLITE_READONLY: ("it may only be read", True),
+    sqlite3.SQLITE_PERM: ("you may not open it", True),
+    sqlite3.SQLITE_NOTADB: ("this file is no history: it is not a SQLite database", False),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged; `asides history verify` tells how", False),
+    sqlite3.SQLITE_TOOBIG: ("a reply is too long to be kept", False),
+}
+"""By the low byte of SQLite's code: what to say, and whether the same may work later."""
+
+
+class SqliteHistory(History):
+    """A file."""
+
+    def __init__(self, path: Path, *, create: bool = True, patience: float = PATIENCE) -> None:
+        self.name = str(path)
+        self._path = path
+        self._patience = patience
+        if create:
+            _make_file(path)
+        elif not path.exists():
+            raise HistoryError(f"there is no history at {path}; `--save` keeps thoughts, and this is where they go")
+        with self._errors():
+            self._connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._errors():
+            self._connection.close()
+
+    def add(self, replies: Iterable[Reply]) -> int:
+        """Write replies, all or none, and say how many were new."""
+        # Hashing and encoding are done before the lock is taken.
+        rows = []
+        for reply in replies:
+            named = reply if reply.id else reply.named()
+            thoughts = [(thought_row(thought), indexable(thought.text)) for thought in named.thoughts]
+            rows.append((reply_row(named), thoughts))
+        with self._transaction() as connection:
+            return sum(_insert(connection, row, thoughts) for row, thoughts in rows)
+
+    def compact(self) -> None:
+        """Rewrite the index without the words of what was purged, and give the room back."""
+        with self._errors():
+            # FTS5 only marks words as deleted until its pieces are merged.
+            with self._transaction() as connection:
+                connection.execute("INSERT INTO words(words) VALUES('optimize')")
+            self._connection.execute("PRAGMA incremental_vacuum").fetchall()
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def size(self) -> int:
+        """Bytes of the file and its log."""
+        files = (Path(self.name + ending) for ending in ("", "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def _prepare(self) -> None:
+        connection = self._connection
+        connection.execute("PRAGMA foreign_keys = ON")
+        # What is purged is overwritten, not only unlinked.
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA cache_size = -65536")
+        if not self._migrations():
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if tables and application != APPLICATION:
+                raise HistoryError(f"{self.name}: this file is a SQLite database of something else")
+        self._wait_for(lambda: connection.execute("PRAGMA auto_vacuum = INCREMENTAL"))
+        # Changing this needs the file alone for a moment, and SQLite does not wait for that by itself.
+        self._wait_for(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
+        connection.execute("PRAGMA synchronous = FULL")
+        self._migrate()
+
+    def _wait_for(self, action: Any) -> None:
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                action()
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(BEGIN_PAUSE)
+
+    def _migrations(self) -> list[str]:
+        (there,) = self._connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'migrations'").fetchone()
+        if not there:
+            return []
+        return [name for (name,) in self._connection.execute("SELECT name FROM migrations")]
+
+    def _migrate(self) -> None:
+        done = self._migrations()
+        if unknown := set(done) - MIGRATIONS.keys():
+            raise HistoryError(
+                f"{self.name} was written by a newer asides (it has {', '.join(sorted(unknown))}); update"
+            )
+        if len(done) == len(MIGRATIONS):
+            return
+        with self._transaction() as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, time TEXT NOT NULL)")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            # Another process may have done it while this one waited.
+            done = self._migrations()
+            for name, statements in MIGRATIONS.items():
+                if name not in done:
+                    for statement in statements:
+                        connection.execute(statement)
+                    connection.execute("INSERT INTO migrations VALUES (?, datetime('now'))", (name,))
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._errors():
+            return self._connection.execute(sql, values).fetchall()
+
+    def _find(self, terms: list[Term], where: Where, limit: int) -> tuple[list[int], bool]:
+        query = " AND ".join(_match(term) for term in terms)
+        conditions, values = where.conditions()
+        hits = self._rows(
+            f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {MOST_RANKED + 1})", (query,)
+        )
+        ranked = hits[0][0] <= MOST_RANKED
+        order = "bm25(words), words.rowid DESC" if ranked else "words.rowid DESC"
+        joined = (
+            "JOIN thoughts AS t ON t.number = words.rowid JOIN replies AS r ON r.number = t.reply" if conditions else ""
+        )
+        rows = self._rows(
+            f"SELECT words.rowid FROM words {joined} WHERE words MATCH ?{conditions} ORDER BY {order} LIMIT ?",
+            [query, *values, limit],
+        )
+        return [number for (number,) in rows], ranked
+
+    def _delete(self, numbers: list[int]) -> None:
+        marks = ", ".join("?" for _ in numbers)
+        with self._transaction() as connection:
+            thoughts = connection.execute(
+                f"SELECT number, text, exact FROM thoughts WHERE reply IN ({marks})", numbers
+            ).fetchall()
+            connection.executemany(
+                # The index keeps no texts, so it must be told what to forget.
+                "INSERT INTO words(words, rowid, text) VALUES('delete', ?, ?)",
+                [(number, indexable(_exact(text, data))) for number, text, data in thoughts],
+            )
+            connection.execute(f"DELETE FROM thoughts WHERE reply IN ({marks})", numbers)
+            connection.execute(f"DELETE FROM replies WHERE number IN ({marks})", numbers)
+
+    def _check_store(self) -> list[str]:
+        problems = [f"SQLite: {line}" for (line,) in self._rows("PRAGMA integrity_check") if line != "ok"]
+        problems += [f"a row of {row[0]} belongs to nothing" for row in self._rows("PRAGMA foreign_key_check")]
+        try:
+            self._rows("INSERT INTO words(words) VALUES('integrity-check')")
+        except HistoryError as error:
+            problems.append(f"the index of words: {error}")
+        ((indexed,),) = self._rows("SELECT count(*) FROM words_docsize")
+        ((thoughts,),) = self._rows("SELECT count(*) FROM thoughts")
+        if indexed != thoughts:
+            problems.append(f"the index of words knows {indexed} thoughts of {thoughts}")
+        mode = stat.S_IMODE(self._path.stat().st_mode)
+        if mode & 0o077:
+            problems.append(f"others may read the file (mode {mode:04o}); chmod 600 {self.name}")
+        return problems
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._errors():
+            # At once, because a lock that is asked for later is refused without waiting.
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """SQLite's errors in words."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", None) or 0
+            reason, retry = REASONS.get(code & 0xFF, (str(error), False))
+            raise HistoryError(f"{self.name}: {reason}", retry=retry) from error
+
+
+def _make_file(path: Path) -> None:
+    """An empty file that only its owner may read, unless there is one. SQLite gives its log the same mode."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise HistoryError(f"{path}: {error.strerror}", retry=True) from error
+
+
+def _insert(connection: sqlite3.Connection, row: tuple[Any, ...], thoughts: list[tuple[tuple[Any, ...], str]]) -> int:
+    added = connection.execute(
+        "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+        row,
+    )
+    if not added.rowcount:
+        return 0
+    number = added.lastrowid
+    for columns, words in thoughts:
+        thought = connection.execute(
+            "INSERT INTO thoughts (reply, place, text, exact, characters, complete, seconds) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (number, *columns),
+        ).lastrowid
+        connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (thought, words))
+    return 1
+
+
+def _match(term: Term) -> str:
+    # Words hold letters and digits only, so there is no quote to double.
+    return f'"{" ".join(term.words)}"' + ("*" if term.begins else "")
+
+
+def _exact(text: str, data: bytes | None) -> str:
+    return text if data is None else data.decode("utf-8", "surrogatepass")

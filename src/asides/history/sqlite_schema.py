@@ -1,0 +1,43 @@
+"""The tables of the SQLite store: named migrations, append-only. What has a name here is never changed again."""
+
+from __future__ import annotations
+
+APPLICATION = 0x41534944
+"""SQLite's `application_id` of a history: ASID."""
+
+MIGRATIONS: dict[str, tuple[str, ...]] = {
+    "001_replies_and_thoughts": (
+        """CREATE TABLE replies (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            time INTEGER NOT NULL,
+            model TEXT NOT NULL,
+            source TEXT NOT NULL,
+            agent TEXT NOT NULL,
+            conversation TEXT NOT NULL,
+            format TEXT NOT NULL,
+            text TEXT NOT NULL,
+            exact BLOB,
+            body TEXT NOT NULL
+        )""",
+        "CREATE INDEX replies_by_time ON replies (time, number)",
+        "CREATE INDEX replies_by_conversation ON replies (conversation, time)",
+        """CREATE TABLE thoughts (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            reply INTEGER NOT NULL REFERENCES replies (number),
+            place INTEGER NOT NULL,
+            characters INTEGER NOT NULL,
+            complete INTEGER NOT NULL,
+            seconds REAL,
+            text TEXT NOT NULL,
+            exact BLOB
+        )""",
+        "CREATE UNIQUE INDEX thoughts_of_reply ON thoughts (reply, place)",
+    ),
+    "002_words": (
+        # Without a copy of the texts. The prefixes make beginnings of words as fast as words.
+        """CREATE VIRTUAL TABLE words USING fts5 (
+            text, content = '', prefix = '2 3 4', tokenize = 'unicode61 remove_diacritics 2'
+        )""",
+    ),
+}

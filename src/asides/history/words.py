@@ -1,0 +1,106 @@
+"""Searching by words: what is indexed, how a query is understood, and the piece of text to show. Knows no store."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import msgspec
+
+# Written without spaces between words, so each character is taken as a word and several as a phrase.
+UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+WORD = re.compile(r"[^\W_]+")
+UNKEEPABLE = re.compile("[\0\ud800-\udfff]")
+LONGEST_WORD = 200
+"""Characters of a word that count. Longer ones are data, not words, and one store refuses them past 2 KB."""
+SNIPPET = 160
+MOST_TERMS = 32
+"""Of a longer query the rest does not count."""
+MOST_PLACES = 200
+"""How many places in a text are looked at to choose what to show."""
+
+
+class Term(msgspec.Struct, frozen=True):
+    """Words that must stand next to each other."""
+
+    words: tuple[str, ...]
+    begins: bool
+    """Whether the last word may go on."""
+
+
+class Snippet(msgspec.Struct, frozen=True):
+    """A piece of a text around what was found."""
+
+    text: str
+    """One line: whitespace of every kind is a space."""
+    marks: tuple[tuple[int, int], ...]
+    """Where in it the words stand that were searched for."""
+    line: int
+    """The line of the whole text in which the first of them stands, counted from 1."""
+
+
+def indexable(text: str) -> str:
+    """The text as the index of SQLite gets it. A change of this needs a migration that builds the index anew."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return UNSPACED.sub(r" \g<0> ", UNKEEPABLE.sub(" ", text))
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text without case and accents: what is indexed where the index does not do this itself."""
+    if not text.isascii():
+        bare = unicodedata.normalize("NFKD", UNKEEPABLE.sub(" ", text).casefold())
+        text = "".join(character for character in bare if not unicodedata.combining(character))
+        text = UNSPACED.sub(r" \g<0> ", text)
+    return [word[:LONGEST_WORD] for word in WORD.findall(text.casefold())]
+
+
+def read_query(query: str) -> list[Term]:
+    """A query as terms: each word is one, and what stands in double quotes. Nothing in it is an error."""
+    terms: list[Term] = []
+    for place, piece in enumerate(UNKEEPABLE.sub(" ", query).split('"')):
+        quoted = place % 2 == 1
+        for phrase in [piece] if quoted else piece.split():
+            words = tuple(word[:LONGEST_WORD] for word in WORD.findall(UNSPACED.sub(r" \g<0> ", phrase)))
+            if words:
+                # A single letter begins half of all words; it is meant as it stands.
+                begins = not quoted and len(words[-1]) > 1 and not UNSPACED.match(words[-1])
+                terms.append(Term(words, begins))
+    return terms[:MOST_TERMS]
+
+
+def find_snippet(text: str, terms: list[Term]) -> Snippet:
+    """The piece of the text that holds most of the terms."""
+    patterns = [_pattern(term) for term in terms]
+    places: list[tuple[int, int, int]] = []
+    for number, pattern in enumerate(patterns):
+        for count, found in enumerate(pattern.finditer(text)):
+            if count == MOST_PLACES:
+                break
+            places.append((found.start(), found.end(), number))
+    places.sort()
+    best, most = 0, 0
+    for start, _, _ in places:
+        held = len({number for begin, end, number in places if start <= begin and end <= start + SNIPPET})
+        if held > most:
+            best, most = start, held
+    start = max(0, best - SNIPPET // 4)
+    while start > 0 and not text[start - 1].isspace() and best - start < SNIPPET // 2:
+        start -= 1
+    end = min(len(text), start + SNIPPET)
+    shown = re.sub(r"\s", " ", text[start:end])
+    before, after = "…" if start else "", "…" if end < len(text) else ""
+    marks: list[tuple[int, int]] = []
+    for begin, stop, _ in places:
+        begin, stop = max(begin - start, 0) + len(before), min(stop - start, end - start) + len(before)
+        if begin < stop and (not marks or begin >= marks[-1][1]):
+            marks.append((begin, stop))
+    return Snippet(before + shown + after, tuple(marks), text.count("\n", 0, best) + 1)
+
+
+def _pattern(term: Term) -> re.Pattern[str]:
+    unspaced = UNSPACED.match(term.words[0]) is not None
+    words = r"[\W_]*" if unspaced else r"[\W_]+"
+    begin = "" if unspaced else r"(?<![^\W_])"
+    end = r"[^\W_]*" if term.begins else "" if UNSPACED.match(term.words[-1]) else r"(?![^\W_])"
+    return re.compile(begin + words.join(map(re.escape, term.words)) + end, re.IGNORECASE)

@@ -1,0 +1,227 @@
+"""Thoughts shown while they come: the engine's events in, what a person sees out. Never touches the answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal
+
+from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
+from .headings import HEADING, describe, heading
+from .indent import INDENT, Indented, Layout
+
+# What a pipe does not need is imported when it is needed, because the filter must start fast.
+if TYPE_CHECKING:
+    from .harmless import Harmless
+    from .spinner import Spinner
+    from .style import Style
+
+Mode = Literal["show", "collapse", "hide"]
+CUT = "(cut off)"
+WAITING = "Waiting"
+
+
+class Thoughts:
+    """Shows the thoughts of one reply after another.
+
+    Give it every event of the reply, also those of the answer, each before you write what it tells: so it knows when
+    a thought is over and where the answer's line stands.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], object],
+        *,
+        width: int | Callable[[], int] | None = None,
+        style: Style | None = None,
+        colour: bool = False,
+        cursor: bool = False,
+        mode: Mode = "show",
+        shared: bool = False,
+        harmless: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`width`: columns, or a function that is asked again and again so that a resize is respected; None does not
+        wrap. `cursor`: the screen knows escape codes, so a word that comes in pieces shows at once and a hidden
+        thought has a spinner. `shared`: the answer is written on the same screen. `harmless`: make control characters
+        visible instead of writing them."""
+        self._write = write
+        self._width: Callable[[], int] | None = (lambda: width) if isinstance(width, int) else width
+        self._heading_codes = self._text_codes = ("", "")
+        if colour:
+            from .style import Style, codes
+
+            style = style or Style()
+            self._heading_codes, self._text_codes = codes(style.heading), codes(style.text)
+        self._cursor = cursor and self._width is not None
+        self._mode = mode
+        self._shared = shared
+        self._harmless = harmless
+        self._clock = clock
+        self._before: Literal["", "thought", "answer", "other"] = ""  # what was written here last
+        self.begin()
+
+    def begin(self, label: str = "") -> None:
+        """A new reply begins, on a new line; its thoughts are counted from one. `label` stands before each heading."""
+        self._label = f"{label}: " if label else ""
+        self._count = 0
+        self._kind = ""
+        self._layout: Layout | None = None
+        self._harm: Harmless | None = None
+        self._spinner: Spinner | None = None
+        self._line_open = False  # of a thought
+        self._answer_open = False  # a line of the answer, on the same screen
+
+    @property
+    def spinning(self) -> bool:
+        """Whether `tick` should be called every tenth of a second now."""
+        return self._spinner is not None
+
+    def wait(self) -> None:
+        """Nothing has come yet: spin until the first event, where the screen allows it."""
+        if self._cursor and self._spinner is None and self._kind == "":
+            self._begun = self._clock()
+            self._characters = 0
+            self._start_spinner(WAITING)
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Show what the events tell of thoughts."""
+        for event in events:
+            self.show(event)
+
+    def show(self, event: Event) -> None:
+        """Show what one event tells of thoughts."""
+        if self._spinner is not None and self._kind == "":
+            self._stop_spinner()
+        if isinstance(event, ThinkingDelta):
+            self._grow(event.text)
+        elif isinstance(event, TextDelta):
+            self._note_answer(event.text)
+        elif isinstance(event, PartStart):
+            self._start(event)
+        elif isinstance(event, PartEnd):
+            if self._kind == "thinking":
+                self._end(complete=event.complete)
+            self._kind = ""
+
+    def tick(self) -> None:
+        """Time has passed: move the spinner."""
+        if self._spinner is not None:
+            self._send(self._draw(self._spinner))
+
+    def pause(self) -> None:
+        """Someone else writes lines here now: end the line, take the spinner away. The thought then goes on."""
+        if self._spinner is not None:
+            self._send(self._spinner.clear())
+        if self._line_open:
+            self._send("\n")
+            self._line_open = False
+            if self._layout is not None:
+                self._layout.interrupt()
+
+    def wrote_line(self) -> None:
+        """Someone else has written whole lines here, such as a call."""
+        self._before = "other"
+        self._answer_open = False
+
+    def finish(self) -> None:
+        """The reply is over, or was stopped: leave nothing half drawn."""
+        if self._kind == "thinking":
+            self._end(complete=False)
+        self._stop_spinner()
+        self._kind = ""
+
+    def _stop_spinner(self) -> None:
+        if self._spinner is not None:
+            self._send(self._spinner.clear())
+            self._spinner = None
+
+    def _start(self, event: PartStart) -> None:
+        self._kind = event.kind
+        if event.kind == "thinking":
+            self._start_thought()
+        elif event.kind == "tool_call":
+            if self._before == "thought" and self._mode == "show":
+                self._send("\n")
+        elif self._shared:
+            # A gap that begins with a line end makes the blank line itself.
+            if self._before in ("thought", "other") and not event.gap.startswith("\n"):
+                self._send("\n")
+            self._note_answer(event.gap)
+
+    def _start_thought(self) -> None:
+        self._count += 1
+        self._begun = self._clock()
+        self._characters = 0
+        if self._mode == "show":
+            self._send(self._separation() + self._title() + "\n")
+            self._layout = self._new_layout()
+            if self._harmless:
+                from .harmless import Harmless
+
+                self._harm = Harmless()
+        elif self._cursor:
+            self._start_spinner(HEADING)
+
+    def _new_layout(self) -> Layout:
+        if self._width is None:
+            return Indented()
+        from .wrap import Wrapped
+
+        return Wrapped(self._width, cursor=self._cursor)
+
+    def _start_spinner(self, label: str) -> None:
+        from .spinner import Spinner
+
+        self._spinner = Spinner(label, below=self._answer_open)
+        self._send(self._draw(self._spinner))
+
+    def _grow(self, text: str) -> None:
+        self._characters += len(text)
+        if self._layout is not None:
+            self._send_words(self._layout.feed(self._harm.feed(text) if self._harm is not None else text))
+        elif self._spinner is not None:
+            self._send(self._draw(self._spinner))
+
+    def _end(self, *, complete: bool) -> None:
+        self._stop_spinner()
+        if self._layout is not None:
+            rest = self._layout.feed(self._harm.finish()) if self._harm is not None else ""
+            self._send_words(rest + self._layout.finish())
+            self._layout = None
+            self._send(("\n" if self._line_open else "") + ("" if complete else f"{INDENT}{CUT}\n"))
+            self._line_open = False
+            self._before = "thought"
+        elif self._mode == "collapse":
+            length = describe(self._characters, self._clock() - self._begun if self._cursor else 0.0)
+            self._send(f"{self._separation()}{self._title()} ({length}{'' if complete else ', cut off'})\n")
+            self._before = "thought"
+
+    def _separation(self) -> str:
+        """What parts the heading from what stands before it."""
+        line = "\n" if self._answer_open else ""
+        self._answer_open = False
+        blank = self._before == "answer" or (self._before != "" and self._mode == "show")
+        return line + ("\n" if blank else "")
+
+    def _title(self) -> str:
+        # While they come nobody knows whether there will be several, so the first has no number.
+        return (self._label + heading(self._count, several=self._count > 1)).join(self._heading_codes)
+
+    def _note_answer(self, text: str) -> None:
+        if self._shared and text:
+            self._answer_open = not text.endswith("\n")
+            self._before = "answer"
+
+    def _draw(self, spinner: Spinner) -> str:
+        width = self._width() if self._width is not None else 0
+        return spinner.draw(self._clock() - self._begun, self._characters, width)
+
+    def _send_words(self, words: str) -> None:
+        if words:
+            self._line_open = True
+            self._send(words.join(self._text_codes))
+
+    def _send(self, text: str) -> None:
+        if text:
+            self._write(text)

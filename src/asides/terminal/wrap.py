@@ -1,0 +1,192 @@
+"""One thought wrapped to a terminal, word by word, while it comes. Knows no colours and no events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .cells import SIMPLE, Cells
+from .indent import INDENT
+
+NARROW = 12
+"""Below this many columns there is no room for an indent."""
+TAB = 8
+_TOKEN = re.compile(r"\n+|[ \t]+|[^ \t\n]+")
+# What must not begin a line, and what must not end one, in scripts that break between any two characters.
+_NO_START = frozenset(".,:;?!)]}\"'%、。，．・：；？！）］｝〉》」』】〕…‥ーぁぃぅぇぉっゃゅょァィゥェォッャュョ")
+_NO_END = frozenset("([{（［｛〈《「『【〔")
+
+
+class Wrapped:
+    """Lines no wider than the terminal. A word that outgrows its line is taken back and set on the next one.
+
+    Where the cursor cannot be moved a word waits until it is whole. Nothing waits longer than a line is wide.
+    """
+
+    def __init__(self, width: Callable[[], int], *, cursor: bool) -> None:
+        self._cells = Cells()
+        self._ask_width = width
+        self._cursor = cursor
+        self._out: list[str] = []
+        self._line_open = False
+        self._breaks = 0  # line ends not yet written
+        self._column = 0  # behind the settled words of the line, indent not counted
+        self._spaces = 0  # between these and the word
+        self._word: list[str] = []  # the word so far
+        self._word_width = 0
+        self._shown = 0  # how many of its pieces are on the screen
+        self._shown_width = 0
+        self._last = ""
+        self._wide = False  # whether the last piece was a wide one, behind which a line may end
+        self._measure()
+
+    def feed(self, text: str) -> str:
+        """What to write for the next piece of the thought."""
+        self._respect_resize()
+        for token in _TOKEN.findall(text):
+            first = token[0]
+            if first == "\n":
+                self._end_word()
+                self._spaces = 0
+                self._breaks += len(token) if self._line_open else 0
+            elif first in " \t":
+                self._end_word()
+                self._add_spaces(token)
+            elif SIMPLE.fullmatch(token):
+                self._cells.follow(token[-1])
+                self._add_letters(token)
+            else:
+                self._add_pieces(token)
+        if self._cursor:
+            self._show()
+        return self._take()
+
+    def finish(self) -> str:
+        """The word that waited."""
+        self._settle()
+        return self._take()
+
+    def interrupt(self) -> None:
+        """Go on with a new line."""
+        self._freeze()
+        self._line_open = False
+        self._breaks = self._column = self._spaces = 0
+
+    def _measure(self) -> None:
+        self._width = self._ask_width()
+        self._indent = INDENT if self._width >= NARROW else ""
+        # The last column stays free: there terminals differ in where the cursor stands.
+        self._usable = max(self._width - 1 - len(self._indent), 1)
+
+    def _respect_resize(self) -> None:
+        if self._ask_width() == self._width:
+            return
+        # What is on the screen may have been laid out anew by the terminal, so it is not taken back any more.
+        self._freeze()
+        self._measure()
+        if self._column >= self._usable:
+            self._breaks = max(self._breaks, 1)
+
+    def _freeze(self) -> None:
+        if self._shown:
+            self._column += self._spaces + self._shown_width
+            self._spaces = 0
+            del self._word[: self._shown]
+            self._word_width -= self._shown_width
+            self._shown = self._shown_width = 0
+
+    def _add_spaces(self, blank: str) -> None:
+        for character in blank:
+            at = 0 if self._breaks else self._column
+            self._spaces += 1 if character == " " else TAB - (at + self._spaces) % TAB
+
+    def _add_letters(self, letters: str) -> None:
+        """Letters of one column each, which belong to the word before them unless a wide character ended it."""
+        if self._wide and letters[0] not in _NO_START and self._last not in _NO_END:
+            self._settle()
+        self._wide = False
+        self._last = letters[-1]
+        at = 0
+        while len(letters) - at > self._usable - self._word_width:
+            room = max(self._usable - self._word_width, 0)
+            if room:
+                self._word.append(letters[at : at + room])
+                self._word_width += room
+            at += room
+            self._break_word()
+        self._word.append(letters[at:])
+        self._word_width += len(letters) - at
+
+    def _add_pieces(self, word: str) -> None:
+        for text, columns, joins in self._cells.pieces(word):
+            if joins or columns == 0:
+                # Part of what already stands there: it is never set on another line, even where it widens it.
+                self._word.append(text)
+                self._word_width += columns
+            elif columns == len(text):
+                self._add_letters(text)
+            else:
+                self._add_wide(text, columns)
+
+    def _add_wide(self, character: str, columns: int) -> None:
+        """A line may end before it and behind it, as is the custom of its script."""
+        if character not in _NO_START and self._last not in _NO_END:
+            self._settle()
+        elif self._word_width + columns > self._usable and self._word:
+            self._break_word()
+        self._wide = True
+        self._last = character
+        self._word.append(character)
+        self._word_width += columns
+
+    def _end_word(self) -> None:
+        self._settle()
+        self._cells.follow("")
+        self._last = ""
+
+    def _break_word(self) -> None:
+        """The word fills a line and goes on: it gets lines of its own."""
+        self._settle()
+        self._breaks += 1
+
+    def _settle(self) -> None:
+        """The word is whole: put it where it stays."""
+        if not self._word:
+            return
+        self._place()
+        self._column += self._spaces + self._word_width
+        self._spaces = self._word_width = self._shown = self._shown_width = 0
+        self._word.clear()
+
+    def _show(self) -> None:
+        """The word may go on, but let it be seen."""
+        if self._word and self._shown < len(self._word):
+            self._place()
+            self._shown, self._shown_width = len(self._word), self._word_width
+
+    def _place(self) -> None:
+        """Write what of the word is not on the screen, on the next line if this one is full."""
+        out = self._out
+        if self._breaks or not self._line_open:
+            out.append("\n" * self._breaks + self._indent)
+            self._line_open = True
+            self._breaks = self._column = 0
+        if self._column + self._spaces + self._word_width > self._usable:
+            # An indent of the model's own gives way; otherwise the word begins a line.
+            taken_back = self._shown_width + (0 if self._column else self._spaces)
+            if self._shown:
+                out.append(f"\x1b[{taken_back}D\x1b[K" if taken_back else "")
+            if self._column:
+                out.append("\n" + self._indent)
+                self._column = self._spaces = 0
+            else:
+                self._spaces = max(self._usable - self._word_width, 0)
+            self._shown = self._shown_width = 0
+        if not self._shown:
+            out.append(" " * self._spaces)
+        out.extend(self._word[self._shown :])
+
+    def _take(self) -> str:
+        written = "".join(self._out)
+        self._out.clear()
+        return written

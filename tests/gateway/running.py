@@ -1,0 +1,139 @@
+"""`asides serve` as a real process: started on a free port, its log kept, stopped or killed by a test."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+import yaml
+
+from tests.gateway.upstream import PATIENCE
+
+COMMAND = (sys.executable, "-m", "asides", "serve")
+TEXT_LINE = re.compile(r"listening on (http://\S+)")
+
+
+class Gateway:
+    """The gateway while it runs."""
+
+    def __init__(self, *flags: str, config: Path | None = None, variables: Mapping[str, str] | None = None) -> None:
+        self.lines: list[str] = []
+        """What it has logged."""
+        self.url = ""
+        place = () if config is None else ("--config", str(config))
+        ours = ("ASIDES_", "OPENAI_", "ANTHROPIC_", "OLLAMA_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        self.process = subprocess.Popen(
+            [*COMMAND, *place, *flags],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**kept, **(variables or {})},
+            # Only the file that a test names counts, none that lies about.
+            cwd=config.parent if config is not None else "/",
+        )
+        self._ready = threading.Event()
+        self._threads = [threading.Thread(target=self._read, args=(pipe,)) for pipe in ("stderr", "stdout")]
+        for thread in self._threads:
+            thread.start()
+
+    def _read(self, pipe: str) -> None:
+        for raw in getattr(self.process, pipe):
+            line = raw.decode("utf-8", "replace").rstrip("\n")
+            self.lines.append(line)
+            if not self.url and (url := _address(line)):
+                self.url = url
+                self._ready.set()
+        self._ready.set()
+
+    def wait_until_ready(self) -> None:
+        """Wait until it says where it listens."""
+        assert self._ready.wait(PATIENCE), "the gateway did not say where it listens: " + self.log
+        assert self.url, f"the gateway ended with {self.process.wait()}: {self.log}"
+
+    @property
+    def log(self) -> str:
+        """All that it has written."""
+        return "\n".join(self.lines)
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The JSON lines of its log."""
+        return [json.loads(line) for line in list(self.lines) if line.startswith("{")]
+
+    def wait_for_record(self, matches: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        """The first line of the log that matches, as soon as it is there."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            for record in self.records:
+                if matches(record):
+                    return record
+            assert time.monotonic() < deadline, "no such line was logged: " + self.log
+            time.sleep(0.01)
+
+    @property
+    def watched(self) -> psutil.Process:
+        """The process, for what it holds."""
+        return psutil.Process(self.process.pid)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        """Its exit code."""
+        code = self.process.wait(PATIENCE)
+        for thread in self._threads:
+            thread.join(PATIENCE)
+        return code
+
+    def close(self) -> None:
+        """End it, if it still runs."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.wait()
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def _address(line: str) -> str:
+    if line.startswith("{"):
+        record = json.loads(line)
+        return str(record["url"]) if record.get("event") == "listening" else ""
+    found = TEXT_LINE.search(line)
+    return found[1] if found else ""
+
+
+@contextmanager
+def gateway(
+    config: Mapping[str, Any] | None = None, *flags: str, variables: Mapping[str, str] | None = None
+) -> Iterator[Gateway]:
+    """A gateway that runs as long as the block, on a free port unless a flag says otherwise."""
+    with TemporaryDirectory() as folder:
+        path = None
+        if config is not None:
+            path = Path(folder, "asides.yaml")
+            path.write_text(yaml.safe_dump(dict(config), allow_unicode=True), encoding="utf-8")
+        running = Gateway(*(() if "--port" in flags else ("--port", "0")), *flags, config=path, variables=variables)
+        try:
+            running.wait_until_ready()
+            yield running
+        finally:
+            running.close()
