@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "render": LEAF | {"engine", "formats"},
     "dialects": LEAF | {"engine"},
     "config": LEAF | {"engine", "formats"},
-    "backends": LEAF | {"dialects", "engine", "formats"},
+    "backends": LEAF | {"detect", "dialects", "engine", "formats"},
     "analysis": LEAF | {"engine", "formats", "api"},
     "history": LEAF | {"engine", "formats", "api", "analysis"},
     "terminal": LEAF,

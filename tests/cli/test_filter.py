@@ -17,7 +17,7 @@ BROKEN = b'Look: <tool_call>{"name": "find", "arguments": {"q": </tool_call> so'
 
 def test_answer_to_stdout_thoughts_to_stderr() -> None:
     done = run("-f", "qwen3", given=REPLY)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"It is 4.\nYes.", b"2+2\nis 4\n\nsure?\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"It is 4.\nYes.", b"Thinking\n  2+2\n  is 4\n\nThinking 2\n  sure?\n")
 
 
 def test_stdout_is_exactly_the_text_of_the_message() -> None:
@@ -30,7 +30,7 @@ def test_default_format_is_auto() -> None:
     assert run(given=REPLY).stdout == b"It is 4.\nYes."
     harmony = b"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>"
     done = run(given=harmony)
-    assert (done.stdout, done.stderr) == (b"Hi.", b"hm\n")
+    assert (done.stdout, done.stderr) == (b"Hi.", b"Thinking\n  hm\n")
 
 
 @pytest.mark.parametrize("format", ["qwen3", "auto"])
@@ -44,7 +44,7 @@ def test_lone_close_is_explained_once(format: str) -> None:
 @pytest.mark.parametrize("arguments", [["--start", "thinking"], ["--start", "undecided"]])
 def test_lone_close_with_the_right_start(arguments: list[str]) -> None:
     done = run("-f", "qwen3", *arguments, given=b"so it is 4</think>It is 4.")
-    assert (done.stdout, done.stderr) == (b"It is 4.", b"so it is 4\n")
+    assert (done.stdout, done.stderr) == (b"It is 4.", b"Thinking\n  so it is 4\n")
 
 
 @pytest.mark.parametrize("given", [b"<think>a</think>b</think>c", b"a</tool_call>b"])
@@ -54,7 +54,7 @@ def test_other_stray_closes_are_no_lone_close(given: bytes) -> None:
 
 def test_format_starts_as_it_says() -> None:
     done = run("-f", "qwen3_thinking", given=b"so it is 4</think>It is 4.")
-    assert (done.stdout, done.stderr) == (b"It is 4.", b"so it is 4\n")
+    assert (done.stdout, done.stderr) == (b"It is 4.", b"Thinking\n  so it is 4\n")
 
 
 def test_only_thinking() -> None:
@@ -88,7 +88,7 @@ def test_only_calls_tells_of_broken_ones() -> None:
 
 def test_calls_are_shown_beside_the_thoughts() -> None:
     done = run("-f", "qwen3", given=CALLING)
-    assert (done.stdout, done.stderr) == (b"Look:", b'hm\ncall find {"q": "x"}\n')
+    assert (done.stdout, done.stderr) == (b"Look:", b'Thinking\n  hm\n\ncall find {"q": "x"}\n')
 
 
 def test_a_broken_call_is_marked_as_such() -> None:

@@ -19,7 +19,7 @@ from tests.cli.running import COMMAND, PATIENCE, Running, environment, run
 def test_output_flows_as_it_comes() -> None:
     with Running("-f", "qwen3") as asides:
         asides.write(b"<think>hm")
-        assert asides.read_until(asides.stderr, b"hm") == b"hm"
+        assert asides.read_until(asides.stderr, b"hm") == b"Thinking\n  hm"
         asides.write(b"</think>Hello")
         assert asides.read_until(asides.stdout, b"Hello") == b"Hello"
         asides.write(b" world <th")
@@ -41,13 +41,13 @@ def test_chunks_may_split_characters() -> None:
             asides.write(bytes([byte]))
         asides.close(asides.stdin)
         assert asides.read_rest(asides.stdout).decode() == "日本 🎭."
-        assert asides.read_rest(asides.stderr).decode() == "äß\n"
+        assert asides.read_rest(asides.stderr).decode() == "Thinking\n  äß\n"
 
 
 def test_bytes_that_are_not_utf8_pass_unchanged() -> None:
     odd = bytes(range(128, 256)) + b"\xed\xa0\x80\x00\xe2\x82"
     done = run("-f", "qwen3", given=b"<think>" + odd + b"</think>" + odd)
-    assert (done.stdout, done.stderr) == (odd, odd + b"\n")
+    assert (done.stdout, done.stderr) == (odd, b"Thinking\n  " + odd + b"\n")
 
 
 def test_bytes_that_are_not_utf8_in_json() -> None:
@@ -67,7 +67,7 @@ def test_interrupt_writes_what_was_held() -> None:
         asides.process.send_signal(signal.SIGINT)
         assert written + asides.read_rest(asides.stdout) == b"Hello <thi\xe2\x82"
         assert asides.wait() == 130
-        assert asides.read_rest(asides.stderr) == b"hm\n"
+        assert asides.read_rest(asides.stderr) == b"Thinking\n  hm\n"
 
 
 def test_interrupt_reads_what_was_already_in_the_pipe() -> None:
@@ -99,7 +99,7 @@ def test_interrupt_ends_a_thought_with_its_line() -> None:
         asides.write(b"<think>half a thou")
         asides.read_until(asides.stderr, b"half a thou")
         asides.process.send_signal(signal.SIGINT)
-        assert asides.read_rest(asides.stderr) == b"\n"
+        assert asides.read_rest(asides.stderr) == b"\n  (cut off)\n"
         assert asides.wait() == 130
 
 

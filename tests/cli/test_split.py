@@ -24,7 +24,7 @@ def test_a_file_is_read_as_parse_reads_it(tmp_path: Path) -> None:
     done = run("split", "-f", "qwen3", lone)
     message = asides.parse(LONE, "qwen3")
     assert done.stdout.decode() == message.text
-    assert done.stderr.decode() == message.thinking + "\n"
+    assert done.stderr.decode() == f"Thinking\n  {message.thinking}\n"
     assert done.returncode == 0
 
 
@@ -74,7 +74,7 @@ def test_strict_goes_on_with_the_next_file(tmp_path: Path) -> None:
 def test_standard_input_by_dash_or_by_nothing() -> None:
     for arguments in ([], ["-"]):
         done = run("split", "-f", "qwen3", *arguments, given=LONE.encode())
-        assert (done.stdout, done.stderr) == (b"It is 4.\n", b"so it is 4\n")
+        assert (done.stdout, done.stderr) == (b"It is 4.\n", b"Thinking\n  so it is 4\n")
 
 
 def test_each_file_starts_anew(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every client's dialect in front of every upstream, with the real SDKs: thoughts, answers and calls where they belong."""
+"""Every client's dialect before every upstream, with the real SDKs: thoughts, answers and calls where they belong."""
 
 from __future__ import annotations
 
@@ -28,15 +28,21 @@ class Case(NamedTuple):
 FIND = {"query": "Zürich \u2028 <b>", "limit": 3}
 FIND_JSON = '{"query": "Zürich \\u2028 <b>", "limit": 3}'
 PLAIN = (
-    Case("qwen", "<think>\nNaïve: a<b, </thin> 🙂.\n</think>\n\nIt is 4 \u2028 🙂.", "Naïve: a<b, </thin> 🙂.", "It is 4 \u2028 🙂."),
+    Case(
+        "qwen",
+        "<think>\nNaïve: a<b, </thin> 🙂.\n</think>\n\nIt is 4 \u2028 🙂.",
+        "Naïve: a<b, </thin> 🙂.",
+        "It is 4 \u2028 🙂.",
+    ),
     Case(
         "oss",
-        "<|channel|>analysis<|message|>Naïve 🙂.<|end|><|start|>assistant<|channel|>final<|message|>It is 4 🙂.<|return|>",
+        "<|channel|>analysis<|message|>Naïve 🙂.<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>It is 4 🙂.<|return|>",
         "Naïve 🙂.",
         "It is 4 🙂.",
     ),
     Case("r1", "Naïve: 🙂.\n</think>\n\nIt is 4 🙂.", "Naïve: 🙂.", "It is 4 🙂."),
-)  # fmt: skip
+)
 CALLING = (
     Case(
         "qwen",
@@ -81,7 +87,7 @@ class House(NamedTuple):
     openai: Upstream
     ollama: Upstream
 
-    def say(self, words: str, **choices: Any) -> None:
+    def say(self, words: str | list[str], **choices: Any) -> None:
         """Let both models say this."""
         self.openai.say(words, **choices)
         self.ollama.say(words, **choices)
@@ -196,9 +202,7 @@ def test_streams_at_once(house: House) -> None:
     gate = Gate()
     house.openai.send(Reply([first, gate, rest, b"data: [DONE]\n\n"]))
     with openai.OpenAI(base_url=house.gateway.url + "/v1", api_key="x", max_retries=0) as sdk:
-        stream = sdk.chat.completions.create(
-            model="qwen-v", messages=[{"role": "user", "content": "?"}], stream=True
-        )
+        stream = sdk.chat.completions.create(model="qwen-v", messages=[{"role": "user", "content": "?"}], stream=True)
         chunks = []
         for chunk in stream:
             chunks.append(chunk)
@@ -249,7 +253,7 @@ def test_raw_anthropic_events(house: House) -> None:
         stream = sdk.messages.create(
             model="qwen-v", max_tokens=99, messages=[{"role": "user", "content": "?"}], stream=True
         )
-        found = [event for event in stream if event.type != "ping"]
+        found = [event for event in stream if str(event.type) != "ping"]
     kinds = [event.delta.type if event.type == "content_block_delta" else event.type for event in found]
     assert [kind for kind, _ in itertools.groupby(kinds)] == [
         "message_start",
@@ -299,11 +303,11 @@ def test_with_and_without_v1(house: House, path: str) -> None:
     assert reply["choices"][0]["message"]["reasoning_content"] == "A."
 
 
-@pytest.mark.parametrize(("path", "dialect"), [("/messages", "messages"), ("/responses", "responses"), ("/completions", "completions")])  # fmt: skip
-def test_others_without_v1(house: House, path: str, dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", ["messages", "responses", "completions"])
+def test_others_without_v1(house: House, dialect: Dialect) -> None:
     """The other dialects' paths too."""
     house.say("<think>A.</think>B.")
-    reply = post(house.gateway.url, path, body_of(dialect, model="qwen-v"))
+    reply = post(house.gateway.url, PATHS[dialect].removeprefix("/v1"), body_of(dialect, model="qwen-v"))
     assert reply.status_code == 200
     assert "A." in reply.text
 

@@ -109,7 +109,11 @@ def test_in_every_dialect(house: House) -> None:
     ]
     ask("messages", url, messages=turns)
     assert house.upstream.question().body["messages"][1]["reasoning_content"] == SECRET
-    called = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "find", "arguments": ARGUMENTS}}]}
+    called = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"function": {"name": "find", "arguments": ARGUMENTS}}],
+    }
     turns = [{"role": "user", "content": "ollama?"}, called, {"role": "tool", "content": "sunny", "tool_name": "find"}]
     ask("ollama_chat", url, messages=turns)
     assert house.upstream.question().body["messages"][1]["reasoning_content"] == SECRET

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import anthropic
+import ollama
 import openai
 import pytest
 
@@ -23,12 +25,8 @@ WITHOUT_THINKING: dict[Dialect, dict[str, Any]] = {
     "ollama_chat": {"think": False},
 }
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-TOOLS: dict[Dialect, list[Any]] = {
-    "chat": [{"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}],
-    "responses": [{"type": "function", "name": "get_weather", "parameters": SCHEMA, "strict": False}],
-    "messages": [{"name": "get_weather", "input_schema": SCHEMA}],
-    "ollama_chat": [{"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}],
-}
+WEATHER = "How is the weather?"
+TOLD = f"{NOTE} The tool says: 24 degrees"
 
 
 @pytest.fixture(scope="module")
@@ -55,26 +53,46 @@ def test_thinking_turned_off(url: str, dialect: Dialect, model: str) -> None:
     assert (seen.thinking, seen.text) == ("", f"{NOTE} {QUICK.answer}")
 
 
-@pytest.mark.parametrize("dialect", TOOLS)
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_a_call_in_every_dialect(url: str, dialect: Dialect, stream: bool) -> None:
-    """The recorded call, which is text between markers, is a call to each client."""
-    question = "How is the weather?"
-    seen = ask(dialect, url, stream=stream, model="recorded-tools", question=question, tools=TOOLS[dialect])
-    assert seen.calls == (("get_weather", {"city": "Lisbon"}),)
-    assert seen.thinking == recordings().call.thinking
-    assert seen.text == f"{NOTE} {recordings().call.answer}"
-
-
-def test_a_result_is_answered(url: str) -> None:
-    """A whole tool turn with the SDK: question, call, result, answer."""
+def test_a_tool_turn_with_openai(url: str) -> None:
+    """Question, call, result, answer: the call, which is text between markers, is a call to the client."""
+    tools: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}]
+    messages: list[Any] = [{"role": "user", "content": WEATHER}]
     with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as sdk:
-        messages: list[Any] = [{"role": "user", "content": "How is the weather?"}]
-        first = sdk.chat.completions.create(model="recorded-tools", messages=messages, tools=TOOLS["chat"])
-        call: Any = (first.choices[0].message.tool_calls or [])[0]
-        messages += [first.choices[0].message, {"role": "tool", "tool_call_id": call.id, "content": "24 degrees"}]
-        second = sdk.chat.completions.create(model="recorded-tools", messages=messages, tools=TOOLS["chat"])
-    assert second.choices[0].message.content == f"{NOTE} The tool says: 24 degrees"
+        first: Any = sdk.chat.completions.create(model="recorded-tools", messages=messages, tools=tools).choices[0]
+        (call,) = first.message.tool_calls
+        assert (call.function.name, call.function.arguments) == ("get_weather", '{"city":"Lisbon"}')
+        assert first.finish_reason == "tool_calls"
+        messages += [first.message, {"role": "tool", "tool_call_id": call.id, "content": "24 degrees"}]
+        second = sdk.chat.completions.create(model="recorded-tools", messages=messages, tools=tools).choices[0]
+    assert second.message.content == TOLD
+
+
+def test_a_tool_turn_with_anthropic(url: str) -> None:
+    """The same with Anthropic's SDK, streamed; the thinking block goes back as it came."""
+    tools: Any = [{"name": "get_weather", "input_schema": SCHEMA}]
+    messages: list[Any] = [{"role": "user", "content": WEATHER}]
+    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as sdk:
+        with sdk.messages.stream(model="recorded-tools", max_tokens=999, messages=messages, tools=tools) as stream:
+            first: Any = stream.get_final_message()
+        assert [block.type for block in first.content] == ["thinking", "text", "tool_use"]
+        call = first.content[-1]
+        assert (call.name, call.input, first.stop_reason) == ("get_weather", {"city": "Lisbon"}, "tool_use")
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": "24 degrees"}
+        messages += [{"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}]
+        second: Any = sdk.messages.create(model="recorded-tools", max_tokens=999, messages=messages, tools=tools)
+    assert second.content[-1].text == TOLD
+
+
+def test_a_tool_turn_with_ollama(url: str) -> None:
+    """The same with Ollama's SDK, whose calls have no id."""
+    tools: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}]
+    messages: list[Any] = [{"role": "user", "content": WEATHER}]
+    with ollama.Client(url) as sdk:
+        first: Any = sdk.chat(model="recorded-tools", messages=messages, tools=tools).message
+        (call,) = first.tool_calls
+        assert (call.function.name, dict(call.function.arguments)) == ("get_weather", {"city": "Lisbon"})
+        messages += [first, {"role": "tool", "tool_name": "get_weather", "content": "24 degrees"}]
+        assert sdk.chat(model="recorded-tools", messages=messages, tools=tools).message.content == TOLD
 
 
 def test_an_unknown_model_is_told_the_names(url: str) -> None:

@@ -15,7 +15,8 @@ from tests.gateway.upstream import Reply, Upstream, json_reply, upstream
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n"
-    "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% else %}<think>\n{% endif %}"
+    "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
+    "{% else %}<think>\n{% endif %}"
     "{% endif %}"
 )
 """A template that opens the thought in the prompt, so that output begins inside it."""
@@ -313,7 +314,8 @@ def test_an_answer_that_never_came_in_other_dialects(house: House) -> None:
 
 def test_none_passes_bytes(house: House) -> None:
     """With `format: none` both ways are byte for byte, whatever stands in them."""
-    frames = b': hello\r\n\r\ndata: {"choices":[{"index":0,"delta":{"content":"<think>x"}}],"odd" : 1}\r\n\r\ndata: junk\r\n\r\ndata: [DONE]\r\n\r\n'  # fmt: skip
+    frames = b': hello\r\n\r\ndata: {"choices":[{"index":0,"delta":{"content":"<think>x"}}],"odd" : 1}\r\n\r\n'
+    frames += b"data: junk\r\n\r\ndata: [DONE]\r\n\r\n"
     house.plain.send(Reply([frames[:40], frames[40:]]))
     sent = b'{"model" : "untouched",  "messages":[{"role":"user","content":"\\u00e4?"}], "stream":true, "zz": 1e3}'
     reply = post(house.gateway.url, "/v1/chat/completions", sent)
@@ -347,11 +349,12 @@ def test_logprobs(house: House, stream: bool) -> None:
     probs = [{"token": token, "logprob": -0.5, "bytes": list(token.encode()), "top_logprobs": []} for token in tokens]
     base = {"id": "1", "created": 1, "model": "qwen"}
     if stream:
-        frames = [
-            {**base, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": token}, "logprobs": {"content": [prob]}, "finish_reason": None}]}
+        choices: list[dict[str, Any]] = [
+            {"index": 0, "delta": {"content": token}, "logprobs": {"content": [prob]}}
             for token, prob in zip(tokens, probs, strict=True)
-        ]  # fmt: skip
-        frames.append({**base, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})  # fmt: skip
+        ]
+        choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+        frames = [{**base, "object": "chat.completion.chunk", "choices": [choice]} for choice in choices]
         data = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames) + b"data: [DONE]\n\n"
         house.plain.send(Reply([data]))
     else:

@@ -34,7 +34,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     text_words: int
     text_tokens: int | None = None
     call_characters: int = 0
-    """What was written as calls, their markers included."""
+    """What was written as calls, with their own markers; their arguments alone where the raw text is not known."""
     share: float | None
     """Characters of thinking in those of thinking, answer and calls; None where there are none at all."""
     questions: int
@@ -130,7 +130,7 @@ def _figures(
     repeats = repetition(thinking, found)
     kinds = count_turns(thinking)
     steps, questions, turns = count_steps(thinking), count_questions(thinking), sum(kinds.values())
-    thinking_characters, call_characters = sum(map(len, said)), sum(len(call.raw) for call in calls)
+    thinking_characters, call_characters = sum(map(len, said)), sum(len(call.raw or call.arguments) for call in calls)
     written = thinking_characters + len(text) + call_characters
     return Figures(
         blocks=len(said),

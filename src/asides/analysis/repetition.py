@@ -12,13 +12,13 @@ LOOP_TIMES = 3
 """How often a passage stands in a row, at least, to be a loop."""
 LOOP_WORDS = 60
 """How many words a loop covers at least: three like lines of a table are none."""
-CHARACTER_TIMES = 200
-"""How often one character stands in a row, at least, to be a loop: longer than any ruled line."""
+PLAIN_LOOP_WORDS = 200
+"""So many where the passage has no letter, or is one character: tables of numbers and ruled lines are not loops."""
 EXCERPT = 200
 """Characters of a loop's passage that are kept."""
 
-_UNBROKEN = re.compile(rf"\S{{{CHARACTER_TIMES},}}")
-_CHARACTER = re.compile(rf"(\S)\1{{{CHARACTER_TIMES - 1},}}")
+_UNBROKEN = re.compile(rf"\S{{{PLAIN_LOOP_WORDS},}}")
+_CHARACTER = re.compile(rf"(\S)\1{{{PLAIN_LOOP_WORDS - 1},}}")
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -67,21 +67,28 @@ def _longest_run(text: str) -> list[Loop]:
 
 
 def _longest_loop(words: list[str], grams: list[int]) -> list[Loop]:
-    """Looks for the longest run of n-grams that each stood the same distance before."""
+    """The longest run of n-grams that each stood the same distance before, where it is long enough to be a loop."""
     last: dict[int, int] = {}
-    longest, longest_start, longest_period = 0, 0, 0
+    longest: Loop | None = None
     period, start = 0, 0
-    for at, gram in enumerate([*grams, None]):
-        seen = None if gram is None else last.get(gram)
+    for at in range(len(grams) + 1):
+        # Behind the last n-gram every run has ended.
+        seen = last.get(grams[at]) if at < len(grams) else None
         distance = 0 if seen is None else at - seen
         if distance != period:
             covered = at - start + SIZE - 1 + period
-            if period and covered >= LOOP_TIMES * period and covered > longest:
-                longest, longest_start, longest_period = covered, start - period, period
+            if period and covered > (longest.words if longest else 0):
+                longest = _loop(words, start - period, period, covered) or longest
             period, start = distance, at
-        if gram is not None:
-            last[gram] = at
-    if longest < LOOP_WORDS:
-        return []
-    passage = " ".join(words[longest_start : longest_start + min(longest_period, EXCERPT)])
-    return [Loop(longest, longest // longest_period, passage[:EXCERPT])]
+        if at < len(grams):
+            last[grams[at]] = at
+    return [longest] if longest else []
+
+
+def _loop(words: list[str], start: int, period: int, covered: int) -> Loop | None:
+    if covered < max(LOOP_WORDS, LOOP_TIMES * period):
+        return None
+    passage = " ".join(words[start : start + min(period, EXCERPT)])[:EXCERPT]
+    if covered < PLAIN_LOOP_WORDS and not any(map(str.isalpha, passage)):
+        return None
+    return Loop(covered, covered // period, passage)

@@ -41,7 +41,7 @@ _CHECKS = (
 ENGLISH: dict[TurnKind, Phrases] = {
     "stop": Phrases(("wait", "hold on", "hang on", "h+m+", "just a (?:moment|second)"), ("(?:but|oh|no),? wait",)),
     "correction": Phrases(
-        ("actually", "no(?=[,.!…—])", "nope", "oops", "scratch that", "correction", "sorry"),
+        ("actually", r"no(?=[,!…—]|\.(?! ?\d))", "nope", "oops", "scratch that", "correction", "sorry"),
         (
             "on second thoughts?",
             r"i (?:was|am) (?:wrong|mistaken)",
@@ -54,12 +54,13 @@ ENGLISH: dict[TurnKind, Phrases] = {
         (r"(?:to )?(?:double|re)-?check(?:ing)?",),
         (
             rf"(?:let me|let's|let us) (?:just |quickly |now |also |first )?(?:{_CHECKS})",
-            r"(?:i|we) (?:should|need to|must|have to|want to) (?:double-?check|re-?check|check|verify|make sure)",
+            r"i (?:should|need to|must|have to|want to) (?:double-?check|re-?check|check|verify|make sure)",
+            r"we (?:should|need to|must|have to|want to) (?:double-?check|re-?check)",
             "sanity check",
         ),
     ),
     "alternative": Phrases(
-        ("alternatively", "what if", "instead(?=,)", "or (?:maybe|perhaps)", "maybe (?:i|we) should"),
+        ("alternatively", "what if", "instead(?=,)", "maybe (?:i|we) should"),
         (
             "on the other hand",
             "another (?:way|approach|idea|possibility|option|thought)",
@@ -91,7 +92,7 @@ GERMAN: dict[TurnKind, Phrases] = {
         ),
     ),
     "alternative": Phrases(
-        ("alternativ", "oder (?:doch|vielleicht)", "was(?:,)? wenn", "vielleicht sollte ich"),
+        ("alternativ", "oder doch", "was(?:,)? wenn", "vielleicht sollte ich"),
         ("andererseits", r"(?:ein )?anderer? (?:ansatz|weg|idee|möglichkeit)", "anders (?:herum|gesagt)"),
     ),
 }
@@ -115,7 +116,7 @@ FRENCH: dict[TurnKind, Phrases] = {
         ),
     ),
     "alternative": Phrases(
-        ("sinon(?=,)", "et si", "ou (?:bien|alors|peut-être)", "alternativement", "peut-être devrais-je"),
+        ("sinon(?=,)", "et si", "ou alors", "alternativement", "peut-être devrais-je"),
         ("d'un autre côté", "une autre (?:approche|façon|manière|possibilité|idée|option)"),
     ),
 }
@@ -138,7 +139,7 @@ SPANISH: dict[TurnKind, Phrases] = {
         ),
     ),
     "alternative": Phrases(
-        ("alternativamente", "y si", "o (?:quizás?|tal vez)", "quizás? debería"),
+        ("alternativamente", "y si", "quizás? debería"),
         ("por (?:otro lado|otra parte)", "otra (?:forma|opción|manera|posibilidad|idea)"),
     ),
 }
@@ -160,7 +161,7 @@ RUSSIAN: dict[TurnKind, Phrases] = {
         ),
     ),
     "alternative": Phrases(
-        ("альтернативно", "или(?:,)? может быть", "а (?:что,? )?если", "возможно, (?:стоит|мне)"),
+        ("альтернативно", "а (?:что,? )?если", "возможно, (?:стоит|мне)"),
         ("с другой стороны", "друг(?:ой|ая) (?:способ|подход|вариант|идея)", "по-другому"),
     ),
 }

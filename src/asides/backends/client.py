@@ -113,21 +113,24 @@ class Client:
         tools: Sequence[Mapping[str, Any]] | None = None,
         format: str | Format | None = None,
         start: Start | None = None,
+        calls: bool | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> Iterator[Item]:
         """The items of a reply as they come: the engine's events (`Said`), how it ended, what it cost.
 
         `messages` are in OpenAI's shape, or the words of a user. Thinking in them is sent back with tool turns only.
-        `format` None: told by the model's name, else `auto`. `extra` are other fields in OpenAI's names
-        (`temperature`, `max_tokens`…). A failure is an `UpstreamError`, raised after all that had come was given.
+        `format` None: told by the model's name, else `auto`. `calls`: whether calls are read from the words; None: if
+        there are tools. `extra` are other fields in OpenAI's names (`temperature`, `max_tokens`…). A failure is an
+        `UpstreamError`, raised after all that had come was given.
         """
         request = _request(messages, model, think, tools, extra or {})
         found = get_format(format) if format is not None else _format_of(model)
+        policies: dict[str, Any] = {"tools": tools, "calls": bool(tools) if calls is None else calls}
         switch = _SWITCHES.get(found.name, "enable_thinking") if think is not None and _is_known(model) else ""
         try:
             with self._send(request, switch) as exchange:
                 if exchange.status == 200:
-                    yield from self._read(exchange, request, found, start, tools)
+                    yield from self._read(exchange, request, found, start, policies)
                     return
                 error = self._refusal(exchange, model)
             if not switch or error.status not in (400, 422) or "chat_template_kwargs" not in error.message:
@@ -136,7 +139,7 @@ class Client:
             with self._send(request, "") as exchange:
                 if exchange.status != 200:
                     raise self._refusal(exchange, model)
-                yield from self._read(exchange, request, found, start, tools)
+                yield from self._read(exchange, request, found, start, policies)
         except Stopped:
             return
 
@@ -187,7 +190,7 @@ class Client:
         request: Request,
         format: Format,
         start: Start | None,
-        tools: Sequence[Mapping[str, Any]] | None,
+        policies: dict[str, Any],
     ) -> Iterator[Item]:
         key = (request.model, request.wish.think is False)
         seed = random.getrandbits(32)
@@ -196,7 +199,7 @@ class Client:
         def make_parser(reading: Format) -> Parser:
             # Another format is this one without its thinking, which the server has split off: it has its own start.
             own = first if reading is format else None
-            return Parser(reading, start=own, tools=tools, seed=seed, collect=False)
+            return Parser(reading, start=own, seed=seed, collect=False, **policies)
 
         splitter = Splitter(format, make_parser, seed=seed)
         failed: Failed | None = None

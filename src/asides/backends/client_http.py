@@ -110,6 +110,8 @@ class Exchange:
             self._connection.connect()
             # Kept aside, because http.client lets go of its socket once the reply's headers are read.
             self._socket = self._connection.sock
+            if self.stopped:
+                raise ConnectionAbortedError
             self._socket.settimeout(self._idle)
             self._connection.request(self._method, self._path, self._body, self._headers)
             self._reply = self._connection.getresponse()
@@ -131,10 +133,10 @@ class Exchange:
         self.close()
 
     def stop(self) -> bool:
-        """End it: whoever reads it finds its end. False while the connection is still being made."""
+        """End it: whoever reads it finds its end. False while the connection is still being made; it is then not used."""
+        self.stopped = True
         if self._socket is None:
             return False
-        self.stopped = True
         with suppress(OSError):  # it may have ended already
             # The plain socket's own, because that of a TLS socket would change what a reader is using.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)

@@ -52,7 +52,7 @@ def run(arguments: list[str]) -> int:
     with Interrupt() as interrupt:
         show = choose(options, streams)
         reading = Reading(format, policies(options), streams, show, verbose=options.verbose)
-        code = reading.read(interrupt.read(STDIN))
+        code = reading.read(interrupt.read(STDIN, lambda: show.idle))
         if interrupt.failure is not None:
             streams.say(f"standard input: {interrupt.failure.strerror}")
             streams.flush()

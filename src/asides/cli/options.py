@@ -100,7 +100,19 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
         action="store_true",
         help="number the lines as `grep -n` does: `2:words`, `thinking 1:2:words`",
     )
-    showing.add_argument("--hide", action="store_true", help="show no thoughts and no calls on standard error")
+    asides = showing.add_mutually_exclusive_group()
+    asides.add_argument(
+        "--hide",
+        action="store_true",
+        help="show no thoughts and no calls; on a terminal a spinner tells that there is a thought",
+    )
+    asides.add_argument("--collapse", action="store_true", help="show a line for each thought, with its length")
+    showing.add_argument(
+        "--style",
+        metavar="STYLE",
+        help="the look of thoughts on a terminal: heading=blue,text=cyan (the default), or one look for both: "
+        "plain, dim, grey, blue, bold+#8899aa (also from ASIDES_STYLE)",
+    )
     showing.add_argument(
         "-v",
         "--verbose",
@@ -114,6 +126,12 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
     """Refuse what does not go together."""
     if options.number and (options.json or options.only == "calls"):
         parser.error("-n numbers lines of words; it does not go with JSON lines")
+    if options.collapse and (options.json or options.only):
+        parser.error("--collapse is for thoughts beside the answer; it does not go with --json or --only")
+    if options.style is not None:
+        from ..terminal import Style  # here, because only the one who asks for a style needs it
+
+        Style.parse(options.style)
 
 
 def policies(options: argparse.Namespace) -> dict[str, Any]:

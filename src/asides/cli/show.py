@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from .streams import Output, Streams
+from .streams import STDERR, Output, Streams
+
+if TYPE_CHECKING:
+    from ..terminal import Mode, Style
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 DIM = ("\x1b[2m", "\x1b[22m")
@@ -46,7 +50,24 @@ def choose(options: argparse.Namespace, streams: Streams) -> Show:
         return TextOnly(streams, number=options.number)
     if options.number and not options.hide and not options.collapse:
         return NumberedWords(streams, options.style)
-    return Words(streams, options)
+    mode: Mode = "hide" if options.hide else "collapse" if options.collapse else "show"
+    return Words(streams, mode=mode, number=options.number, style=options.style)
+
+
+def read_style(words: str | None) -> Style:
+    """The style that was asked for, on the command line or by `ASIDES_STYLE`."""
+    from ..terminal import Style  # here, because a pipe needs none
+
+    return Style.parse(words or os.environ.get("ASIDES_STYLE") or "default")
+
+
+def visible(text: str, output: Output) -> str:
+    """A model's words for this output: before a person, without control characters that act."""
+    if not output.terminal:
+        return text
+    from ..terminal.harmless import harmless  # here, because a pipe needs none
+
+    return harmless(text)
 
 
 class TextOnly:
@@ -72,15 +93,67 @@ class TextOnly:
     def show(self, events: Sequence[Event]) -> None:
         """Write the answer, joined as `message.text` joins it."""
         for event in events:
-            if isinstance(event, TextDelta):
-                self._streams.answer().write(self._answer.number(event.text))
-            elif isinstance(event, PartStart) and event.kind == "text":
-                self._streams.answer().write(self._answer.number(event.gap))
+            self._show_text(event)
 
     def end(self) -> None:
         """On a terminal, leave the prompt of the shell a line of its own."""
         if self._streams.out.terminal:
             self._streams.answer().end_line()
+
+    def _show_text(self, event: Event) -> None:
+        if isinstance(event, TextDelta):
+            self._streams.answer().write(self._answer.number(event.text))
+        elif isinstance(event, PartStart) and event.kind == "text":
+            self._streams.answer().write(self._answer.number(event.gap))
+
+
+class NumberedWords(TextOnly):
+    """The same, and on standard error the thoughts with a label before each line, and the calls."""
+
+    def __init__(self, streams: Streams, style: str | None) -> None:
+        self._style = PLAIN
+        if streams.err.colour:
+            from ..terminal.style import codes
+
+            self._style = codes(read_style(style).text)
+        self._calls = Calls()
+        super().__init__(streams, number=True)
+
+    def begin(self, label: str) -> None:
+        """An input begins, on a line of its own."""
+        super().begin(label)
+        self._thoughts = 0
+        self._kind = ""
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Write what the events tell, in their order."""
+        for event in events:
+            if isinstance(event, ThinkingDelta):
+                text = visible(event.text, self._streams.err)
+                self._streams.aside().write(self._thought.number(text), self._style)
+            elif isinstance(event, ToolCallDelta):
+                self._calls.grow(event)
+            elif isinstance(event, PartStart):
+                self._start_part(event)
+            elif isinstance(event, PartEnd):
+                self._end_part(event)
+            self._show_text(event)
+
+    def _start_part(self, event: PartStart) -> None:
+        if event.kind == "text" and self._kind == "thinking":
+            self._streams.part_ways()
+        elif event.kind == "thinking":
+            self._thoughts += 1
+            self._thought = Lines(f"{self._label}thinking {self._thoughts}:")
+        elif event.kind == "tool_call":
+            self._calls.start(event)
+        self._kind = event.kind
+
+    def _end_part(self, event: PartEnd) -> None:
+        if self._kind == "thinking":
+            self._streams.aside().end_line()
+        elif self._kind == "tool_call":
+            self._streams.line(visible(self._calls.end(event).in_words(), self._streams.err))
 
 
 class Words(TextOnly):
@@ -129,8 +202,8 @@ class Words(TextOnly):
             elif isinstance(event, ToolCallDelta):
                 self._calls.grow(event)
             elif isinstance(event, PartEnd) and self._kind == "tool_call" and self._mode != "hide":
-                self._streams.line(in_words(self._calls.end(event), self._streams.err))
-        super().show(events)
+                self._streams.line(visible(self._calls.end(event).in_words(), self._streams.err))
+            self._show_text(event)
 
     def end(self) -> None:
         """Leave nothing half drawn."""
@@ -140,6 +213,10 @@ class Words(TextOnly):
     def _write_thought(self, text: str) -> None:
         self._streams.out.flush()
         self._streams.err.write(text)
+        # Whoever else writes there lets the thought end its line before, so no line is open for them.
+        self._streams.err.at_line_start = True
+        if self._streams.one_screen and not self._thoughts.answer_open:
+            self._streams.out.at_line_start = True
 
 
 class ThinkingOnly:
@@ -149,6 +226,11 @@ class ThinkingOnly:
         self._out = out
         self._number = number
         self.begin("")
+
+    @property
+    def idle(self) -> float | None:
+        """Never."""
+        return None
 
     def begin(self, label: str) -> None:
         """An input begins, on a line of its own."""
@@ -185,6 +267,11 @@ class CallLines:
         self._calls = Calls()
         self._calling = False
 
+    @property
+    def idle(self) -> float | None:
+        """Never."""
+        return None
+
     def begin(self, label: str) -> None:
         """An input begins. Its calls follow those before."""
 
@@ -215,6 +302,11 @@ class JsonLines:
 
     def __init__(self, out: Output) -> None:
         self._out = out
+
+    @property
+    def idle(self) -> float | None:
+        """Never."""
+        return None
 
     def begin(self, label: str) -> None:
         """An input begins."""

@@ -48,7 +48,8 @@ def run(arguments: list[str]) -> int:
             except OSError as error:
                 interrupt.failure = error
             else:
-                code = max(code, reading.read(interrupt.read(descriptor), path if several else ""))
+                chunks = interrupt.read(descriptor, lambda: show.idle)
+                code = max(code, reading.read(chunks, path if several else ""))
                 if descriptor != STDIN:
                     os.close(descriptor)
             if interrupt.failure is not None:

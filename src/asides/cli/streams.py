@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import select
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -85,7 +85,10 @@ class Streams:
         # Whoever reads the thoughts may leave; the answer goes on.
         self.err = Output(STDERR, may_close=True)
         """Where thoughts and messages go."""
-        self._one_screen = self.out.terminal and self.err.terminal
+        self.one_screen = self.out.terminal and self.err.terminal
+        """Whether a person sees both, mixed."""
+        self._before_line: Callable[[], object] | None = None
+        self._after_line: Callable[[], object] | None = None
 
     def answer(self) -> Output:
         """Standard output, to write to it next."""
@@ -95,19 +98,31 @@ class Streams:
     def aside(self) -> Output:
         """Standard error, to write to it next. On one screen it does not go on in the answer's line."""
         self.out.flush()
-        if self._one_screen and not self.out.at_line_start:
+        if self.one_screen and not self.out.at_line_start:
             self.err.write("\n")
             self.out.at_line_start = True
         return self.err
 
     def part_ways(self) -> None:
         """On one screen, leave a blank line between a thought and the answer."""
-        if self._one_screen:
+        if self.one_screen:
             self.err.write("\n")
+
+    def around_lines(self, before: Callable[[], object], after: Callable[[], object]) -> None:
+        """Whom to ask before a line comes between the thoughts, and whom to tell of it."""
+        self._before_line, self._after_line = before, after
+
+    def line(self, text: str) -> None:
+        """A line between the thoughts."""
+        if self._before_line is not None:
+            self._before_line()
+        self.aside().write_line(text)
+        if self._after_line is not None:
+            self._after_line()
 
     def say(self, message: str) -> None:
         """A line of our own to the person."""
-        self.aside().write_line(f"asides: {message}")
+        self.line(f"asides: {message}")
 
     def flush(self) -> None:
         """Write what was added to either."""
@@ -120,6 +135,10 @@ def complain(message: str) -> None:
     streams = Streams()
     streams.say(message)
     streams.flush()
+
+
+def _never() -> None:
+    """No time is too long."""
 
 
 class Interrupt:
@@ -153,11 +172,16 @@ class Interrupt:
         self.came = True
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    def read(self, descriptor: int) -> Iterator[bytes]:
-        """What arrives at a descriptor, as it arrives, until its end, Ctrl-C or a failure."""
+    def read(self, descriptor: int, idle: Callable[[], float | None] = _never) -> Iterator[bytes]:
+        """What arrives at a descriptor, as it arrives, until its end, Ctrl-C or a failure.
+
+        When nothing arrives for as long as `idle` says, that is nothing: an empty chunk.
+        """
         try:
             while not self.came:
-                ready, _, _ = select.select([descriptor, self._wake], [], [])
+                ready, _, _ = select.select([descriptor, self._wake], [], [], idle())
+                if not ready:
+                    yield b""
                 if descriptor in ready and not self.came:
                     data = os.read(descriptor, READ_SIZE)
                     if not data:

@@ -11,6 +11,7 @@ from ..api import Parser, parse
 from ..engine.format import Format
 from ..engine.policies import Start
 from ..formats import get_format
+from ..parts import ToolCall
 from .streaming import TwoTexts
 
 Reading = tuple[str | None, str]
@@ -68,8 +69,8 @@ class BaseReasoningFormatDetector:
     def is_complete(self, text: str) -> bool:
         """Whether a whole text ended neither inside reasoning nor inside a call."""
         message = parse(text, self.format, start=self.whole_start, calls=False)
-        calls = self.format if self.format.calls else "auto"
-        return message.complete and parse(message.text, calls, start="text").complete
+        # A model may be served with tools in another family's syntax, so the common ones count as well.
+        return message.complete and not any(_ends_in_call(message.text, format) for format in (self.format, "auto"))
 
     def parse_streaming_increment(self, new_text: str) -> Reading:
         """What a chunk tells."""
@@ -90,6 +91,11 @@ class BaseReasoningFormatDetector:
 
 def _undecided(start: Start) -> Start:
     return "undecided" if start == "text" else start
+
+
+def _ends_in_call(content: str, format: str | Format) -> bool:
+    parts = parse(content, format, start="text").parts
+    return bool(parts) and isinstance(parts[-1], ToolCall) and not parts[-1].complete
 
 
 class Qwen3Detector(BaseReasoningFormatDetector):

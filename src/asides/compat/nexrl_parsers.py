@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from ..engine.format import TEXT, THINKING
@@ -85,7 +83,7 @@ def create_reasoning_parser(
 
     `force_reasoning` None is the detector's own default.
     """
-    name = re.sub("-", "_", parser_type.lower())
+    name = parser_type.lower().replace("-", "_")
     if name in ("think_tag", "think") and not stream_reasoning and force_reasoning is None:
         return ThinkTagReasoningParser()
     forced = {} if force_reasoning is None else {"force_reasoning": force_reasoning}

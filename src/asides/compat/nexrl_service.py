@@ -103,8 +103,9 @@ class InferenceServiceClient:
                 reasoning = self.reasoning_parser.parse_reasoning_string(held.reasoning_string).reasoning_content
         found = self.tool_parser.parse(raw)
         message: dict[str, Any] = {"role": "assistant", "content": found.cleaned_content}
-        if reasoning:
-            message["reasoning_content"] = reasoning
+        thoughts = [thought for thought in (reasoning, found.reasoning_content) if thought]
+        if thoughts:
+            message["reasoning_content"] = "\n\n".join(thoughts)
         calls += [{"id": call.id, "type": call.type, "function": call.function} for call in found.tool_calls or ()]
         if calls:
             message["tool_calls"] = calls

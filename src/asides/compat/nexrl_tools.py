@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -72,7 +71,7 @@ class ToolParser(BaseToolParser):
 
 def create_tool_parser(parser_type: str = "auto", *, tools: list[dict[str, Any]] | None = None) -> ToolParser:
     """A parser by name: NexRL's, or that of any format."""
-    name = re.sub("-", "_", parser_type.lower())
+    name = parser_type.lower().replace("-", "_")
     try:
         return ToolParser(_NAMES.get(name, name), tools=tools)
     except UnknownFormatError as error:

@@ -58,9 +58,7 @@ class ThinkingParser:
         self._begin()
 
     def _begin(self) -> None:
-        self._parser = Parser(
-            self._format, start=self._start, prompt=self._prompt, calls=False, collect=False
-        )
+        self._parser = Parser(self._format, start=self._start, prompt=self._prompt, calls=False, collect=False)
         self._texts = TwoTexts()
 
     @property

@@ -21,6 +21,7 @@ class Listen(Section, frozen=True):
     """Where the gateway listens."""
 
     host: str = "127.0.0.1"
+    """A name or an address. Only programs of this machine reach 127.0.0.1; beyond it, set `keys`."""
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8777
     """0 takes a free one and says which."""
 
@@ -55,6 +56,8 @@ class ModelSettings(Section, frozen=True):
     format: str = ""
     """Empty: told by the model's name, by the server, or `auto`. `none`: not split at all."""
     start: Start | None = None
+    """Where replies begin. None: told by the request, by the template, or by the format. With `undecided` a stream
+    waits."""
     reasoning: ReasoningField | None = None
     """The field for chat clients; None for the gateway's default."""
     extra_body: dict[str, Any] = {}
@@ -107,6 +110,7 @@ class Log(Section, frozen=True):
     """What the gateway logs, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is logged. A request is `info`, one that failed with 5xx a `warning`."""
     form: Literal["auto", "json", "text"] = "auto"
     """`auto`: text on a terminal, else JSON lines."""
     bodies: bool = False
@@ -117,6 +121,7 @@ class History(Section, frozen=True):
     """Kept thoughts. Off until asked."""
 
     save: bool = False
+    """Whether the gateway keeps what passes through it."""
     store: str = ""
     """A file or a `postgresql://` address; empty for the usual place."""
 
@@ -125,18 +130,26 @@ class Talk(Section, frozen=True):
     """`asides run`."""
 
     url: str = ""
+    """The server it talks to."""
     key: str = ""
+    """The key it shows there; `$NAME` and `${NAME}` are taken from the environment."""
     model: str = ""
+    """The model it asks for."""
     think: bool | Literal["low", "medium", "high", "max"] | None = None
+    """Whether the model is asked to think, and how hard. None: as the model pleases."""
     hide_thinking: bool = False
+    """Whether thoughts are left out."""
 
 
 class Terminal(Section, frozen=True):
     """How thoughts look on a terminal."""
 
     heading: str = "blue"
+    """The colour of the line above a thought."""
     text: str = "cyan"
+    """The colour of a thought."""
     wrap: bool = True
+    """Whether long lines of a thought are broken at words."""
 
 
 class InferenceService(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from ..errors import UsageError
 from .problems import Origin, Path, Problem, suggestion
 from .scalars import Wrong, convert, is_scalar
 from .schema import Config, UpstreamSettings
@@ -25,7 +26,6 @@ SHORT = {
     "defaults.start": "ASIDES_START",
     "defaults.reasoning": "ASIDES_REASONING",
     "history.save": "ASIDES_SAVE",
-    "history.store": "ASIDES_STORE",
 }
 """Settings whose variable is not `ASIDES_` and their path, as `ASIDES_LIMITS_BODY` is."""
 FLAGS = {
@@ -45,7 +45,7 @@ FLAGS = {
     "history.save": "--save",
 }
 """The flags of `asides serve`. Other commands may set any setting by its path."""
-OTHERS = {"ASIDES_BROWSER", "ASIDES_CONFIG", "ASIDES_HISTORY", "ASIDES_LAWS"}
+OTHERS = {"ASIDES_BROWSER", "ASIDES_CONFIG", "ASIDES_HISTORY", "ASIDES_LAWS", "ASIDES_STYLE"}
 """Variables of this project that are no settings."""
 _LISTS = {"upstreams", "keys", "cors"}
 _KUBERNETES = re.compile(r"ASIDES_(?:SERVICE|PORT)_.*")
@@ -101,6 +101,8 @@ def from_flags(flags: Mapping[str, Any]) -> tuple[list[Said], list[Problem]]:
     said: list[Said] = []
     problems: list[Problem] = []
     for setting, value in flags.items():
+        if setting not in settings():
+            raise UsageError(f"there is no setting {setting!r} that a flag could give")
         if value is not None:
             _add(said, problems, setting, value, FLAGS.get(setting, setting))
     return said, problems
@@ -112,8 +114,9 @@ def _add(said: list[Said], problems: list[Problem], setting: str, value: Any, or
         if setting in _LISTS:
             words = re.split(r"[,\s]+", value) if isinstance(value, str) else value
             value = [word for word in words if word]
-        elif isinstance(value, str):
-            value = convert(_digit_as_bool(value, wanted), wanted, secret=is_secret_name(setting.split(".")[-1]))
+        else:
+            secret = is_secret_name(setting.rpartition(".")[2])
+            value = convert(_digit_as_bool(str(value), wanted), wanted, secret=secret)
     except Wrong as error:
         problems.append(Problem(Origin(origin), "", str(error)))
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -30,7 +29,10 @@ OPEN = frozenset({"health", "home", "options", "not_allowed"})
 """What is answered without a key."""
 OLLAMA_VERSION = "0.13.0"
 """The version of Ollama's API that is spoken; its clients compare it."""
-CORS_HEADERS = b"authorization, content-type, x-api-key, api-key, anthropic-version, anthropic-beta, x-asides-start, x-asides-reasoning"
+CORS_HEADERS = (
+    b"authorization, content-type, x-api-key, api-key, anthropic-version, anthropic-beta, "
+    b"x-asides-start, x-asides-reasoning"
+)
 
 
 class Gateway:
@@ -39,8 +41,8 @@ class Gateway:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._state = State(config)
-        self._reporter = Reporter()
         self._open = 0
+        self._reporter = Reporter(config, requests=lambda: self._open)
         self._handlers: dict[str, Callable[[Call, routes.Route, Record], Awaitable[None]]] = {
             "generate": self._generate,
             "count_tokens": self._count_tokens,
@@ -80,7 +82,6 @@ class Gateway:
         self._allow_origin(call)
         counted = route.name not in OPEN
         self._open += counted
-        self._reporter.began(record)
         try:
             if counted:
                 self._check(call)
@@ -95,7 +96,9 @@ class Gateway:
         except Exception as error:  # whatever it is, the client must hear of it and the next request must not
             log.exception("request %s failed", call.id)
             record.error = f"{type(error).__name__}: {error}"
-            await self._refuse(call, route, Refusal(500, "the gateway failed; its log says why", code="internal"), record)
+            await self._refuse(
+                call, route, Refusal(500, "the gateway failed; its log says why", code="internal"), record
+            )
         finally:
             self._open -= counted
             self._reporter.finished(call, record)
@@ -110,7 +113,7 @@ class Gateway:
             raise Refusal(429, said, code="too_many_requests", headers=((b"retry-after", b"1"),))
 
     async def _refuse(self, call: Call, route: routes.Route, refusal: Refusal, record: Record) -> None:
-        record.error = record.error or refusal.message
+        self._reporter.refused(record, refusal)
         if call.status or call.gone:
             return  # the answer has begun; it ends here
         body = to_json(route.dialect.write_error(refusal.failed))
@@ -130,7 +133,13 @@ class Gateway:
 
     async def _generate(self, call: Call, route: routes.Route, record: Record) -> None:
         body = await call.read(self._config.limits.body)
-        await self._watched(call, Exchange(self._state, call, route.dialect, record).run(body))
+        if self._config.log.bodies:
+            record.request_body = body
+        self._reporter.stream_began()
+        try:
+            await self._watched(call, Exchange(self._state, call, route.dialect, record).run(body))
+        finally:
+            self._reporter.stream_ended()
 
     async def _pass_on(self, call: Call, route: routes.Route, record: Record) -> None:
         """What nobody here knows goes to the upstream of its model, or to the first."""
@@ -190,7 +199,7 @@ class Gateway:
             if await upstream.find_kind() == "ollama":
                 told = await ask_json(upstream, "POST", "/api/show", to_json({**data, "model": settings.name or model}))
         except UpstreamLost as error:
-            raise Refusal(502, str(error)) from error
+            raise error.refusal from error
         knowledge = await self._state.librarian.know(upstream, model, settings)
         thinks = detect(model=settings.name or model).thinks if knowledge.format_source != "configuration" else None
         if thinks is None and knowledge.format is not None:
@@ -249,5 +258,3 @@ class Gateway:
             ],
         )
         await call.end()
-
-

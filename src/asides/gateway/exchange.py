@@ -67,9 +67,9 @@ class Exchange:
         if knowledge.format is None and theirs is self._dialect:
             await self._pass(upstream, settings, request, data, body)
             return
-        asked, healed = state.memory.heal(self._credential, request)
-        record.healed = healed
-        sent = self._write_request(upstream, asked, theirs, settings, knowledge, data)
+        asked, record.healed, record.missed = state.memory.heal(self._credential, request)
+        field = state.fields.get((upstream.name, request.model), "")
+        sent = write_request(upstream, asked, theirs, settings, knowledge, field=field)
         exchange = _Way(request, theirs, knowledge, settings, start, told, reasoning)
         await self._ask(upstream, to_json(sent), exchange)
 
@@ -100,39 +100,6 @@ class Exchange:
             return knowledge.start, True
         return None, False
 
-    def _write_request(
-        self,
-        upstream: Upstream,
-        request: Request,
-        theirs: ModuleType,
-        settings: ModelSettings,
-        knowledge: Knowledge,
-        data: dict[str, Any],
-    ) -> dict[str, Any]:
-        if request.wish.think is not None and knowledge.switch and theirs is not ollama:
-            value = knowledge.on if request.wish.think else knowledge.off
-            if knowledge.switch != "reasoning_effort":
-                template = {knowledge.switch: value, **request.template_arguments}
-                request = msgspec.structs.replace(request, template_arguments=template)
-        options = WriteOptions(
-            replay=settings.replay,
-            field=self._state.fields.get((upstream.name, request.model)) or knowledge.field or "reasoning_content",
-            keep_thinking=settings.keep_thinking or "all",
-            switch=knowledge.switch,
-            budget=settings.budget,
-            model=settings.name,
-        )
-        try:
-            sent: dict[str, Any] = theirs.write_request(request, options)
-        except RequestError as error:
-            raise Refusal(error.status, error.message, param=error.param) from error
-        if theirs is not ollama:
-            if sent.get("stream"):
-                sent["stream_options"] = {**sent.get("stream_options", {}), "include_usage": True}
-            if upstream.settings.skip_special_tokens and knowledge.special:
-                sent.setdefault("skip_special_tokens", False)
-        return {**sent, **settings.extra_body}
-
     async def _ask(self, upstream: Upstream, body: bytes, way: _Way) -> None:
         path = upstream_path(way.theirs, way.request)
         sent = headers.for_upstream(self._call, upstream, self._state.guarded, same=way.theirs is self._dialect)
@@ -152,7 +119,7 @@ class Exchange:
         body = await answer.read(self._state.config.limits.body)
         same = way.theirs is self._dialect
         kept = headers.for_client(answer.headers, same=same)
-        self._record.error = f"upstream status {answer.status}"
+        self._record.upstream_error = "status_5xx" if answer.status >= 500 else "status_4xx"
         if same:
             kind = answer.headers.get("content-type", "application/json")
             await self._call.answer(answer.status, body, kind, kept)
@@ -187,6 +154,7 @@ class Exchange:
             last = line.finish()
         except UpstreamLost as error:
             record.error = str(error)
+            record.upstream_error = error.reason
             last = line.lose(str(error))
         finally:
             beat.stop()
@@ -198,7 +166,7 @@ class Exchange:
         try:
             body = await answer.read(self._state.config.limits.body)
         except UpstreamLost as error:
-            raise Refusal(502, str(error), code="upstream_lost") from error
+            raise error.refusal from error
         request = way.request
         noted = self._record.noted = self._noted(way)
         splitter = self._splitter(way, whole=True)
@@ -247,7 +215,8 @@ class Exchange:
         await pass_on(self._call, upstream, "POST", path, body, sent, self._record)
 
     def _noted(self, way: _Way) -> pipeline.Noted:
-        keep = bool(way.request.tools) or way.settings.empty_answer == "thinking" or self._state.keeper is not None
+        wanted = way.settings.empty_answer == "thinking" or self._state.config.log.bodies
+        keep = wanted or bool(way.request.tools) or self._state.keeper is not None
         return pipeline.Noted(keep=keep)
 
     def _splitter(self, way: _Way, *, whole: bool) -> Splitter:
@@ -303,6 +272,40 @@ class _Way(msgspec.Struct, frozen=True):
     start: str | None
     told: bool
     reasoning: str
+
+
+def write_request(
+    upstream: Upstream,
+    request: Request,
+    theirs: ModuleType,
+    settings: ModelSettings,
+    knowledge: Knowledge,
+    *,
+    field: str,
+) -> dict[str, Any]:
+    """The request in the upstream's words. `field` is where it is known to send thinking; empty: not known."""
+    if request.wish.think is not None and knowledge.switch not in ("", "reasoning_effort") and theirs is not ollama:
+        value = knowledge.on if request.wish.think else knowledge.off
+        template = {knowledge.switch: value, **request.template_arguments}
+        request = msgspec.structs.replace(request, template_arguments=template)
+    options = WriteOptions(
+        replay=settings.replay,
+        field=field or knowledge.field or "reasoning_content",
+        keep_thinking=settings.keep_thinking or "all",
+        switch=knowledge.switch,
+        budget=settings.budget,
+        model=settings.name,
+    )
+    try:
+        sent: dict[str, Any] = theirs.write_request(request, options)
+    except RequestError as error:
+        raise Refusal(error.status, error.message, param=error.param) from error
+    if theirs is not ollama:
+        if sent.get("stream"):
+            sent["stream_options"] = {**sent.get("stream_options", {}), "include_usage": True}
+        if upstream.settings.skip_special_tokens and knowledge.special:
+            sent.setdefault("skip_special_tokens", False)
+    return {**sent, **settings.extra_body}
 
 
 def read_json(body: bytes) -> dict[str, Any]:
@@ -361,6 +364,6 @@ async def pass_on(
             async for chunk in answer.chunks():
                 await call.write(chunk)
         except UpstreamLost as error:
-            record.error = str(error)
+            record.error, record.upstream_error = str(error), error.reason
             raise asyncio.CancelledError from error  # the answer has begun: breaking off is all that can be said
         await call.end()

@@ -1,4 +1,4 @@
-"""What is known of a request once it is over: one record for the log and for the metrics. Counts and times, no words."""
+"""What is known of a request once it is over: one record for the log and for the metrics. Counts, times, no words."""
 
 from __future__ import annotations
 

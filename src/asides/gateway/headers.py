@@ -10,12 +10,28 @@ from .call import Call
 from .upstreams import Upstream
 
 HOP_BY_HOP = frozenset(
-    "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade".split()
+    {
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
+        *("te", "trailer", "transfer-encoding", "upgrade"),
+    }
 )
-_OURS = frozenset("host content-length content-type accept accept-encoding expect origin referer cookie".split())
+_OURS = frozenset(
+    {
+        *("host", "content-length", "content-type", "accept", "accept-encoding", "expect", "origin", "referer"),
+        *("cookie", "x-request-id"),
+    }
+)
 _KEYS = ("authorization", "x-api-key", "api-key")
 _RATES = ("retry-after", "retry-after-ms", "x-should-retry")
-_NOT_BACK = HOP_BY_HOP | {"content-length", "content-type", "content-encoding", "date", "server", "x-request-id", "set-cookie"}
+_NOT_BACK = HOP_BY_HOP | {
+    "content-length",
+    "content-type",
+    "content-encoding",
+    "date",
+    "server",
+    "x-request-id",
+    "set-cookie",
+}
 
 
 def key_of(headers: Mapping[str, str]) -> str:

@@ -28,10 +28,12 @@ log = logging.getLogger("asides.gateway")
 SWITCHES = {
     # By format, for servers that do not show their template: the keyword of the family's own template.
     "enable_thinking": (
-        "qwen3 qwen3.5 qwen3_coder dots interns1 glm45 glm47 nemotron_v3 hunyuan_a13b gemma4 poolside_v1 minicpm5 ernie45 "
-        "hermes step3p5 ling3"
+        "qwen3 qwen3.5 qwen3_coder dots interns1 glm45 glm47 nemotron_v3 hunyuan_a13b gemma4 poolside_v1 minicpm5 "
+        "ernie45 hermes step3p5 ling3"
     ),
-    "thinking": "deepseek_v3 deepseek_v3_thinking deepseek_v31 deepseek_v32 deepseek_v4 kimi_k2 kimi_k25 granite granite_3.3",
+    "thinking": (
+        "deepseek_v3 deepseek_v3_thinking deepseek_v31 deepseek_v32 deepseek_v4 kimi_k2 kimi_k25 granite granite_3.3"
+    ),
     "reasoning_effort": "harmony hy_v3 solar_open",
 }
 _KEYWORDS = {format: keyword for keyword, formats in SWITCHES.items() for format in formats.split()}
@@ -39,6 +41,8 @@ ASK_AGAIN = 60.0
 """Seconds after which a server that told nothing is asked again."""
 MOST_SECONDS = 5.0
 """That a request waits for what its server may tell."""
+MOST_MODELS = 10_000
+"""Models that are remembered: their names come from clients."""
 _SPECIAL = re.compile(r"<[|｜].*|.*[|｜]>|\[/?[A-Z_]+\]")
 """How markers look that tokenizers hold as special tokens."""
 
@@ -82,12 +86,28 @@ class Librarian:
     def __init__(self) -> None:
         self._shown: dict[tuple[str, str], tuple[float, Detection | None, tuple[str, ...] | None]] = {}
         self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._known: dict[tuple[str, str], tuple[ModelSettings, Detection | None, Knowledge]] = {}
 
     async def know(self, upstream: Upstream, model: str, settings: ModelSettings) -> Knowledge:
         """What is known of a model at an upstream."""
         if settings.format.lower() in ("none", "passthrough"):
             return Knowledge(format=None, format_source="configuration", switch=settings.switch)
         shown, capabilities = await self._ask(upstream, settings.name or model)
+        key = (upstream.name, model)
+        known = self._known.get(key)
+        if known is None or known[0] is not settings or known[1] is not shown:
+            if len(self._known) > MOST_MODELS:
+                self._known.clear()
+            known = self._known[key] = (settings, shown, self._conclude(model, settings, shown, capabilities))
+        return known[2]
+
+    def _conclude(
+        self,
+        model: str,
+        settings: ModelSettings,
+        shown: Detection | None,
+        capabilities: tuple[str, ...] | None,
+    ) -> Knowledge:
         named = probe(settings.name or model) if look_up(settings.name or model) else None
         start: str | None = None
         if settings.format:
@@ -101,9 +121,7 @@ class Librarian:
         else:
             format, source = get_format("auto"), "nobody"
         switch = settings.switch or _KEYWORDS.get(format.name, "")
-        known = Knowledge(
-            format=format, format_source=source, start=start, switch=switch, capabilities=capabilities
-        )
+        known = Knowledge(format=format, format_source=source, start=start, switch=switch, capabilities=capabilities)
         if shown is None:
             return known
         return msgspec.structs.replace(
@@ -124,7 +142,7 @@ class Librarian:
             return known[1:]
         task = self._asking.get(key)
         if task is None:
-            if len(self._shown) > 10_000:  # names come from clients
+            if len(self._shown) > MOST_MODELS:
                 self._shown.clear()
             task = self._asking[key] = asyncio.create_task(self._find(key, upstream, model))
             task.add_done_callback(lambda _: self._asking.pop(key, None))

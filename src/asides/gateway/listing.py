@@ -107,7 +107,7 @@ def no_details() -> dict[str, Any]:
 
 
 def write_show(told: dict[str, Any], model: str, knowledge: Knowledge, thinks: bool | None) -> dict[str, Any]:
-    """`/api/show`: what the upstream tells, else what is known here. Clients read `model_info` and `details` blindly."""
+    """`/api/show`: what the upstream tells, else what is known. Clients read `model_info` and `details` blindly."""
     capabilities = list(knowledge.capabilities or ())
     if not capabilities:
         capabilities = ["completion"]

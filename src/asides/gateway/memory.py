@@ -41,12 +41,10 @@ class Memory:
         while len(self._thoughts) > self._limits.entries or self._characters > self._limits.characters:
             self._characters -= len(self._thoughts.popitem(last=False)[1])
 
-    def heal(self, credential: str, request: Request) -> tuple[Request, int]:
-        """The request with the thoughts that its client has dropped, and how many there were."""
-        if not self._thoughts:
-            return request, 0
+    def heal(self, credential: str, request: Request) -> tuple[Request, int, int]:
+        """The request with the thoughts that its client has dropped; how many were put back, and how many not."""
         turns = list(request.turns)
-        healed = 0
+        healed = missed = 0
         for index, turn in enumerate(turns):
             calls = [(piece.name, piece.arguments) for piece in turn.pieces if isinstance(piece, CallPiece)]
             if turn.role != "assistant" or not calls:
@@ -59,7 +57,9 @@ class Memory:
                 self._thoughts.move_to_end(key)
                 turns[index] = msgspec.structs.replace(turn, pieces=(ThinkingPiece(thinking), *turn.pieces))
                 healed += 1
-        return (msgspec.structs.replace(request, turns=tuple(turns)) if healed else request), healed
+            else:
+                missed += 1
+        return (msgspec.structs.replace(request, turns=tuple(turns)) if healed else request), healed, missed
 
 
 def _key(credential: str, model: str, before: Sequence[Turn], calls: Iterable[Call]) -> bytes:

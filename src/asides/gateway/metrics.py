@@ -42,8 +42,13 @@ class Metrics:
             "asides_requests_in_flight", "Requests that are being answered.", registry=registry
         )
         self._streams_in_flight = Gauge("asides_streams_in_flight", "Streams that are open.", registry=registry)
-        self._tokens = Counter("asides_tokens", "Tokens, as upstreams count them.", ("kind",), registry=registry)
-        self._characters = Counter("asides_characters", "Characters of replies.", ("kind",), registry=registry)
+        tokens = Counter("asides_tokens", "Tokens, as upstreams count them.", ("kind",), registry=registry)
+        self._input_tokens = tokens.labels("input")
+        self._thinking_tokens = tokens.labels("thinking")
+        self._answer_tokens = tokens.labels("answer")
+        characters = Counter("asides_characters", "Characters of replies.", ("kind",), registry=registry)
+        self._thinking_characters = characters.labels("thinking")
+        self._answer_characters = characters.labels("answer")
         self._seconds = self._histogram("asides_request_seconds", "From a request to the end of its answer.")
         self._first_thought = self._histogram("asides_first_thought_seconds", "From a request to its first thought.")
         self._first_answer = self._histogram(
@@ -60,10 +65,6 @@ class Metrics:
         started = Gauge("asides_start_time_seconds", "When the gateway started, in Unix time.", registry=registry)
         started.set(time.time())
         ProcessCollector(registry=registry)
-        for kind in ("thinking", "answer"):
-            self._characters.labels(kind)
-        for kind in ("input", "thinking", "answer"):
-            self._tokens.labels(kind)
         self._shown = CollectorRegistry()
         self._shown.register(_WithoutCreated(registry))
 
@@ -93,11 +94,12 @@ class Metrics:
             self._first_thought.observe(record.first_thought)
         if record.first_answer is not None:
             self._first_answer.observe(record.first_answer)
-        self._tokens.labels("input").inc(record.input_tokens)
-        self._tokens.labels("thinking").inc(record.thinking_tokens)
-        self._tokens.labels("answer").inc(record.answer_tokens)
-        self._characters.labels("thinking").inc(record.thinking_characters)
-        self._characters.labels("answer").inc(record.answer_characters)
+        # An upstream may send any number; a counter bears none below zero.
+        self._input_tokens.inc(max(0, record.input_tokens))
+        self._thinking_tokens.inc(max(0, record.thinking_tokens))
+        self._answer_tokens.inc(max(0, record.answer_tokens))
+        self._thinking_characters.inc(record.thinking_characters)
+        self._answer_characters.inc(record.answer_characters)
         for code, count in record.notices.items():
             self._notices.labels(code if code in NOTICES else OTHER).inc(count)
         self._empty.inc(record.empty_answers)

@@ -6,14 +6,13 @@ One path for every frame that is not passed on byte for byte. Knows no socket.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 from ..dialects.reply import Begin, Ended, Failed, Item, Piece, Said, Usage
 from ..dialects.request import Request
 from ..dialects.splitter import Splitter
-from ..events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 
 LOST = Failed("", 502, "api_error", "upstream_lost")
 
@@ -115,6 +114,11 @@ class Noted:
             choice = self.choices[number] = Choice()
         return choice
 
+    def words(self) -> str:
+        """What was thought and said, where words are kept."""
+        told = (f"[thinking] {choice.thinking} [text] {''.join(choice.texts)}" for choice in self.choices.values())
+        return " ".join(told)
+
     @property
     def empty_answers(self) -> int:
         """Choices that neither said nor called anything."""
@@ -174,11 +178,10 @@ class Pipeline:
         pieces = [piece for piece in self._reader.finish() if not isinstance(piece, Failed)]
         failed = Failed(why, LOST.status, LOST.kind, LOST.code)
         if self._noted.failed is not None or self._noted.reason:
-            pieces_written = self._write(pieces)  # it had said all it had to say
-            return pieces_written + self._writer.finish()
+            return self._write(pieces) + self._writer.finish()  # it had said all it had to say
         return self._write([*pieces, failed]) + self._writer.finish()
 
-    def _write(self, pieces: list[Piece]) -> bytes:
+    def _write(self, pieces: Sequence[Piece]) -> bytes:
         out: list[bytes] = []
         splitter, writer, noted = self._splitter, self._writer, self._noted
         for piece in pieces:
@@ -205,7 +208,11 @@ def mended(ended: Ended, noted: Noted) -> list[Said]:
     if choice is None or choice.answered or not choice.unclosed or not choice.thoughts:
         return []
     index = max(choice.kinds, default=-1) + 1
-    events = [PartStart(index, "text", ""), TextDelta(index, "".join(choice.thoughts[-1])), PartEnd(index, True)]
+    events: list[Event] = [
+        PartStart(index, "text", ""),
+        TextDelta(index, "".join(choice.thoughts[-1])),
+        PartEnd(index, True),
+    ]
     return [Said(ended.choice, event) for event in events]
 
 
@@ -231,7 +238,3 @@ def whole(
                 items += mended(item, noted)
             items.append(item)
     return write(items, request, **choices)
-
-
-Dialect = ModuleType
-"""A module of `asides.dialects` with the face that they all have."""

@@ -1,4 +1,4 @@
-"""What is written down of one request, for logs and metrics, while it is carried out. No words of it."""
+"""What is written down of one request while it is carried out, for the log and the metrics."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ class Record:
         "dialect",
         "error",
         "healed",
+        "missed",
         "model",
         "noted",
+        "request_body",
         "route",
         "stream",
         "upstream",
+        "upstream_error",
         "upstream_status",
     )
 
@@ -27,10 +30,16 @@ class Record:
         self.model = ""
         self.upstream = ""
         self.upstream_status = 0
+        self.upstream_error = ""
+        """One of `metrics.UPSTREAM_ERRORS`."""
         self.stream = False
         self.healed = 0
         """Thoughts that the client had dropped and the memory put back."""
+        self.missed = 0
+        """Those that it did not have."""
         self.error = ""
         self.answered: float | None = None
         """When the upstream began to answer, by the monotonic clock."""
         self.noted: Noted | None = None
+        self.request_body = b""
+        """Kept only where the log may hold bodies."""

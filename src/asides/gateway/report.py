@@ -2,15 +2,91 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
+from ..config.schema import Config
+from . import logs
 from .call import Call
+from .finished import Finished
+from .metrics import Metrics
+from .pipeline import Noted
 from .record import Record
+from .refusals import Refusal
+
+REASONS = {"upstream_down": "connect", "upstream_timeout": "idle", "upstream_lost": "lost"}
+"""By the code of a refusal: what the metrics call it."""
+FAILURES = {"malformed_frame": "malformed", "upstream_ended": "lost"}
+"""The same, by the code of a reply that failed."""
+QUIET = frozenset({"health", "metrics", "home", "options"})
+"""What is asked all the time by machines; counted, but not worth a line."""
 
 
 class Reporter:
     """Counts and logs requests."""
 
-    def began(self, record: Record) -> None:
-        """A request has begun."""
+    def __init__(self, config: Config, requests: Callable[[], int]) -> None:
+        self._bodies = config.log.bodies
+        self._streams = 0
+        self.metrics = Metrics(upstream.name for upstream in config.upstreams)
+        self.metrics.watch(requests, lambda: self._streams)
+
+    def stream_began(self) -> None:
+        """A stream is open."""
+        self._streams += 1
+
+    def stream_ended(self) -> None:
+        """It is no longer."""
+        self._streams -= 1
+
+    def refused(self, record: Record, refusal: Refusal) -> None:
+        """A request was refused, by the gateway or for want of an upstream."""
+        record.error = record.error or refusal.message
+        record.upstream_error = record.upstream_error or REASONS.get(refusal.code or "", "")
 
     def finished(self, call: Call, record: Record) -> None:
         """A request is over."""
+        noted = record.noted or Noted(keep=False)
+        failed = noted.failed
+        if failed is not None:
+            record.error = record.error or failed.message
+            record.upstream_error = record.upstream_error or FAILURES.get(failed.code or "", "status_5xx")
+        usage = noted.usage
+        thinking = (usage.reasoning_tokens or 0) if usage is not None else 0
+        finished = Finished(
+            id=call.id,
+            method=call.method,
+            path=call.path,
+            route=record.route,
+            dialect=record.dialect,
+            status=call.status,
+            seconds=time.monotonic() - call.started,
+            model=record.model,
+            upstream=record.upstream,
+            upstream_status=record.upstream_status,
+            upstream_error=record.upstream_error,
+            stream=record.stream,
+            cancelled=call.gone,
+            first_byte=_since(call, record.answered),
+            first_thought=_since(call, noted.first_thought),
+            first_answer=_since(call, noted.first_answer),
+            input_tokens=usage.input_tokens if usage is not None else 0,
+            thinking_tokens=thinking,
+            answer_tokens=usage.output_tokens - thinking if usage is not None else 0,
+            thinking_characters=noted.thought_characters,
+            answer_characters=noted.said_characters,
+            notices=noted.notices,
+            empty_answers=0 if call.gone or failed is not None else noted.empty_answers,
+            cache_hits=record.healed,
+            cache_misses=record.missed,
+            error=record.error,
+            request_body=record.request_body.decode("utf-8", "replace"),
+            reply_body=noted.words() if self._bodies else "",
+        )
+        self.metrics.finished(finished)
+        if record.route not in QUIET:
+            logs.log_finished(finished)
+
+
+def _since(call: Call, moment: float | None) -> float | None:
+    return None if moment is None else moment - call.started

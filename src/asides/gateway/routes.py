@@ -41,7 +41,9 @@ GOT = {
     "": Route("home", openai_chat),
 }
 _VERSIONED = re.compile(r"(/v1)+(?=/|$)")
-_OPENAI = re.compile(r"/(embeddings|audio|images|moderations|files|batches|rerank|score|realtime|fine_tuning|responses)\b")
+_OPENAI = re.compile(
+    r"/(embeddings|audio|images|moderations|files|batches|rerank|score|realtime|fine_tuning|responses)\b"
+)
 
 
 def plain(path: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import socket
 import sys
-from ipaddress import ip_address
 
 import uvicorn
 
@@ -26,7 +25,7 @@ class ServeError(Error):
 
 def serve(config: Config) -> int:
     """Run the gateway until it is told to stop; returns the exit code."""
-    logs.setup(config.log)
+    logs.setup(config.log, secrets=logs.secrets_of(config))
     listening = bind(config.listen.host, config.listen.port)
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
@@ -41,6 +40,7 @@ def serve(config: Config) -> int:
             log_level=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # who asks is told by its key, not by a header that anyone may write
             date_header=True,
             timeout_graceful_shutdown=round(config.limits.shutdown),
             timeout_keep_alive=65,  # longer than most clients keep theirs, so that they close first
@@ -48,7 +48,6 @@ def serve(config: Config) -> int:
         )
     )
     server.announce = lambda: announce(config, url)
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     try:
         server.run(sockets=[listening])
     except KeyboardInterrupt:
@@ -79,24 +78,11 @@ def bind(host: str, port: int) -> socket.socket:
         raise ServeError(f"{said}; another program may use it, `--port 0` takes a free one") from error
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def announce(config: Config, url: str) -> None:
-    """Say where the gateway listens, what it stands in front of, and what is unsafe."""
+    """Say where the gateway listens, and what it stands in front of."""
     log.info("listening on %s", url, extra={"event": "listening", "url": url})
     for upstream in config.upstreams:
         log.info("upstream %s", upstream.name or upstream.url.rpartition("@")[2], extra={"event": "upstream"})
-    if not is_loopback(config.listen.host) and not config.keys:
-        log.warning(
-            "this gateway can be reached from other machines and asks for no key; set `keys` (or ASIDES_KEYS)",
-            extra={"event": "unguarded"},
-        )
     if not config.upstreams and sys.stderr is not None:
         print(no_upstream(url), file=sys.stderr, flush=True)
 
@@ -109,7 +95,8 @@ To stand in front of a server: asides serve --upstream http://127.0.0.1:8000/v1
 
 Try it:
   curl -N {url}/v1/chat/completions -H 'content-type: application/json' \\
-    -d '{{"model": "recorded-qwen3", "stream": true, "messages": [{{"role": "user", "content": "What is 17 * 24?"}}]}}'
+    -d '{{"model": "recorded-qwen3", "stream": true,
+         "messages": [{{"role": "user", "content": "What is 17 times 23?"}}]}}'
 
   openai.OpenAI(base_url="{url}/v1", api_key="none")
   anthropic.Anthropic(base_url="{url}", api_key="none")

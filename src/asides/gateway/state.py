@@ -14,7 +14,7 @@ from ..backends.recorded import Recorded
 from ..config.models import matches, resolve_model
 from ..config.schema import Config, ModelSettings
 from . import listing
-from .knowledge import Librarian
+from .knowledge import MOST_MODELS, Librarian
 from .memory import Memory
 from .refusals import Refusal
 from .upstreams import KEEP_IDLE, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
@@ -40,6 +40,7 @@ class State:
         """Keeps thoughts, where that is asked for."""
         self.upstreams: list[Upstream] = []
         self._connector: aiohttp.TCPConnector | None = None
+        self._settings: dict[str, ModelSettings] = {}
         self._lists: dict[str, tuple[float, list[listing.Model]]] = {}
 
     @property
@@ -68,10 +69,22 @@ class State:
 
     def settings(self, model: str) -> ModelSettings:
         """How a model is read and asked."""
+        settings = self._settings.get(model)
+        if settings is None:
+            if len(self._settings) > MOST_MODELS:
+                self._settings.clear()
+            settings = self._settings[model] = self._resolve(model)
+        return settings
+
+    def _resolve(self, model: str) -> ModelSettings:
         settings = resolve_model(self.config, model)
         first = self.upstreams[0]
         if isinstance(first, RecordedUpstream) and not settings.format:
-            format = first.recorded.settings(settings.name or model)[0] if (settings.name or model) in first.recorded.models else ""
+            format = (
+                first.recorded.settings(settings.name or model)[0]
+                if (settings.name or model) in first.recorded.models
+                else ""
+            )
             return msgspec.structs.replace(settings, format=format)
         return settings
 
@@ -91,7 +104,9 @@ class State:
             if any(known.id == model for known in models):
                 return upstream
         names = sorted({known.id for known in await self.models()})
-        listed = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
+        listed = ", ".join(names[:MOST_NAMES]) + (
+            f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        )
         said = f"no upstream serves the model {model[:200]!r}; there are: {listed or 'none'}"
         raise Refusal(404, said, param="model", code="model_not_found")
 
@@ -107,9 +122,10 @@ class State:
         return list(found.values())
 
     async def _all(self, upstreams: list[Upstream]) -> list[list[listing.Model]]:
-        return list(await asyncio.gather(*(self._list(upstream) for upstream in upstreams)))
+        return list(await asyncio.gather(*(self.list_models(upstream) for upstream in upstreams)))
 
-    async def _list(self, upstream: Upstream) -> list[listing.Model]:
+    async def list_models(self, upstream: Upstream) -> list[listing.Model]:
+        """The models of one upstream; an empty list where it tells none."""
         known = self._lists.get(upstream.name)
         if known is not None and time.monotonic() - known[0] < FRESH:
             return known[1]
@@ -120,9 +136,7 @@ class State:
             return known[1] if known is not None else []
         if upstream.settings.models:
             patterns = upstream.settings.models
-            models = [
-                model for model in models if any(matches(model.id, pattern) for pattern in patterns)
-            ]
+            models = [model for model in models if any(matches(model.id, pattern) for pattern in patterns)]
         self._lists[upstream.name] = (time.monotonic(), models)
         return models
 

@@ -60,7 +60,18 @@ class Upstream(Protocol):
 
 
 class UpstreamLost(Exception):
-    """The connection to an upstream broke in the middle of its answer."""
+    """An upstream broke off, or went quiet, in the middle of its answer."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """`idle` or `lost`, as the metrics name it."""
+
+    @property
+    def refusal(self) -> Refusal:
+        """The same for a client that has been told nothing yet."""
+        quiet = self.reason == "idle"
+        return Refusal(504 if quiet else 502, str(self), code="upstream_timeout" if quiet else "upstream_lost")
 
 
 def split_address(url: str) -> tuple[str, str]:
@@ -118,9 +129,7 @@ class HttpUpstream:
         session = self._raw_session if raw else self._session
         path = self._api + path[3:] if path.startswith("/v1/") else path
         try:
-            reply = await session.request(
-                method, self._root + path, data=body, headers=headers, allow_redirects=False
-            )
+            reply = await session.request(method, self._root + path, data=body, headers=headers, allow_redirects=False)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise self._unreachable(error) from error
         try:
@@ -139,11 +148,15 @@ class HttpUpstream:
     def _unreachable(self, error: Exception) -> Refusal:
         if isinstance(error, TimeoutError):
             reached = not isinstance(error, aiohttp.ConnectionTimeoutError)
-            what = f"sent nothing for {self._limits.idle:g} s (limits.idle)" if reached else "could not be reached in time"
+            what = (
+                f"sent nothing for {self._limits.idle:g} s (limits.idle)" if reached else "could not be reached in time"
+            )
             return Refusal(504, f"the upstream {self.name} {what}", code="upstream_timeout")
         if isinstance(error, aiohttp.ClientConnectorError):
             why = error.strerror or str(error.os_error)
-            return Refusal(502, f"the upstream {self.name} at {self.url} cannot be reached: {why}", code="upstream_down")
+            return Refusal(
+                502, f"the upstream {self.name} at {self.url} cannot be reached: {why}", code="upstream_down"
+            )
         why = str(error) or type(error).__name__
         return Refusal(502, f"the upstream {self.name} broke off before it answered: {why}", code="upstream_lost")
 
@@ -154,7 +167,7 @@ class _HttpAnswer:
     def __init__(self, reply: aiohttp.ClientResponse) -> None:
         self._reply = reply
         self.status = reply.status
-        self.headers = {name.lower(): value for name, value in reply.headers.items()}
+        self.headers: Mapping[str, str] = {name.lower(): value for name, value in reply.headers.items()}
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes."""
@@ -162,9 +175,9 @@ class _HttpAnswer:
             async for chunk in self._reply.content.iter_any():
                 yield chunk
         except TimeoutError as error:
-            raise UpstreamLost("the upstream has gone quiet for longer than limits.idle allows") from error
+            raise UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise UpstreamLost("the upstream broke off in the middle of its answer") from error
+            raise UpstreamLost("the upstream broke off in the middle of its answer", "lost") from error
 
     async def read(self, limit: int) -> bytes:
         """The whole body."""

@@ -16,7 +16,8 @@ class Spinner:
         self._below = below
         self._drawn = False
         self._frame = 0
-        self._next = 0.0
+        # A thought that is over at once is not worth a flicker.
+        self._next = SECONDS_PER_FRAME
 
     def draw(self, seconds: float, characters: int, width: int) -> str:
         """The line after so many seconds and characters; nothing if it was drawn just now."""

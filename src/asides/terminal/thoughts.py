@@ -77,6 +77,11 @@ class Thoughts:
         """Whether `tick` should be called every tenth of a second now."""
         return self._spinner is not None
 
+    @property
+    def answer_open(self) -> bool:
+        """Whether the cursor stands in a line of the answer."""
+        return self._answer_open
+
     def wait(self) -> None:
         """Nothing has come yet: spin until the first event, where the screen allows it."""
         if self._cursor and self._spinner is None and self._kind == "":

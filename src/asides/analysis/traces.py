@@ -1,0 +1,235 @@
+"""From a record of a trace file to the replies in it: which field holds the output, and what is beside it.
+
+Takes decoded JSON and gives messages; reads no file. A shape that it does not know gives no reply.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from ..engine.message import Message
+from ..parts import Part, Text, Thinking, ToolCall
+
+OUTPUT_FIELDS = (
+    "raw_output",
+    "model_output",
+    "raw_response",
+    "output",
+    "outputs",
+    "response",
+    "responses",
+    "completion",
+    "completions",
+    "generated_text",
+    "generation",
+    "generations",
+    "prediction",
+    "choices",
+    "message",
+    "messages",
+    "conversations",
+    "conversation",
+    "text",
+    "content",
+    "answer",
+    "raw",
+)
+"""Where an output is looked for, in this order; the first that holds one is taken."""
+REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "thought", "thoughts", "think")
+"""Where the thinking of an output is looked for that was taken apart already."""
+SECONDS_FIELDS = {
+    "thinking_seconds": 1.0,
+    "reasoning_seconds": 1.0,
+    "thinking_time": 1.0,
+    "reasoning_time": 1.0,
+    "think_time": 1.0,
+    "thinking_ms": 0.001,
+    "reasoning_ms": 0.001,
+}
+"""Where the time spent thinking is looked for, and what a unit of it is in seconds."""
+SPEAKERS = ("assistant", "gpt", "model", "bot")
+"""What a conversation calls the model."""
+DEEPEST = 8
+"""How far a record's fields are followed into one another."""
+
+
+class Parse(Protocol):
+    """Takes raw output apart, as `asides.parse` does."""
+
+    def __call__(self, text: str) -> Message: ...
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a record holds."""
+
+    replies: list[Message]
+    field: str
+    """The field that was taken; empty where there was none."""
+
+
+def decode(line: bytes) -> Any:
+    """The value of a line of JSON. Raises a `ValueError` if it is none."""
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        pass  # NaN, half a surrogate pair and bytes that are not UTF-8 occur in real files, and json lets them pass.
+    try:
+        return json.loads(line.decode("utf-8-sig", "replace"))
+    except RecursionError as error:
+        raise ValueError("too deeply nested") from error
+
+
+def find_replies(record: Any, parse: Parse, field: str = "") -> Found:
+    """The replies of a record. With `field` (dots lead inside) only that one is looked at."""
+    if isinstance(record, str) and not field:
+        return Found([parse(record)], "the line itself")
+    if not isinstance(record, dict):
+        return Found([], "")
+    if field:
+        return Found(list(_replies(look_up(record, field), parse, 0)), field)
+    for name in OUTPUT_FIELDS:
+        if name in record:
+            replies = list(_beside(record, name, parse, 0))
+            if replies:
+                return Found(replies, name)
+    thinking = _reasoning(record)
+    return Found([_message(thinking, None)], "reasoning") if thinking else Found([], "")
+
+
+def find_seconds(record: Any, field: str = "") -> float | None:
+    """The time spent thinking, where the record says it."""
+    if not isinstance(record, dict):
+        return None
+    if field:
+        return _seconds(look_up(record, field), 1.0)
+    for name, unit in SECONDS_FIELDS.items():
+        seconds = _seconds(record.get(name), unit)
+        if seconds is not None:
+            return seconds
+    return None
+
+
+def look_up(record: Mapping[str, Any], path: str) -> Any:
+    """The value at a field's name, or at names joined by dots; None where there is none."""
+    value: Any = record
+    if path in record:
+        return record[path]
+    for name in path.split("."):
+        if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, dict):
+            value = value.get(name)
+        else:
+            return None
+    return value
+
+
+def _seconds(value: Any, unit: float) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value * unit if 0 <= value < math.inf else None
+
+
+def _beside(record: dict[str, Any], name: str, parse: Parse, depth: int) -> Iterator[Message]:
+    """The replies in one field, with the thinking that stands beside it."""
+    thinking = _reasoning(record)
+    for message in _replies(record[name], parse, depth):
+        yield _message(thinking, message) if thinking else message
+
+
+def _replies(value: Any, parse: Parse, depth: int) -> Iterator[Message]:
+    if depth > DEEPEST:
+        return
+    if isinstance(value, str):
+        yield parse(value)
+    elif isinstance(value, dict):
+        yield from _of_object(value, parse, depth)
+    elif isinstance(value, list):
+        if value and all(isinstance(item, dict) and "type" in item and "role" not in item for item in value):
+            yield _of_content(value, parse)
+            return
+        for item in value:
+            if not isinstance(item, dict) or _speaks(item):
+                yield from _replies(item, parse, depth + 1)
+
+
+def _of_object(value: dict[str, Any], parse: Parse, depth: int) -> Iterator[Message]:
+    """A message, a choice, or whatever else holds one."""
+    for name in ("content", "value", "text", "message", "output", "generated_text", "choices"):
+        if value.get(name) is not None:
+            found = list(_beside(value, name, parse, depth + 1))
+            if found:
+                calls = _calls(value.get("tool_calls"))
+                yield from (_with_calls(message, calls) for message in found)
+                return
+    thinking, calls = _reasoning(value), _calls(value.get("tool_calls"))
+    if thinking or calls:
+        yield _with_calls(_message(thinking, None), calls)
+
+
+def _speaks(turn: dict[str, Any]) -> bool:
+    """Whether a turn of a conversation is the model's; what names no speaker is."""
+    speaker = turn.get("role", turn.get("from"))
+    return speaker is None or speaker in SPEAKERS
+
+
+def _of_content(blocks: list[dict[str, Any]], parse: Parse) -> Message:
+    """A message whose content is a list of typed blocks."""
+    parts: list[Part] = []
+    for block in blocks:
+        text = block.get("text")
+        thinking = _reasoning(block)
+        if thinking:
+            parts.append(Thinking(thinking))
+        elif isinstance(text, str):
+            parts.extend(parse(text).parts)
+        elif block.get("type") in ("tool_use", "tool_call", "function_call"):
+            arguments = block.get("input", block.get("arguments", {}))
+            parts.append(_call(block.get("name"), arguments))
+    return Message(parts=_bare(parts))
+
+
+def _reasoning(value: dict[str, Any]) -> str:
+    for name in REASONING_FIELDS:
+        thinking = value.get(name)
+        if isinstance(thinking, str) and thinking:
+            return thinking
+    return ""
+
+
+def _message(thinking: str, message: Message | None) -> Message:
+    """A message whose thinking came in a field of its own."""
+    parts: list[Part] = [Thinking(thinking)] if thinking else []
+    if message is None:
+        return Message(parts=tuple(parts))
+    return Message(parts=_bare([*parts, *message.parts]), notices=message.notices, termination=message.termination)
+
+
+def _with_calls(message: Message, calls: list[ToolCall]) -> Message:
+    if not calls:
+        return message
+    return Message(parts=_bare([*message.parts, *calls]), notices=message.notices, termination=message.termination)
+
+
+def _calls(value: Any) -> list[ToolCall]:
+    """Calls in OpenAI's shape or Ollama's."""
+    functions = [item.get("function", item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [_call(each.get("name"), each.get("arguments")) for each in functions if isinstance(each, dict)]
+
+
+def _call(name: Any, arguments: Any) -> ToolCall:
+    # Not msgspec, which refuses half a surrogate pair.
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall(name=name if isinstance(name, str) else "", arguments=written)
+
+
+def _bare(parts: list[Part]) -> tuple[Part, ...]:
+    """Parts that were put together from several places: none has a span any more. Text is never empty."""
+    return tuple(
+        msgspec.structs.replace(part, span=(0, 0)) for part in parts if not isinstance(part, Text) or part.text
+    )

@@ -1,0 +1,175 @@
+"""What the commands of `asides history` share: which store, which replies, text made fit for a screen, progress."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import time
+from datetime import datetime
+
+from ..history import History, Where, open, read_time
+from .options import Arguments
+from .streams import STDERR, Output
+
+SHORT = 12
+"""Characters of an id that are shown: enough to tell a million replies apart."""
+# Everything that moves a cursor or changes a colour, but for the tab.
+CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+BOLD = ("\x1b[1m", "\x1b[22m")
+DIM = ("\x1b[2m", "\x1b[22m")
+PLAIN = ("", "")
+REDRAW = 0.1
+
+
+def add_store(parser: Arguments) -> None:
+    """The option that names the store."""
+    parser.add_argument(
+        "--store",
+        default="",
+        metavar="STORE",
+        help="a file or a postgresql:// address (default: $ASIDES_HISTORY, the configuration's "
+        "history.store, or asides/history.db in the user's data directory)",
+    )
+
+
+def add_where(parser: Arguments) -> None:
+    """The options that say which replies are meant."""
+    group = parser.add_argument_group("which replies")
+    group.add_argument("--since", metavar="TIME", help="from then on: 90s, 30m, 12h, 2d, 3w ago; today; 2026-11-01")
+    group.add_argument("--until", metavar="TIME", help="before then")
+    group.add_argument("--model", action="append", default=[], metavar="NAME", help="of this model; * and ? as in a shell")
+    group.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        choices=("filter", "run", "gateway", "import"),
+        help="kept by this; may be given again, as --model may",
+    )
+    group.add_argument("--agent", default="", metavar="NAME", help="of this agent; * and ? as in a shell")
+    group.add_argument("--conversation", default="", metavar="ID", help="of this conversation")
+
+
+def where(options: argparse.Namespace) -> Where:
+    """The choice that the options make."""
+    return Where(
+        since=read_time(options.since) if options.since else None,
+        until=read_time(options.until) if options.until else None,
+        models=tuple(options.model),
+        sources=tuple(options.source),
+        agent=options.agent,
+        conversation=options.conversation,
+    )
+
+
+def open_store(options: argparse.Namespace, *, create: bool = False) -> History:
+    """The store that was named, in the order in which the help says it."""
+    return open(find_store(options.store), create=create)
+
+
+def find_store(named: str) -> str:
+    """The store's name; empty for the usual place."""
+    if named or os.environ.get("ASIDES_HISTORY"):
+        return named
+    from ..config import load  # here, because a store that is named needs no configuration
+
+    return load(without=("upstreams", "models", "keys", "run")).history.store
+
+
+def number(text: str) -> int:
+    """A count that an option gives."""
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def moment(when: datetime) -> str:
+    """A time for a person, in local time."""
+    return f"{when.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def first_line(text: str, width: int) -> str:
+    """The first line that says something, cut to a width."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+
+
+class Page:
+    """Standard output for text that models wrote: on a terminal nothing in it can move the cursor."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._buffered = 0
+        self.bold = BOLD if output.colour else PLAIN
+        self.dim = DIM if output.colour else PLAIN
+
+    def line(self, text: str = "", style: tuple[str, str] = PLAIN) -> None:
+        """One line."""
+        self.lines(text.replace("\n", " "), style=style)
+
+    def lines(self, text: str, indent: str = "", style: tuple[str, str] = PLAIN) -> None:
+        """A text as it is, each line with an indent."""
+        before, after = style
+        for line in text.split("\n"):
+            shown = self.safe(line)
+            self.raw(f"{indent}{before}{shown}{after}\n" if shown else "\n")
+
+    def raw(self, text: str) -> None:
+        """Something that is safe already."""
+        self.data(_encode(text))
+
+    def data(self, data: bytes) -> None:
+        """Bytes. They leave soon, if not at once."""
+        self._output.write_bytes(data)
+        self._buffered += len(data)
+        if self._buffered > 65536:
+            self.flush()
+
+    def safe(self, text: str) -> str:
+        """The text with control characters made visible on a terminal; for other programs as it is."""
+        if not self._output.terminal:
+            return text
+        return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+    def flush(self) -> None:
+        """Write what is there."""
+        self._output.flush()
+        self._buffered = 0
+
+
+def _encode(text: str) -> bytes:
+    # Bytes that were no UTF-8 come out as they went in; other halves of surrogate pairs have no bytes of their own.
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
+
+
+class Progress:
+    """How far long work has come, in one line on the terminal of standard error; elsewhere nothing."""
+
+    def __init__(self, doing: str, total: int) -> None:
+        self._output = Output(STDERR, may_close=True)
+        self._doing = doing
+        self._total = total
+        self._next = time.monotonic() + REDRAW
+        self._shown = False
+
+    def show(self, done: int, amount: str) -> None:
+        """Say how far it is, now and then. `done` is counted as the total is."""
+        now = time.monotonic()
+        if not self._output.terminal or now < self._next:
+            return
+        self._next = now + REDRAW
+        share = f" ({min(100, 100 * done // self._total)} %)" if self._total else ""
+        self._output.write(f"\r{self._doing} {amount}{share}\x1b[K")
+        self._output.flush()
+        self._shown = True
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._output.write("\r\x1b[K")
+            self._output.flush()
+            self._shown = False

@@ -1,0 +1,192 @@
+"""`asides history list`, `show`, `search`, `grep` and `stats`: looking at kept thoughts without changing them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+
+import msgspec
+
+from ..history import Hit, Reply, Turn
+from ..history.grep import Line, compile_pattern, matching_lines
+from ..history.records import encode_line
+from . import INTERRUPTED, ODD, OK
+from .history_common import SHORT, Page, Progress, first_line, moment, open_store, where
+from .streams import STDOUT, Interrupt, Output
+
+NARROWEST = 20
+
+
+def list_replies(options: argparse.Namespace) -> int:
+    """The newest replies, one to a line."""
+    page = Page(Output(STDOUT))
+    with open_store(options) as history:
+        replies = history.newest(where(options), limit=options.number)
+    if options.json:
+        for reply in replies:
+            page.data(encode_line(reply) + b"\n")
+    elif replies:
+        _table(page, replies)
+    page.flush()
+    return OK
+
+
+def _table(page: Page, replies: list[Reply]) -> None:
+    head = ("ID", "TIME", "MODEL", "SOURCE", "THOUGHTS")
+    rows = [
+        (reply.id[:SHORT], moment(reply.time), page.safe(reply.model) or "-", reply.source, str(len(reply.thoughts)))
+        for reply in replies
+    ]
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    left = max(NARROWEST, shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths))
+    page.line("  ".join(cell.ljust(width) for cell, width in zip(head, widths, strict=True)) + "  ANSWER", page.dim)
+    for row, reply in zip(rows, replies, strict=True):
+        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        page.line(f"{cells}  {first_line(reply.text, left)}")
+
+
+def show(options: argparse.Namespace) -> int:
+    """Whole replies, or a conversation's memory."""
+    page = Page(Output(STDOUT))
+    with open_store(options) as history:
+        if options.conversation:
+            turns = history.conversation(options.conversation)
+            _show_conversation(page, turns, as_json=options.json)
+            page.flush()
+            return OK if turns else ODD
+        ids = options.ids or [reply.id for reply in history.newest(limit=1)]
+        for place, id in enumerate(ids):
+            reply = history.reply(id)
+            if options.json:
+                page.data(encode_line(reply) + b"\n")
+            elif options.only:
+                _show_only(page, reply, options.only)
+            else:
+                if place:
+                    page.line()
+                _show_reply(page, reply)
+    page.flush()
+    return OK if ids else ODD
+
+
+def _show_only(page: Page, reply: Reply, part: str) -> None:
+    if part == "text":
+        page.lines(reply.text)
+    elif part == "thinking":
+        page.lines("\n\n".join(thought.text for thought in reply.thoughts))
+    else:
+        for call in reply.calls:
+            page.lines(msgspec.json.encode(msgspec.to_builtins(call)).decode())
+
+
+def _show_reply(page: Page, reply: Reply) -> None:
+    facts = {
+        "reply": reply.id,
+        "time": moment(reply.time),
+        "model": reply.model,
+        "source": reply.source,
+        "agent": reply.agent,
+        "talk": reply.conversation,
+        "format": reply.format,
+        "took": f"{reply.seconds:.1f} s" if reply.seconds is not None else "",
+        "ended": "cut off" if reply.termination == "cut" else "",
+        "odd": ", ".join(notice.code for notice in reply.notices),
+    }
+    for name, value in facts.items():
+        if value:
+            page.line(f"{name:<8}{value}")
+    for turn in reply.asked:
+        page.line()
+        page.line(f"{turn.role}:", page.bold)
+        page.lines(turn.text, "  ")
+    for number, thought in enumerate(reply.thoughts, 1):
+        page.line()
+        took = f", {thought.seconds:.1f} s" if thought.seconds is not None else ""
+        page.line(f"thinking {number}{took}{'' if thought.complete else ', cut off'}:", page.bold)
+        page.lines(thought.text, "  ", page.dim)
+    if reply.text:
+        page.line()
+        page.line("answer:", page.bold)
+        page.lines(reply.text, "  ")
+    for call in reply.calls:
+        page.line()
+        page.line(f"call {call.name}{f' ({call.error})' if call.error else ''}:", page.bold)
+        page.lines(call.arguments, "  ")
+
+
+def _show_conversation(page: Page, turns: list[Turn], *, as_json: bool) -> None:
+    for place, turn in enumerate(turns):
+        if as_json:
+            page.data(msgspec.json.encode(turn.to_dict()) + b"\n")
+            continue
+        if place:
+            page.line()
+        page.line(f"{turn.role}:", page.bold)
+        page.lines(turn.text, "  ")
+        for call in turn.calls:
+            page.lines(f"{call.name} {call.arguments}", "  ")
+
+
+def search(options: argparse.Namespace) -> int:
+    """Thoughts that hold words, best first."""
+    page = Page(Output(STDOUT))
+    with open_store(options) as history:
+        found = history.search(" ".join(options.words), where(options), limit=options.number)
+    for hit in found.hits:
+        if options.json:
+            page.data(msgspec.json.encode(_hit(hit)) + b"\n")
+        else:
+            facts = "  ".join(fact for fact in (moment(hit.time), hit.model, hit.agent) if fact)
+            page.line(f"{hit.reply[:SHORT]}:{hit.thought}:{hit.snippet.line}  {facts}")
+            page.raw(f"    {_marked(page, hit)}\n")
+    if found.hits and not found.ranked and not options.json:
+        page.line("(these words are in very many thoughts, so the newest come first)", page.dim)
+    page.flush()
+    return OK if found.hits else ODD
+
+
+def _hit(hit: Hit) -> dict[str, object]:
+    return {
+        "reply": hit.reply,
+        "thought": hit.thought,
+        "line": hit.snippet.line,
+        "time": hit.time,
+        "model": hit.model,
+        "source": hit.source,
+        "agent": hit.agent,
+        "snippet": hit.snippet.text.encode("utf-8", "replace").decode(),
+        "marks": hit.snippet.marks,
+    }
+
+
+def _marked(page: Page, hit: Hit) -> str:
+    shown, place = [], 0
+    text = hit.snippet.text
+    for start, end in hit.snippet.marks:
+        shown += [page.safe(text[place:start]), page.bold[0], page.safe(text[start:end]), page.bold[1]]
+        place = end
+    return "".join([*shown, page.safe(text[place:])])
+
+
+def grep(options: argparse.Namespace) -> int:
+    """Lines of thoughts that match a regular expression."""
+    pattern = compile_pattern(
+        options.pattern, fixed=options.fixed_strings, ignore_case=options.ignore_case, word=options.word_regexp
+    )
+    page = Page(Output(STDOUT))
+    finding = _Finding(options, page, pattern)
+    with open_store(options) as history, Interrupt() as interrupt:
+        chosen = where(options)
+        progress = Progress("looked through", 0 if page_is_seen(page) else history.count(chosen).replies)
+        for done, reply in enumerate(history.replies(chosen), 1):
+            finding.look(reply)
+            if not page_is_seen(page):
+                progress.show(done, f"{done:,} replies")
+            if interrupt.came:
+                break
+        progress.end()
+        page.flush()
+        if interrupt.came:
+            return INTERRUPTED
+    return OK if finding.found else ODD

@@ -1,0 +1,23 @@
+"""Keeping a reply after it was shown: for the filter and `run`. A store that fails costs the reader nothing but a line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engine.message import Message
+from ..errors import Error
+from .streams import complain
+
+
+def save(message: Message, store: str = "", **fields: Any) -> bool:
+    """Keep a message whose answer has been written; `fields` are those of `History.keep`. False when it failed."""
+    from ..history import open
+    from .history_common import find_store
+
+    try:
+        with open(find_store(store)) as history:
+            history.keep(message, **fields)
+    except Error as error:
+        complain(f"this reply was not kept: {error}")
+        return False
+    return True

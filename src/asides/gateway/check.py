@@ -1,0 +1,201 @@
+"""`asides serve --check`: asks each upstream one question and says what it saw. Starts no server."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import msgspec
+
+from ..config.schema import Config
+from ..dialects import openai_chat
+from ..dialects.framing import to_json
+from ..dialects.reply import Failed, Said
+from ..dialects.request import Request
+from ..dialects.splitter import Splitter
+from ..engine.format import TEXT, Format
+from ..engine.parser import Parser
+from ..events import Notice, TextDelta, ThinkingDelta
+from ..formats import formats, get_format
+from . import exchange
+from .knowledge import Knowledge
+from .refusals import Refusal
+from .state import State
+from .upstreams import Upstream, UpstreamLost
+
+QUESTION = "What is 17 times 23? Think briefly, then answer with the number."
+MOST_TOKENS = 400
+SHOWN = 160
+"""Characters of a reply that are shown."""
+
+
+class Seen(msgspec.Struct):
+    """What one reply held."""
+
+    thinking: str = ""
+    text: str = ""
+    notices: tuple[str, ...] = ()
+    split: bool = False
+    """Whether the upstream had split off the thinking by itself."""
+    failed: str = ""
+
+
+def check(config: Config) -> int:
+    """Ask, tell, and return 0 if every upstream answered and nothing leaked, else 1."""
+    return asyncio.run(_check(config))
+
+
+async def _check(config: Config) -> int:
+    state = State(config)
+    state.open()
+    try:
+        good = [await _upstream(state, upstream) for upstream in state.upstreams]
+    finally:
+        await state.close()
+    return 0 if all(good) else 1
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(words + "\n")
+    sys.stdout.flush()
+
+
+async def _upstream(state: State, upstream: Upstream) -> bool:
+    _say(f"upstream {upstream.name} ({upstream.url})")
+    try:
+        kind = await upstream.find_kind()
+        _say(f"  speaks    {'Ollama' if kind == 'ollama' else 'OpenAI chat completions'}")
+        models = [model.id for model in await state.list_models(upstream)]
+        _say(f"  models    {', '.join(models[:8]) or 'none listed'}{' …' if len(models) > 8 else ''}")
+        named = [name for name in state.config.models if name in models]
+        model = (named or models or [""])[0]
+        return await _model(state, upstream, model)
+    except Refusal as refusal:
+        _say(f"  FAILED    {refusal.message}")
+    except UpstreamLost as error:
+        _say(f"  FAILED    {error}")
+    return False
+
+
+async def _model(state: State, upstream: Upstream, model: str) -> bool:
+    settings = state.settings(model)
+    knowledge = await state.librarian.know(upstream, model, settings)
+    format = knowledge.format
+    _say(f"  asked     {model or 'the model it serves'}: {QUESTION}")
+    _say(
+        f"  format    {format.name if format is not None else 'none (nothing is split)'}, told by {told_by(knowledge)}"
+    )
+    start = settings.start or knowledge.start
+    who = "configuration" if settings.start else "the chat template" if knowledge.start else "the format"
+    own = "text" if format is None or format.start != "thinking" else "thinking"
+    _say(f"  start     {start or own}, told by {who}")
+    if knowledge.switch:
+        _say(f"  switch    {knowledge.switch}: {knowledge.on!r} thinks, {knowledge.off!r} does not")
+    pieces = await ask(state, upstream, model)
+    seen = read(pieces, format or get_format("passthrough"), start)
+    return _judge(seen, pieces, format, start or own)
+
+
+def told_by(knowledge: Knowledge) -> str:
+    """Who told the format, in words."""
+    return {"name": "the model's name", "server": "the server's chat template"}.get(
+        knowledge.format_source, knowledge.format_source
+    )
+
+
+async def ask(state: State, upstream: Upstream, model: str) -> list[Any]:
+    """The pieces of the upstream's reply to a question, as any client's request would be sent."""
+    settings = state.settings(model)
+    asked: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": QUESTION}]}
+    request: Request = openai_chat.read_request({**asked, "max_tokens": MOST_TOKENS})
+    theirs = exchange.upstream_dialect(await upstream.find_kind(), request)
+    knowledge = await state.librarian.know(upstream, model, settings)
+    body = exchange.write_request(upstream, request, theirs, settings, knowledge, field="")
+    headers = {"content-type": "application/json", "accept-encoding": "identity", **upstream.settings.headers}
+    if upstream.settings.key:
+        headers["authorization"] = f"Bearer {upstream.settings.key}"
+    async with upstream.ask("POST", exchange.upstream_path(theirs, request), to_json(body), headers) as answer:
+        data = await answer.read(state.config.limits.body)
+        if answer.status >= 400:
+            failed: Failed = theirs.read_error(answer.status, data)
+            raise Refusal(answer.status, f"it answered with status {answer.status}: {failed.message}")
+    pieces: list[Any] = theirs.read_reply(exchange.read_json(data))
+    return pieces
+
+
+def read(pieces: list[Any], format: Format, start: str | None) -> Seen:
+    """What a reply holds, read by a format."""
+    if start is None and format.start == TEXT:
+        start = "undecided"
+
+    def make(found: Format) -> Parser:
+        return Parser(found, start=start, collect=False)  # type: ignore[arg-type]  # one of the three
+
+    splitter = Splitter(format, make)
+    seen = Seen()
+    for item in [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish():
+        if isinstance(item, Failed):
+            seen.failed = item.message
+        if not isinstance(item, Said):
+            continue
+        event = item.event
+        if isinstance(event, ThinkingDelta):
+            seen.thinking += event.text
+        elif isinstance(event, TextDelta):
+            seen.text += event.text
+        elif isinstance(event, Notice):
+            seen.notices = (*seen.notices, event.code)
+    seen.split = bool(splitter.fields)
+    return seen
+
+
+def _judge(seen: Seen, pieces: list[Any], format: Format | None, start: str) -> bool:
+    if seen.failed:
+        _say(f"  FAILED    {seen.failed}")
+        return False
+    _say(f"  thinking  {shortened(seen.thinking) or 'none'}")
+    _say(f"  answer    {shortened(seen.text) or 'none'}")
+    if seen.split:
+        _say("  note      the upstream splits its thinking off by itself; it is passed on as it comes")
+    if seen.notices:
+        _say(f"  notices   {', '.join(sorted(set(seen.notices)))}")
+    leaks = leaked(seen.text, format)
+    if leaks:
+        _say(f"  LEAK      the answer still holds {', '.join(leaks)}; another format or start reads it:")
+    better = [] if not leaks and seen.text else advice(pieces, format, start)
+    for line in better:
+        _say(f"            {line}")
+    if not leaks and seen.text:
+        _say("  good      thinking and answer are apart")
+    return not leaks
+
+
+def leaked(text: str, format: Format | None) -> list[str]:
+    """Markers of any format that still stand in an answer."""
+    names = [format.name] if format is not None else []
+    names += [name for name in formats() if name not in ("auto", "passthrough")]
+    found: dict[str, None] = {}
+    for name in names:
+        for table in get_format(name).states.values():
+            found.update(dict.fromkeys(marker for marker in table if len(marker) > 4 and marker in text))
+    return list(found)[:5]
+
+
+def advice(pieces: list[Any], format: Format | None, start: str) -> list[str]:
+    """Other ways to read the same reply that leave nothing in the answer."""
+    other = "thinking" if start == "text" else "text"
+    tried = [(format.name, other)] if format is not None else []
+    tried += [("auto", "text"), ("auto", "thinking")]
+    lines = []
+    for name, begin in dict.fromkeys(tried):
+        seen = read(pieces, get_format(name), begin)
+        if seen.text and not leaked(seen.text, None):
+            lines.append(f"--format {name} --start {begin}")
+    return lines
+
+
+def shortened(text: str) -> str:
+    """A text in one short line."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}… ({len(text)} characters)"

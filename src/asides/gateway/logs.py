@@ -1,0 +1,226 @@
+"""The gateway's log: one line for each request, JSON or text, on standard error. No line holds a key or forges another.
+
+Words of requests and replies are written only where `log.bodies` asks for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from ..config.schema import Config, Log
+from ..config.secrets import HIDDEN, hide_url
+from .finished import Finished
+
+LONGEST: Final = 300
+"""Characters of a value that came from outside."""
+LONGEST_BODY: Final = 65_536
+LONGEST_TRACE: Final = 8_000
+LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+EVENTS: Final = ("event", "url")
+"""What lines other than those of requests may add for programs, by `extra`."""
+NAMED: Final = ("event", "url")
+"""What a line that is no request's may say besides, for programs that read the log."""
+LOOPBACK: Final = re.compile(r"localhost|127\.[0-9.]+|::1", re.IGNORECASE)
+
+_SECRETS: Final = (
+    # What a header, a body or an address may hold; the name stays, the value goes.
+    re.compile(r"(?i)(\b(?:bearer|basic)\s+)[^\s\"',;]+"),
+    re.compile(
+        r"(?i)(\b(?:authorization|(?:x-)?api[-_]?key|cookie|password|secret)\b[\"']?\s*[:=]\s*b?[\"']?)[^\s\"',;&}]+"
+    ),
+    re.compile(r"(\b(?:sk|pk|rk|hf|gsk|xai)[-_])[A-Za-z0-9_-]{8,}"),
+)
+_requests = logging.getLogger("asides.requests")
+_logger = logging.getLogger("asides")
+
+
+def setup(log: Log, *, secrets: Iterable[str] = ()) -> None:
+    """Let this process log as configured. `secrets` are hidden wherever they appear; calling again replaces it."""
+    handler = _Handler(sys.stderr)
+    as_text = log.form == "text" or (log.form == "auto" and sys.stderr.isatty())
+    hidden = tuple(sorted({secret for secret in secrets if len(secret) >= 4}, key=len, reverse=True))
+    handler.setFormatter((_Text if as_text else _Json)(hidden, bodies=log.bodies))
+    root = logging.getLogger()
+    for other in root.handlers[:]:
+        if isinstance(other, _Handler):
+            root.removeHandler(other)
+    root.addHandler(handler)
+    _logger.setLevel(LEVELS[log.level])
+    # Their own lines about each connection tell nothing that ours do not; their warnings are wanted.
+    for name in ("uvicorn", "aiohttp", "asyncio"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, LEVELS[log.level]))
+
+
+def secrets_of(config: Config) -> list[str]:
+    """What must never be logged, as far as the configuration knows it."""
+    found = [*config.keys, config.run.key]
+    for upstream in config.upstreams:
+        found += [upstream.key, *upstream.headers.values()]
+    return [secret for secret in found if secret]
+
+
+def warn_at_start(config: Config) -> list[str]:
+    """What an operator should know before the first request."""
+    warnings = []
+    if not config.keys and not LOOPBACK.fullmatch(config.listen.host):
+        warnings.append(
+            f"listening on {config.listen.host} without keys: whoever reaches this address may use the upstream; "
+            "set `keys` (or ASIDES_KEYS)"
+        )
+    if config.log.bodies:
+        warnings.append("log.bodies is on: the text of requests and replies is written to the log")
+    if "*" in config.cors and not config.keys:
+        warnings.append("cors allows every origin and there are no keys: any web page may use the upstream")
+    for upstream in config.upstreams:
+        if upstream.key and upstream.url.startswith("http://") and not _is_near(upstream.url):
+            warnings.append(f"the key of upstream {upstream.name} is sent unencrypted: {hide_url(upstream.url)}")
+    return warnings
+
+
+def log_finished(record: Finished) -> None:
+    """One line for a request that is over: an error of ours or of the upstream is a warning."""
+    level = logging.WARNING if record.status >= 500 or record.upstream_error else logging.INFO
+    if _requests.isEnabledFor(level):
+        _requests.log(level, "request", extra={"finished": record})
+
+
+def scrub(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without what looks like a key, and without these secrets."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    if "://" in text:
+        text = hide_url(text)
+    for pattern in _SECRETS:
+        text = pattern.sub(rf"\g<1>{HIDDEN}", text)
+    return text
+
+
+def one_line(text: str, longest: int = LONGEST) -> str:
+    """The text with every character that does not print as an escape, and shortened."""
+    if len(text) > longest:
+        text = f"{text[:longest]}...({len(text)} characters)"
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
+
+
+def fields(record: Finished, *, bodies: bool = False) -> dict[str, Any]:
+    """What the log says of a request. What is zero, empty or never came is left out."""
+    outside = {
+        "path": one_line(record.path),
+        "model": one_line(record.model),
+        "error": one_line(scrub(record.error)),
+        "request_body": one_line(record.request_body, LONGEST_BODY) if bodies else "",
+        "reply_body": one_line(record.reply_body, LONGEST_BODY) if bodies else "",
+    }
+    found: dict[str, Any] = {}
+    for name in Finished.__struct_fields__:
+        value = outside.get(name, getattr(record, name))
+        if isinstance(value, str):
+            value = one_line(value, LONGEST_BODY)
+        elif isinstance(value, float):
+            value = round(value, 4)
+        if value or name == "status" or isinstance(value, float):
+            found["request_id" if name == "id" else name] = value
+    return found
+
+
+class _Handler(logging.StreamHandler[Any]):
+    """Standard error. When nobody reads it any more, the gateway goes on."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Nothing can be said where nothing can be written."""
+
+
+class _Lines(logging.Formatter):
+    """What both forms share."""
+
+    def __init__(self, secrets: tuple[str, ...], *, bodies: bool) -> None:
+        super().__init__()
+        self._secrets = secrets
+        self._bodies = bodies
+
+    def _message(self, record: logging.LogRecord) -> str:
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError):
+            text = str(record.msg)  # another library's mistake must not cost the line
+        return one_line(scrub(text, self._secrets), LONGEST_BODY)
+
+    def _trace(self, record: logging.LogRecord) -> str:
+        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        return scrub(trace[-LONGEST_TRACE:], self._secrets)
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        finished = getattr(record, "finished", None)
+        if not isinstance(finished, Finished):
+            return {}
+        found = fields(finished, bodies=self._bodies)
+        return {name: scrub(value, self._secrets) if isinstance(value, str) else value for name, value in found.items()}
+
+
+class _Json(_Lines):
+    def format(self, record: logging.LogRecord) -> str:
+        """One JSON object."""
+        line: dict[str, Any] = {
+            "time": _time(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": self._message(record),
+            **{name: one_line(str(getattr(record, name))) for name in EVENTS if hasattr(record, name)},
+            **self._fields(record),
+        }
+        trace = self._trace(record)
+        if trace:
+            line["trace"] = "\n".join(one_line(part, LONGEST_TRACE) for part in trace.splitlines())
+        return msgspec.json.encode(line).decode()
+
+
+class _Text(_Lines):
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and below it, set in, the lines of a trace."""
+        found = self._fields(record)
+        lead = f"{_time(record.created)} {record.levelname.lower():<7}"
+        if found:
+            told = " ".join(f"{name}={_value(value)}" for name, value in found.items() if name not in _LEADING)
+            line = f"{lead} {found['status']} {found['method']} {found['path']} {found['seconds']}s {told}"
+        else:
+            line = f"{lead} {self._message(record)}"
+        trace = [f"    | {one_line(part, LONGEST_TRACE)}" for part in self._trace(record).splitlines()]
+        return "\n".join([line, *trace])
+
+
+_LEADING: Final = {"status", "method", "path", "seconds"}
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{count}" for name, count in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    return text if re.fullmatch(r"[^\s\"=]+", text) else msgspec.json.encode(text).decode()
+
+
+def _time(seconds: float) -> str:
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
+
+
+def _escape(character: str) -> str:
+    return (
+        character.encode("ascii", "backslashreplace").decode() if ord(character) > 0x7F else f"\\x{ord(character):02x}"
+    )
+
+
+def _is_near(url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    return LOOPBACK.fullmatch(urlsplit(url).hostname or "") is not None

@@ -1,0 +1,218 @@
+"""Kept replies in other shapes: lines of JSON, Parquet, and one plain file per reply. Knows no store.
+
+Each of them takes replies one after another, so that any number of them fits into little memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import msgspec
+
+from ..errors import UsageError
+from .records import Reply, encode_line, label
+
+FOLDER = "thinks"
+BATCH = 1000
+"""Replies of a Parquet row group at most."""
+BATCH_CHARACTERS = 16 * 1024 * 1024
+
+
+class Writer(Protocol):
+    """What takes the replies. Leaving its context without an error makes the result whole."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def write(self, reply: Reply) -> None:
+        """Take one more."""
+
+
+class JsonLines:
+    """A file of JSON lines. It gets its name when it is whole; until then `.part` stands behind it."""
+
+    def __init__(self, path: Path, *, resume: bool = False) -> None:
+        self._path = path
+        self._part = path.with_name(path.name + ".part")
+        self.after = ""
+        """The id of the last reply that is there already, where an export goes on."""
+        if resume and self._part.exists():
+            self._file = self._part.open("r+b")
+            self.after = self._last_whole_line()
+        else:
+            self._file = self._part.open("wb")
+        # Thoughts are private, here as in the store.
+        os.chmod(self._part, 0o600)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        if kind is None:
+            os.replace(self._part, self._path)
+
+    def write(self, reply: Reply) -> None:
+        """Add a line."""
+        self._file.write(encode_line(reply) + b"\n")
+
+    def _last_whole_line(self) -> str:
+        """Cut off what is not a whole line, and say which reply the last whole one holds."""
+        end, last = 0, b""
+        for line in self._file:
+            if line.endswith(b"\n"):
+                end, last = end + len(line), line
+        self._file.seek(end)
+        self._file.truncate()
+        try:
+            return msgspec.json.decode(last, type=_Named).id if last else ""
+        except msgspec.DecodeError:
+            raise UsageError(f"{self._part} is not a half-written export; remove it, or leave out --resume") from None
+
+
+class _Named(msgspec.Struct):
+    id: str
+
+
+class Parquet:
+    """A Parquet file: a row for each reply, its thoughts as a list in it."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._arrow = import_module("pyarrow")
+            parquet = import_module("pyarrow.parquet")
+        except ImportError:
+            raise UsageError("Parquet needs pyarrow: pip install 'asides[parquet]'") from None
+        self._path = path
+        self._part = path.with_name(path.name + ".part")
+        self._schema = _schema(self._arrow)
+        self._part.touch(mode=0o600)
+        self._writer = parquet.ParquetWriter(self._part, self._schema, compression="zstd")
+        self._rows: list[dict[str, Any]] = []
+        self._characters = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._flush()
+        self._writer.close()
+        if kind is None:
+            os.replace(self._part, self._path)
+        else:
+            self._part.unlink()
+
+    def write(self, reply: Reply) -> None:
+        """Add a row."""
+        self._rows.append(_row(reply))
+        self._characters += reply.size
+        if len(self._rows) >= BATCH or self._characters >= BATCH_CHARACTERS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
+        self._rows, self._characters = [], 0
+
+
+def _schema(arrow: Any) -> Any:
+    text = arrow.string()
+    call = arrow.struct([("name", text), ("arguments", text), ("id", text), ("error", text)])
+    notice = arrow.struct([("code", text), ("message", text), ("offset", arrow.int64())])
+    turn = arrow.struct([("role", text), ("text", text), ("calls", arrow.list_(call)), ("call_id", text)])
+    thought = arrow.struct(
+        [("index", arrow.int32()), ("text", text), ("complete", arrow.bool_()), ("seconds", arrow.float64())]
+    )
+    names = ("model", "source", "agent", "conversation", "format", "text")
+    return arrow.schema(
+        [
+            ("id", text),
+            ("time", arrow.timestamp("us", tz="UTC")),
+            *((name, text) for name in names),
+            ("thoughts", arrow.list_(thought)),
+            ("calls", arrow.list_(call)),
+            ("notices", arrow.list_(notice)),
+            ("termination", text),
+            ("asked", arrow.list_(turn)),
+            ("seconds", arrow.float64()),
+        ]
+    )
+
+
+def _row(reply: Reply) -> dict[str, Any]:
+    row: dict[str, Any] = msgspec.to_builtins(reply, builtin_types=(type(reply.time),))
+    return _storable(row)  # type: ignore[no-any-return]  # a dict stays a dict
+
+
+def _storable(value: Any) -> Any:
+    """The value with U+FFFD for what Arrow cannot hold."""
+    if isinstance(value, str):
+        return label(value)
+    if isinstance(value, dict):
+        return {name: _storable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(item) for item in value]
+    return value
+
+
+class PlainFiles:
+    """`thinks/<agent>_<timestamp>_thinks.txt` for each reply that thought. What is there already is left as it is."""
+
+    def __init__(self, directory: Path) -> None:
+        self._folder = directory / FOLDER
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def write(self, reply: Reply) -> None:
+        """Write the thoughts of a reply into a file of their own."""
+        if not reply.thoughts:
+            return
+        content = _plain(reply).encode("utf-8", "backslashreplace")
+        path = self._free_path(reply, content)
+        if path is None:
+            return
+        part = path.with_name(path.name + ".part")
+        part.write_bytes(content)
+        os.chmod(part, 0o600)
+        os.replace(part, path)
+
+    def _free_path(self, reply: Reply, content: bytes) -> Path | None:
+        """Where this reply goes; None when a file holds it already."""
+        who = re.sub(r"[^\w.-]+", "-", reply.agent or reply.model or "model").strip(".-")[:80] or "model"
+        stem = f"{who}_{reply.time.astimezone():%Y%m%d-%H%M%S}"
+        number = 1
+        while True:
+            # Two replies of one second: the second gets a number.
+            path = self._folder / f"{stem}{'' if number == 1 else f'-{number}'}_{FOLDER}.txt"
+            if not path.exists():
+                return path
+            if path.read_bytes() == content:
+                return None
+            number += 1
+
+
+def _plain(reply: Reply) -> str:
+    pieces = []
+    for number, thought in enumerate(reply.thoughts, 1):
+        cut = "" if thought.complete else " (cut off)"
+        pieces.append(f"[Thinking {number}]{cut}\n{thought.text}\n")
+    return "\n".join(pieces)

@@ -1,0 +1,357 @@
+"""What goes wrong, in every dialect: the upstream's errors, its deaths, and what the gateway itself refuses."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import anthropic
+import httpx
+import ollama
+import openai
+import pytest
+
+from tests.gateway.clients import DIALECTS, PATHS, Dialect, ask, body_of, chat_deltas, events, post
+from tests.gateway.running import Gateway, gateway
+from tests.gateway.upstream import NDJSON, Close, Reply, Reset, Step, Upstream, json_reply, upstream
+
+
+class House(NamedTuple):
+    """A gateway before an OpenAI-compatible upstream, Ollama, and one that is not there."""
+
+    gateway: Gateway
+    vllm: Upstream
+    ollama: Upstream
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    """One for all tests of this file."""
+    with upstream() as vllm, upstream("ollama") as native, socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound but not listening: whoever connects is refused
+        config = {
+            "upstreams": [
+                {"url": vllm.url, "name": "vllm", "models": ["*-v"]},
+                {"url": native.url, "name": "native", "models": ["*-o"]},
+                {"url": f"http://127.0.0.1:{unused.getsockname()[1]}", "name": "absent", "models": ["absent"]},
+            ],
+            "models": {"*": {"format": "qwen3"}},
+            "limits": {"idle": 1.0, "body": 200_000},
+        }
+        with gateway(config) as running:
+            yield House(running, vllm, native)
+
+
+def message_of(dialect: Dialect, body: Any) -> str:
+    """The words of an error in the dialect's own shape, which is checked."""
+    if dialect.startswith("ollama"):
+        assert isinstance(body["error"], str)
+        return str(body["error"])
+    if dialect == "messages":
+        assert body["type"] == "error"
+        assert body["error"]["type"]
+        return str(body["error"]["message"])
+    assert {"message", "type", "param", "code"} <= body["error"].keys()
+    return str(body["error"]["message"])
+
+
+RATES = {"Retry_After": "7", "x_ratelimit_remaining_requests": "0", "x_ratelimit_reset_tokens": "6m0s"}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("kind", ["v", "o"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_upstreams_error(house: House, dialect: Dialect, kind: str, stream: bool) -> None:
+    """An upstream's error keeps its status, its words and its limits; within one dialect its very bytes."""
+    words = "you are too fast"
+    body: Any = {"error": words} if kind == "o" else {"error": {"message": words, "type": "odd", "vendor": [1]}}
+    house.vllm.send(json_reply(body, 429, **RATES))
+    house.ollama.send(json_reply(body, 429, **RATES))
+    reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model=f"m-{kind}", stream=stream))
+    assert reply.status_code == 429
+    assert reply.headers["retry-after"] == "7"
+    assert reply.headers["x-ratelimit-remaining-requests"] == "0"
+    assert reply.headers["x-ratelimit-reset-tokens"] == "6m0s"
+    assert reply.headers["x-request-id"]
+    same = dialect.startswith("ollama") if kind == "o" else dialect in ("chat", "completions")
+    if same:
+        assert reply.content == json.dumps(body).encode()
+    else:
+        assert words in message_of(dialect, reply.json())
+
+
+def test_in_the_sdks(house: House) -> None:
+    """The SDKs raise what they raise for such a status."""
+    house.vllm.send(json_reply({"error": {"message": "no room"}}, 503))
+    with pytest.raises(openai.InternalServerError, match="no room"):
+        ask("responses", house.gateway.url, model="m-v", stream=True)
+    with pytest.raises(anthropic.APIStatusError, match="no room"):
+        ask("messages", house.gateway.url, model="m-v", stream=True)
+    with pytest.raises(ollama.ResponseError, match="no room"):
+        ask("ollama_chat", house.gateway.url, model="m-v", stream=True)
+
+
+def test_an_error_that_is_no_json(house: House) -> None:
+    """A proxy's page of HTML keeps its status and becomes words."""
+    page = b"<html><body>Bad <b>Gateway</b></body></html>"
+    house.vllm.send(Reply([page], 502, {"Content-Type": "text/html"}, whole=True))
+    same = post(house.gateway.url, PATHS["chat"], body_of("chat", model="m-v"))
+    assert (same.status_code, same.content) == (502, page)
+    other = post(house.gateway.url, PATHS["messages"], body_of("messages", model="m-v"))
+    assert other.status_code == 502
+    assert message_of("messages", other.json())
+
+
+# The upstream is not there, or goes away.
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_nobody_there(house: House, dialect: Dialect) -> None:
+    """An upstream that refuses the connection is a 502 that names it."""
+    for stream in (False, True):
+        reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="absent", stream=stream))
+        assert reply.status_code == 502
+        assert "absent" in message_of(dialect, reply.json())
+
+
+@pytest.mark.parametrize("step", [Close(), Reset()], ids=["close", "reset"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_gone_before_the_first_byte(house: House, dialect: Dialect, step: Step) -> None:
+    """An upstream that hangs up without a word is a 502."""
+    house.vllm.send(Reply(before=[step]))
+    for stream in (False, True):
+        reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-v", stream=stream))
+        assert reply.status_code == 502
+        assert message_of(dialect, reply.json())
+
+
+def half(*rest: Step, plain: bool = False) -> Reply:
+    """A stream that says something of everything and then ends otherwise than it should."""
+    pieces = ["<think>One", ".</think>\n\nTwo, and a <", "thi"]
+    said = [{"text": piece} if plain else {"delta": {"content": piece}} for piece in pieces]
+    frames = [{"id": "1", "model": "m-v", "choices": [{"index": 0, **each}]} for each in said]
+    data = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames)
+    return Reply([data, *rest])
+
+
+DEATHS: dict[str, tuple[Step, ...]] = {
+    "close": (Close(),),
+    "reset": (Reset(),),
+    "end": (),
+    "half a frame": (b'data: {"id":"1","cho', Close()),
+    "half a frame and an end": (b'data: {"id":"1","cho',),
+    "an error": (b'data: {"error": {"message": "out of memory", "code": 500}}\n\n',),
+    "junk": (b'data: {"choices": [{"index": 0, "delta": {"content": "x"]]}\n\n', b"data: [DONE]\n\n"),
+}
+
+
+@pytest.mark.parametrize("death", DEATHS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_gone_in_the_middle(house: House, dialect: Dialect, death: str) -> None:
+    """An upstream that dies in the middle: all that it said is delivered, what was held back too, then the error."""
+    house.vllm.send(half(*DEATHS[death], plain=dialect == "completions"))
+    reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-v", stream=True))
+    assert reply.status_code == 200
+    if dialect.startswith("ollama"):
+        lines = [json.loads(line) for line in reply.text.split("\n") if line]
+        said = [line.get("message", line) for line in lines[:-1]]
+        assert "".join(each.get("thinking") or "" for each in said) == "One."
+        assert "".join(each.get("content") or each.get("response") or "" for each in said) == "Two, and a <thi"
+        assert isinstance(lines[-1]["error"], str)
+        assert not any(line.get("done") for line in lines)
+        return
+    found = events(reply.content)
+    assert "[DONE]" not in found
+    if dialect == "chat":
+        assert chat_deltas(found, "reasoning_content") == "One."
+        assert chat_deltas(found) == "Two, and a <thi"
+        assert found[-1]["error"]["message"]
+    elif dialect == "completions":
+        choices = [choice for frame in found for choice in frame.get("choices", ())]
+        assert "".join(choice.get("reasoning_content") or "" for choice in choices) == "One."
+        assert "".join(choice["text"] for choice in choices) == "Two, and a <thi"
+        assert found[-1]["error"]["message"]
+    elif dialect == "messages":
+        deltas = [event["delta"] for event in found if event["type"] == "content_block_delta"]
+        assert "".join(delta.get("thinking", "") for delta in deltas) == "One."
+        assert "".join(delta.get("text", "") for delta in deltas) == "Two, and a <thi"
+        assert found[-1]["type"] == "error"
+        assert "message_stop" not in [event["type"] for event in found]
+    else:
+        kinds = {"response.reasoning_text.delta": "One.", "response.output_text.delta": "Two, and a <thi"}
+        for kind, words in kinds.items():
+            assert "".join(event["delta"] for event in found if event["type"] == kind) == words
+        assert found[-1]["type"] == "response.failed"
+
+
+def test_the_upstreams_words_of_a_failure(house: House) -> None:
+    """What an upstream says of its failure in the middle reaches the client, whose SDK raises it."""
+    house.vllm.send(half(*DEATHS["an error"]))
+    with pytest.raises(openai.APIError, match="out of memory"):
+        ask("chat", house.gateway.url, model="m-v", stream=True)
+    with pytest.raises(anthropic.APIError, match="out of memory"):
+        ask("messages", house.gateway.url, model="m-v", stream=True)
+    with pytest.raises(ollama.ResponseError, match="out of memory"):
+        ask("ollama_chat", house.gateway.url, model="m-v", stream=True)
+
+
+def test_ollama_gone_in_the_middle(house: House) -> None:
+    """The same for an upstream that speaks Ollama's dialect."""
+    lines = [
+        {"message": {"role": "assistant", "content": piece}, "done": False} for piece in ("<think>A</think>", "B <")
+    ]
+    data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    for rest in ((Close(),), (b'{"error": "out of memory"}\n',), (b'{"mess', Close()), ()):
+        house.ollama.send(Reply([data, *rest], headers=NDJSON))
+        reply = post(house.gateway.url, PATHS["chat"], body_of("chat", model="m-o", stream=True))
+        found = events(reply.content)
+        assert (chat_deltas(found, "reasoning_content"), chat_deltas(found)) == ("A", "B <")
+        assert found[-1]["error"]["message"]
+
+
+def test_a_whole_reply_that_breaks_off(house: House) -> None:
+    """A whole reply of which only a part came is a 502."""
+    for step in (Close(), Reset()):
+        house.vllm.send(Reply([b'{"choices": [{"mess', step], headers={"Content-Type": "application/json"}))
+        for dialect in ("chat", "messages"):
+            reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-v"))
+            assert reply.status_code == 502
+
+
+def test_a_whole_reply_that_is_no_reply(house: House) -> None:
+    """JSON that is broken, or is not what was asked for, is an error in words and never a crash."""
+    for body in (b'{"choices": [}', b"[]", b"null", b'"x"', b"", b"\xff\xfe", b"{}", b'{"choices": null}'):
+        house.vllm.send(Reply([body], headers={"Content-Type": "application/json"}, whole=True))
+        for dialect in DIALECTS:
+            reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-v"))
+            assert reply.status_code in (200, 502), (body, dialect)
+            assert isinstance(reply.json(), dict)
+
+
+ODD_STREAMS: dict[str, bytes] = {
+    "crlf": b'data: {"choices":[{"index":0,"delta":{"content":"<think>A</think>B"}}]}\r\n\r\ndata: [DONE]\r\n\r\n',
+    "no space": b'data:{"choices":[{"index":0,"delta":{"content":"<think>A</think>B"}}]}\n\ndata:[DONE]\n\n',
+    "comments": b': ping\n\n: ping\ndata: {"choices":[{"index":0,"delta":{"content":"<think>A</think>B"}}]}\n\n:x\n\ndata: [DONE]\n\n',  # noqa: E501  # one stream, one line
+    "byte-order mark": b'\xef\xbb\xbfdata: {"choices":[{"index":0,"delta":{"content":"<think>A</think>B"}}]}\n\ndata: [DONE]\n\n',  # noqa: E501  # one stream, one line
+    "several lines of data": b'data: {"choices":[{"index":0,\ndata: "delta":{"content":"<think>A</think>B"}}]}\n\ndata: [DONE]\n\n',  # noqa: E501  # one stream, one line
+    "keep-alive as data": b'data: : keepalive\n\ndata: {"choices":[{"index":0,"delta":{"content":"<think>A</think>B"}}]}\n\ndata: [DONE]\n\n',  # noqa: E501  # one stream, one line
+    "no DONE": b'data: {"choices":[{"index":0,"delta":{"content":"<think>A</think>B"},"finish_reason":"stop"}]}\n\n',
+    "events with names": b'event: x\nid: 7\nretry: 10\ndata: {"choices":[{"index":0,"delta":{"content":"<think>A</think>B"}}]}\n\ndata: [DONE]\n\n',  # noqa: E501  # one stream, one line
+    "empty choices": b'data: {"choices":[]}\n\ndata: {"choices":[{"index":0,"delta":{"content":"<think>A</think>B"}}]}\n\ndata: {"choices":[],"usage":null}\n\ndata: [DONE]\n\n',  # noqa: E501  # one stream, one line
+    "no blank line at the end": b'data: {"choices":[{"index":0,"delta":{"content":"<think>A</think>B"},"finish_reason":"stop"}]}\n\ndata: [DONE]',  # noqa: E501  # one stream, one line
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_STREAMS)
+def test_odd_streams(house: House, name: str) -> None:
+    """Whatever servers make of event streams is read, wherever it is cut, and written as every client can read it."""
+    data = ODD_STREAMS[name]
+    for pieces in ([data], [data[i : i + 1] for i in range(len(data))]):
+        house.vllm.send(Reply(pieces))
+        seen = ask("chat", house.gateway.url, model="m-v", stream=True)
+        assert (seen.thinking, seen.text, seen.reason) == ("A", "B", "stop")
+        seen = ask("messages", house.gateway.url, model="m-v", stream=True)
+        assert (seen.thinking, seen.text, seen.reason) == ("A", "B", "end_turn")
+
+
+def test_an_upstream_that_does_not_stream(house: House) -> None:
+    """A whole reply to a request for a stream is given to the client as a stream."""
+    reply = {"id": "1", "choices": [{"index": 0, "message": {"content": "<think>A</think>B"}, "finish_reason": "stop"}]}
+    house.vllm.send(json_reply(reply))
+    for dialect in DIALECTS:
+        if dialect != "completions":
+            seen = ask(dialect, house.gateway.url, model="m-v", stream=True)
+            assert (seen.thinking, seen.text) == ("A", "B")
+
+
+# What the gateway itself refuses.
+
+
+WRONG: dict[str, tuple[bytes, str]] = {
+    "no JSON": (b"{", ""),
+    "no object": (b"[]", ""),
+    "not UTF-8": (b'{"model": "\xff"}', ""),
+    "nothing": (b"", ""),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_request_at_all(house: House, dialect: Dialect, wrong: str) -> None:
+    """What is no JSON object is a 400 in the dialect's shape."""
+    reply = post(house.gateway.url, PATHS[dialect], WRONG[wrong][0])
+    assert reply.status_code == 400
+    assert message_of(dialect, reply.json())
+    assert reply.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "changed", "param"),
+    [
+        ("chat", {"messages": []}, "messages"),
+        ("chat", {"messages": "hello"}, "messages"),
+        ("chat", {"n": 0}, "n"),
+        ("chat", {"tools": "find"}, "tools"),
+        ("completions", {"prompt": {}}, "prompt"),
+        ("responses", {"input": 5}, "input"),
+        ("messages", {"messages": 3}, "messages"),
+        ("ollama_chat", {"think": "loudly"}, "think"),
+    ],
+)
+def test_a_wrong_field(house: House, dialect: Dialect, changed: dict[str, Any], param: str) -> None:
+    """A field that cannot be understood is a 400 that says which."""
+    reply = post(house.gateway.url, PATHS[dialect], {**body_of(dialect, model="m-v"), **changed})
+    assert reply.status_code == 400
+    assert param in message_of(dialect, reply.json())
+    if "param" in (error := reply.json()["error"]) and isinstance(error, dict):
+        assert error["param"] == param
+
+
+def test_a_field_that_has_no_counterpart(house: House) -> None:
+    """What changes the question and cannot be said to the upstream is refused by name, not left out in silence."""
+    body = body_of("responses", model="m-v", previous_response_id="resp_1")
+    reply = post(house.gateway.url, PATHS["responses"], body)
+    assert reply.status_code == 400
+    assert reply.json()["error"]["param"] == "previous_response_id"
+
+
+def test_a_deep_request(house: House) -> None:
+    """JSON that is nested without end is a 400, not a crash."""
+    deep = b'{"model": "m-v", "messages": ' + b"[" * 50_000 + b"]" * 50_000 + b"}"
+    assert post(house.gateway.url, PATHS["chat"], deep).status_code == 400
+    assert ask("chat", house.gateway.url, model="m-v").text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_request_that_is_too_large(house: House, dialect: Dialect) -> None:
+    """A body beyond the limit is a 413, with its length said or not, and the next request works."""
+    house.vllm.forget()
+    large = json.dumps(body_of(dialect, model="m-v", question="x" * 250_000)).encode()
+    reply = post(house.gateway.url, PATHS[dialect], large)
+    assert reply.status_code == 413
+    assert message_of(dialect, reply.json())
+    pieces = (large[start : start + 10_000] for start in range(0, len(large), 10_000))
+    try:
+        chunked = httpx.post(house.gateway.url + PATHS[dialect], content=pieces, verify=False, timeout=30)
+        assert chunked.status_code == 413
+    except httpx.WriteError:
+        pass  # it may hang up on a client that goes on sending
+    assert not house.vllm.questions
+    house.vllm.say("Fine.")
+    assert ask(dialect, house.gateway.url, model="m-v").text == "Fine."
+
+
+def test_an_answer_that_is_too_large(house: House) -> None:
+    """A whole reply beyond the limit is a 502, and is not kept."""
+    house.vllm.say("x" * 300_000)
+    assert post(house.gateway.url, PATHS["chat"], body_of("chat", model="m-v")).status_code == 502
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_a_wrong_method(house: House, method: str) -> None:
+    """Asking with another method is an error of the client."""
+    reply = httpx.request(method, house.gateway.url + "/v1/chat/completions", verify=False)
+    assert reply.status_code in (404, 405)
+    assert reply.headers["x-request-id"]

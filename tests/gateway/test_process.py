@@ -1,0 +1,214 @@
+"""The gateway as a process: how it starts, what it says of itself, how it stops."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.gateway.clients import PATHS, ask, body_of, chat_deltas, events, get, post
+from tests.gateway.running import COMMAND, gateway
+from tests.gateway.sockets import connected, eventually
+from tests.gateway.upstream import PATIENCE, Gate, Hang, Reply, json_reply, upstream
+
+FIRST = b'data: {"id":"1","choices":[{"index":0,"delta":{"content":"<think>One"}}]}\n\n'
+REST = b'data: {"id":"1","choices":[{"index":0,"delta":{"content":"</think>Two"},"finish_reason":"stop"}]}\n\n'
+DONE = b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopping_finishes_open_streams(number: signal.Signals) -> None:
+    """A gateway that is told to stop takes nobody new and ends when the streams that are open have ended."""
+    gate = Gate()
+    with upstream() as server, gateway(None, "--upstream", server.url, "--format", "qwen3") as running:
+        server.send(Reply([FIRST, gate, REST, DONE]))
+        with connected(running.url) as client:
+            client.post(PATHS["chat"], body_of("chat", stream=True))
+            client.read_until(b"One")
+            running.signal(number)
+            eventually(lambda: not _answers(running.url), "it still takes new requests")
+            assert running.process.poll() is None
+            gate.open()
+            client.read_until(b"[DONE]")
+            found = events(client.read)
+            assert (chat_deltas(found, "reasoning_content"), chat_deltas(found)) == ("One", "Two")
+        code = running.wait()
+        assert code in (0, -number, 128 + number), running.log
+        assert "Traceback" not in running.log
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url + "/healthz", verify=False, timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_a_second_signal_ends_at_once() -> None:
+    """Whoever is in a hurry says it twice."""
+    with upstream() as server, gateway(None, "--upstream", server.url) as running:
+        server.send(Reply([FIRST, Hang()]))
+        with connected(running.url) as client:
+            client.post(PATHS["chat"], body_of("chat", stream=True))
+            client.read_until(b"One")
+            running.signal(signal.SIGTERM)
+            eventually(lambda: not _answers(running.url), "it still takes new requests")
+            assert running.process.poll() is None
+            running.signal(signal.SIGTERM)
+            running.wait()
+            client.read_rest()
+        assert server.question().left.wait(PATIENCE)
+        assert "Traceback" not in running.log
+
+
+def test_stopping_has_an_end() -> None:
+    """Streams that do not end are cut off after `limits.shutdown`, with an error that says so where one can be said."""
+    with upstream() as server:
+        config = {"upstreams": [{"url": server.url}], "limits": {"shutdown": 0.5}}
+        with gateway(config) as running:
+            server.send(Reply([FIRST, Hang()]))
+            with connected(running.url) as client:
+                client.post(PATHS["chat"], body_of("chat", stream=True))
+                client.read_until(b"One")
+                running.signal(signal.SIGTERM)
+                running.wait()
+                assert b"[DONE]" not in client.read_rest()
+            assert server.question().left.wait(PATIENCE)
+            assert "Traceback" not in running.log
+
+
+def test_killed_and_started_again() -> None:
+    """After a kill nothing is left that keeps it from starting on the same port."""
+    with upstream() as server:
+        server.say("<think>A</think>B")
+        with gateway(None, "--upstream", server.url, "--format", "qwen3") as running:
+            assert ask("chat", running.url).text == "B"
+            port = running.url.rpartition(":")[2]
+            running.signal(signal.SIGKILL)
+            running.wait()
+        with gateway(None, "--upstream", server.url, "--format", "qwen3", "--port", port) as again:
+            assert again.url.endswith(port)
+            assert ask("chat", again.url).text == "B"
+
+
+def test_health_and_home() -> None:
+    """`/healthz` says that it runs, even if its upstream does not; HEAD and GET of `/` answer."""
+    with gateway(None, "--upstream", "http://127.0.0.1:9") as running:
+        assert get(running.url, "/healthz").json()["status"] == "ok"
+        assert get(running.url, "/").status_code == 200
+        assert httpx.head(running.url + "/", verify=False).status_code == 200
+        assert post(running.url, PATHS["chat"], body_of("chat")).status_code == 502
+
+
+def test_metrics_after_requests() -> None:
+    """`/metrics` counts what was asked, thought, answered and noticed, in Prometheus' own text."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    with upstream() as server, gateway(None, "--upstream", server.url, "--format", "qwen3") as running:
+        server.say("<think>Half.</think>Half.")
+        ask("chat", running.url)
+        ask("messages", running.url, stream=True)
+        server.say("<think>never closed")
+        ask("chat", running.url, stream=True)
+        server.send(json_reply({"error": {"message": "no"}}, 503))
+        post(running.url, PATHS["chat"], body_of("chat"))
+        text = get(running.url, "/metrics").text
+    samples = {
+        (sample.name, tuple(sorted(sample.labels.values()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    total = {name: sum(v for (n, _), v in samples.items() if n == name) for name in {n for n, _ in samples}}
+    assert all(name.startswith(("asides_", "python_", "process_")) for name in total)
+    requests = [name for name in total if name.startswith("asides_") and name.endswith("requests_total")]
+    assert requests
+    assert total[requests[0]] >= 4
+    assert [name for name in total if "first" in name and "thought" in name]
+    assert [name for name in total if "first" in name and "answer" in name]
+    assert [name for name in total if "empty_answer" in name and total[name] == 1]
+    notices = [labels for (name, labels), value in samples.items() if "notice" in name and value == 1]
+    assert ("unclosed_thinking",) in notices
+
+
+def test_request_ids() -> None:
+    """Every answer has an id, the client's own if it is harmless; the upstream and the log know the same one."""
+    with upstream() as server, gateway({"upstreams": [{"url": server.url}], "log": {"form": "json"}}) as running:
+        given = post(running.url, PATHS["chat"], body_of("chat"), headers={"X-Request-Id": "mine-1"})
+        assert given.headers["x-request-id"] == "mine-1"
+        assert server.question().headers["x-request-id"] == "mine-1"
+        running.wait_for_record(lambda record: record.get("request_id") == "mine-1")
+        for odd in ("x" * 500, 'a"b', "a b"):
+            reply = post(running.url, PATHS["chat"], body_of("chat"), headers={"X-Request-Id": odd})
+            assert reply.headers["x-request-id"] not in ("", odd)
+        for path in ("/healthz", "/v1/models", "/nothing"):
+            assert get(running.url, path).headers["x-request-id"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, cwd="/")
+
+
+def test_check_says_what_it_saw() -> None:
+    """`--check` shows the configuration without its secrets, asks one question, and says what came."""
+    with upstream(models=["Qwen/Qwen3-8B"]) as server:
+        server.say("<think>Two.</think>\n\nFour.")
+        config = ("--check", "--upstream", server.url, "--format", "qwen3")
+        done = run(*config)
+        assert done.returncode == 0, done.stderr
+        assert "qwen3" in done.stdout
+        assert len(server.questions) == 1
+        server.say("<|channel|>analysis<|message|>Two.<|end|>")
+        leaking = run(*config)
+        assert "<|channel|>" in leaking.stdout
+        assert leaking.stdout != done.stdout
+
+
+def test_check_hides_secrets(tmp_path: Path) -> None:
+    """No key of the file is printed."""
+    with upstream() as server:
+        file = tmp_path / "asides.yaml"
+        file.write_text(f"upstreams:\n  - url: {server.url}\n    key: up-secret-1\nkeys: [gw-secret-2]\n")
+        done = run("--check", "--config", str(file))
+        assert "secret" not in done.stdout + done.stderr
+        assert server.question().headers["authorization"] == "Bearer up-secret-1"
+
+
+def test_check_of_an_upstream_that_is_not_there() -> None:
+    """A server that cannot be reached is said, and is a failure."""
+    done = run("--check", "--upstream", "http://127.0.0.1:9")
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert "127.0.0.1:9" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("upstreams: 5\n", "upstreams"),
+        ("listen:\n  port: many\n", "port"),
+        ("models:\n  m:\n    formt: qwen3\n", "formt"),
+        ("defaults:\n  format: nosuchformat\n", "nosuchformat"),
+        ("a: [\n", "asides.yaml"),
+    ],
+)
+def test_a_wrong_file(tmp_path: Path, text: str, said: str) -> None:
+    """A mistake in the file is said with its place, and never as a traceback."""
+    file = tmp_path / "asides.yaml"
+    file.write_text(text)
+    done = run("--config", str(file), "--port", "0")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken() -> None:
+    """Another program on the port is said in words."""
+    with gateway(None, "--upstream", "http://127.0.0.1:9") as running:
+        done = run("--upstream", "http://127.0.0.1:9", "--port", running.url.rpartition(":")[2])
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+        assert running.url.rpartition(":")[2] in done.stderr
