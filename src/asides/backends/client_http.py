@@ -133,7 +133,7 @@ class Exchange:
         self.close()
 
     def stop(self) -> bool:
-        """End it: whoever reads it finds its end. False while the connection is still being made; it is then not used."""
+        """End it: whoever reads it finds its end. False while it is still being connected; then it never is sent."""
         self.stopped = True
         if self._socket is None:
             return False

@@ -38,7 +38,9 @@ def add_where(parser: Arguments) -> None:
     group = parser.add_argument_group("which replies")
     group.add_argument("--since", metavar="TIME", help="from then on: 90s, 30m, 12h, 2d, 3w ago; today; 2026-11-01")
     group.add_argument("--until", metavar="TIME", help="before then")
-    group.add_argument("--model", action="append", default=[], metavar="NAME", help="of this model; * and ? as in a shell")
+    group.add_argument(
+        "--model", action="append", default=[], metavar="NAME", help="of this model; * and ? as in a shell"
+    )
     group.add_argument(
         "--source",
         action="append",
@@ -101,6 +103,8 @@ class Page:
     def __init__(self, output: Output) -> None:
         self._output = output
         self._buffered = 0
+        self.seen = output.terminal
+        """Whether a person looks at it."""
         self.bold = BOLD if output.colour else PLAIN
         self.dim = DIM if output.colour else PLAIN
 
@@ -128,7 +132,7 @@ class Page:
 
     def safe(self, text: str) -> str:
         """The text with control characters made visible on a terminal; for other programs as it is."""
-        if not self._output.terminal:
+        if not self.seen:
             return text
         return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 

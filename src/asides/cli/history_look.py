@@ -1,19 +1,17 @@
-"""`asides history list`, `show`, `search`, `grep` and `stats`: looking at kept thoughts without changing them."""
+"""`asides history list`, `show`, `search` and `stats`: looking at kept thoughts without changing them."""
 
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 
 import msgspec
 
-from ..history import Hit, Reply, Turn
-from ..history.grep import Line, compile_pattern, matching_lines
+from ..history import Hit, Reply, Share, Turn
 from ..history.records import encode_line
-from . import INTERRUPTED, ODD, OK
-from .history_common import SHORT, Page, Progress, first_line, moment, open_store, where
-from .streams import STDOUT, Interrupt, Output
+from . import ODD, OK
+from .history_common import PLAIN, SHORT, Page, first_line, moment, open_store, where
+from .streams import STDOUT, Output
 
 NARROWEST = 20
 
@@ -169,24 +167,45 @@ def _marked(page: Page, hit: Hit) -> str:
     return "".join([*shown, page.safe(text[place:])])
 
 
-def grep(options: argparse.Namespace) -> int:
-    """Lines of thoughts that match a regular expression."""
-    pattern = compile_pattern(
-        options.pattern, fixed=options.fixed_strings, ignore_case=options.ignore_case, word=options.word_regexp
-    )
+def stats(options: argparse.Namespace) -> int:
+    """How much there is, by model and source."""
     page = Page(Output(STDOUT))
-    finding = _Finding(options, page, pattern)
-    with open_store(options) as history, Interrupt() as interrupt:
-        chosen = where(options)
-        progress = Progress("looked through", 0 if page_is_seen(page) else history.count(chosen).replies)
-        for done, reply in enumerate(history.replies(chosen), 1):
-            finding.look(reply)
-            if not page_is_seen(page):
-                progress.show(done, f"{done:,} replies")
-            if interrupt.came:
-                break
-        progress.end()
-        page.flush()
-        if interrupt.came:
-            return INTERRUPTED
-    return OK if finding.found else ODD
+    with open_store(options) as history:
+        shares = history.stats(where(options))
+        size = history.size()
+        name = history.name
+    if options.json:
+        whole = {"store": name, "bytes": size, "shares": shares}
+        page.data(msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n")
+    else:
+        _show_stats(page, shares, f"{name}, {size / 1e6:,.1f} MB")
+    page.flush()
+    return OK
+
+
+def _show_stats(page: Page, shares: list[Share], store: str) -> None:
+    head = ("MODEL", "SOURCE", "REPLIES", "THOUGHTS", "CHARACTERS", "FIRST", "LAST")
+    rows = [
+        (
+            page.safe(share.model) or "-",
+            share.source,
+            f"{share.replies:,}",
+            f"{share.thoughts:,}",
+            f"{share.characters:,}",
+            moment(share.first),
+            moment(share.last),
+        )
+        for share in shares
+    ]
+    replies, thoughts, characters = (
+        sum(getattr(share, name) for share in shares) for name in ("replies", "thoughts", "characters")
+    )
+    rows.append(("all", "", f"{replies:,}", f"{thoughts:,}", f"{characters:,}", "", ""))
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    for place, row in enumerate((head, *rows)):
+        cells = (
+            cell.rjust(width) if 2 <= column <= 4 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        page.line("  ".join(cells).rstrip(), page.dim if place == 0 else PLAIN)
+    page.line(store)

@@ -1,4 +1,4 @@
-"""Keeping a reply after it was shown: for the filter and `run`. A store that fails costs the reader nothing but a line."""
+"""Keeping a reply after it was shown, for the filter and `run`. A store that fails costs the reader one line."""
 
 from __future__ import annotations
 

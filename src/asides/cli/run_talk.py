@@ -20,7 +20,7 @@ class Talk:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """What is sent. A question that nobody answered goes together with the next: many models want turns to change."""
+        """What is sent. A question without an answer goes together with the next: many models want turns to change."""
         found: list[dict[str, Any]] = [{"role": "system", "content": self._system}] if self._system else []
         for turn in self._turns:
             if turn["role"] == "user" and found and found[-1]["role"] == "user":

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable, Sequence
 
 import msgspec
-from wcwidth import wcswidth
 
+from ..analysis.labels import clean, columns, cut, shorten
 from ..analysis.quality import PARTS
 from ..analysis.summary import Summary
 from ..analysis.turns import KINDS
 from .stats_read import Counting
 
-LABEL = 30
+LABEL = 33
 """Columns for the name of a figure."""
 VALUE = 8
 BAR = 9
@@ -25,6 +24,9 @@ NAME_LINES = 3
 BOLD, DIM, CYAN, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 BLOCKS, LEVELS = " ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█"
 ASCII_LEVELS = " .:-=+*%#"
+NAME, SHORT_BAR = 16, 8
+"""Columns for a name, at least, and for a bar where each group has one line."""
+LEGEND = "words, steps: medians. turns: in 1,000 words. loop, open: replies that loop, that never close a thought."
 WORD_EDGES = (0, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 """Bins of the length of thinking, each twice as wide as the one before."""
 SHARE_EDGES = tuple(range(0, 1000, 100))
@@ -169,46 +171,47 @@ def _spreads(groups: Sequence[tuple[str, Summary]], look: Look) -> list[str]:
 
 
 def _one_to_a_line(groups: Sequence[tuple[str, Summary]], look: Look) -> list[str]:
-    columns: list[tuple[str, Callable[[Summary], str]]] = [
-        ("replies", lambda summary: f"{summary.replies:,}"),
-        ("think", lambda summary: _percent(summary.fraction("thinking"))),
-        ("words", lambda summary: _number(summary.quantile("thinking_words", 0.5))),
-        ("share", lambda summary: _percent(summary.share)),
-        ("steps", lambda summary: _number(summary.quantile("steps", 0.5))),
-        ("turns", lambda summary: _number(summary.per_thousand_words("turns"))),
-        ("loop", lambda summary: _percent(summary.fraction("loop"))),
-        ("open", lambda summary: _percent(summary.fraction("unclosed"))),
-        ("quality", lambda summary: _score(summary.mean("quality_score"))),
-    ]
-    bars = 10
-    name_width = max(16, look.width - sum(len(title) + 2 for title, _ in columns) - 2 * (bars + 2))
-    header = f"{'':<{name_width}}" + f"  {'words':<{bars}}" + "".join(f"  {title:>7}"[-len(title) - 2 :] for title, _ in columns)
-    most = max(summary.quantile("thinking_words", 0.5) for _, summary in groups)
-    lines = [_bold(f"{header}  quality", look)]
+    shown = (
+        Row("replies", lambda summary: summary.replies, _number, bar=False),
+        Row("think", lambda summary: summary.fraction("thinking"), _percent, bar=False),
+        Row("words", lambda summary: summary.quantile("thinking_words", 0.5), _number),
+        Row("share", lambda summary: summary.share, _percent, bar=False),
+        Row("steps", lambda summary: summary.quantile("steps", 0.5), _number, bar=False),
+        Row("turns", lambda summary: summary.per_thousand_words("turns"), _number, bar=False),
+        Row("loop", lambda summary: summary.fraction("loop"), _percent, bar=False),
+        Row("open", lambda summary: summary.fraction("unclosed"), _percent, bar=False),
+        Row("quality", lambda summary: summary.mean("quality_score"), _score, 1.0),
+    )
+    widths = [max(len(row.title), 6) for row in shown]
+    taken = sum(2 + width + (1 + SHORT_BAR if row.bar else 0) for row, width in zip(shown, widths, strict=True))
+    name_width = max(NAME, min(look.width - taken, max(columns(clean(name)) for name, _ in groups)))
+    header = "".join(
+        f"  {row.title:>{width}}" + (" " * (1 + SHORT_BAR) if row.bar else "")
+        for row, width in zip(shown, widths, strict=True)
+    )
+    lines = [_bold(" " * name_width + header, look)]
+    most = [row.full or max(row.value(summary) for _, summary in groups) for row in shown]
     for name, summary in groups:
-        cells = "".join(f"  {write(summary):>{len(title)}}" for title, write in columns)
-        words = summary.quantile("thinking_words", 0.5) / most if most else 0.0
-        lines.append(
-            f"{_fit(shorten(clean(name), name_width), name_width)}  {bar(words, bars, look)}{cells}  "
-            f"{bar(summary.mean('quality_score'), bars, look)}"
-        )
-    lines += [
-        "",
-        "words and steps: medians. turns: in 1,000 words. loop, open: replies that loop, that never close a thought.",
-    ]
-    return lines
+        line = _fit(shorten(clean(name), name_width), name_width)
+        for row, width, full in zip(shown, widths, most, strict=True):
+            value = row.value(summary)
+            line += f"  {row.write(value):>{width}}"
+            if row.bar:
+                line += " " + bar(value / full if full else 0.0, SHORT_BAR, look)
+        lines.append(line)
+    return [*lines, "", LEGEND]
 
 
 def _notable(whole: Summary, look: Look) -> list[str]:
     """Where to look first: the loops."""
-    if not whole.loops or whole.replies == 1 and not whole.loops:
+    if not whole.loops:
         return []
     lines = ["", _bold("longest loops", look)]
     for notable in whole.loops:
         words = f"{notable.words:>8,} words  "
         place = clean(notable.place)
         lines.append(f"{words}{place}")
-        lines.append(" " * len(words) + shorten(clean(notable.excerpt), look.width - len(words)))
+        lines.append(" " * len(words) + cut(clean(notable.excerpt), look.width - len(words)))
     return lines
 
 
@@ -230,22 +233,6 @@ def spark(counts: Sequence[int], look: Look) -> str:
     return "".join(levels[max(1, round(8 * count / most))] if count else levels[0] for count in counts)
 
 
-def clean(text: str) -> str:
-    """Text of others on one line, with nothing in it that a terminal would act on."""
-    flat = re.sub(r"\s+", " ", text)
-    return "".join(each if each.isprintable() else "�" for each in flat)
-
-
-def shorten(text: str, width: int) -> str:
-    """Text that fits a width, its middle left out: names that begin alike often end differently."""
-    if wcswidth(text) <= width:
-        return text
-    half = max(1, (width - 3) // 2)
-    while wcswidth(text[:half] + "..." + text[-half:]) > width and half > 1:
-        half -= 1
-    return text[:half] + "..." + text[-half:]
-
-
 def _wrapped(name: str) -> list[str]:
     lines = textwrap.wrap(clean(name), CELL, break_long_words=True) or [""]
     if len(lines) > NAME_LINES:
@@ -254,7 +241,7 @@ def _wrapped(name: str) -> list[str]:
 
 
 def _fit(text: str, width: int) -> str:
-    return text + " " * max(0, width - max(0, wcswidth(text)))
+    return text + " " * max(0, width - columns(text))
 
 
 def _bold(text: str, look: Look) -> str:

@@ -5,6 +5,7 @@ Knows NexRL's names and start states. Calls are words to a detector: the tool pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..api import Parser, parse
@@ -163,7 +164,7 @@ class MiniMaxAppendThinkDetector(BaseReasoningFormatDetector):
         return None, ""
 
 
-DETECTORS: dict[str, type[BaseReasoningFormatDetector]] = {
+DETECTORS: dict[str, Callable[..., BaseReasoningFormatDetector]] = {
     "think_tag": ThinkTagDetector,
     "think": ThinkTagDetector,
     "default": Qwen3Detector,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 SHORT = 16_384
-"""Up to so many characters a buffer holds its text itself. Copying more with every chunk would cost the square of it."""
+"""Up to so many characters a buffer holds its text itself. Copying more with every chunk would cost the square."""
 
 HEAD = 64
 """So many characters of a longer one it holds itself."""

@@ -1,4 +1,4 @@
-"""SelfAI's clients: they ask a model, show its thoughts in a UI, and hand on clean text. Keep no thoughts unless told to."""
+"""SelfAI's clients: ask a model, show its thoughts in a UI, hand on clean text; thoughts are kept only if asked for."""
 
 from __future__ import annotations
 

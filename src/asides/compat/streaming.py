@@ -10,13 +10,12 @@ from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
 class TwoTexts:
     """Takes events and hands out what was thought and what was said since the last call, joined as a message is."""
 
-    __slots__ = ("_gap", "_pending", "_whole")
+    __slots__ = ("_pending", "_whole")
 
     def __init__(self, *, whole_thoughts: bool = False) -> None:
         self._whole = whole_thoughts
         """Whether a thought is handed out only when it has ended."""
         self._pending: list[str] = []
-        self._gap = ""
 
     def take(self, events: Iterable[Event]) -> tuple[str, str]:
         """The thinking and the content that these events tell."""

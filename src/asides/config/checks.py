@@ -29,9 +29,11 @@ def expand_secrets(
 
     def replace(held: Any, step: Any, path: Path) -> None:
         if isinstance(held[step], str):
-            held[step], wrong = expand(held[step], environ)
+            expanded, wrong = expand(held[step], environ)
             for message in wrong:
                 complain(path, message)
+            if not wrong:
+                held[step] = expanded
 
     values = {section: value for section, value in values.items() if section not in without}
     for place, upstream in enumerate(values.get("upstreams", ())):
@@ -54,8 +56,9 @@ def check(values: Values, complain: Complain) -> None:
     parser = values.get("inference_service", {}).get("reasoning_parser", "")
     _check_format(parser, ("inference_service", "reasoning_parser"), complain)
     for place, key in enumerate(values.get("keys", ())):
-        _check_key(key, ("keys", place), complain)
-        if not key.strip():
+        if key.strip():
+            _check_key(key, ("keys", place), complain)
+        else:
             complain(("keys", place), "is empty; a key that is empty would keep nobody out")
     run = values.get("run", {})
     _check_key(run.get("key", ""), ("run", "key"), complain)

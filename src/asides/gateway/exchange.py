@@ -159,7 +159,7 @@ class Exchange:
         finally:
             beat.stop()
         await call.end(last)
-        self._remember(upstream, splitter, request, noted)
+        self._remember(upstream, splitter, way, noted)
 
     async def _whole(self, upstream: Upstream, answer: Answer, way: _Way) -> None:
         """A reply in one piece."""
@@ -192,7 +192,7 @@ class Exchange:
             await self._as_stream(pieces, way, kept)
         else:
             await self._call.answer(status, to_json(written), headers=kept)
-        self._remember(upstream, splitter, request, noted)
+        self._remember(upstream, splitter, way, noted)
 
     async def _as_stream(self, pieces: list[Any], way: _Way, kept: list[tuple[bytes, bytes]]) -> None:
         """A whole reply of an upstream that does not stream, for a client that asked for a stream."""
@@ -251,7 +251,8 @@ class Exchange:
         """What the client's dialect lets a client choose."""
         return {"reasoning": way.reasoning} if self._dialect in (openai_chat, completions) else {}
 
-    def _remember(self, upstream: Upstream, splitter: Splitter, request: Request, noted: pipeline.Noted) -> None:
+    def _remember(self, upstream: Upstream, splitter: Splitter, way: _Way, noted: pipeline.Noted) -> None:
+        request, format = way.request, way.knowledge.format or PASSTHROUGH
         for field in splitter.fields:
             self._state.fields[(upstream.name, request.model)] = field
         choice = noted.choices.get(0)
@@ -259,7 +260,12 @@ class Exchange:
             calls = [(name, "".join(arguments)) for name, _, arguments in choice.calls.values()]
             self._state.memory.keep(self._credential, request, choice.thinking, calls)
         if self._state.keeper is not None:
-            self._state.keep(request, noted, self._record)
+            from .keeping import reply_of  # here, because few gateways keep thoughts
+
+            seconds = time.monotonic() - self._call.started
+            for kept in noted.choices.values():
+                reply = reply_of(request, kept, credential=self._credential, format=format.name, seconds=seconds)
+                self._state.keeper.keep(reply)
 
 
 class _Way(msgspec.Struct, frozen=True):

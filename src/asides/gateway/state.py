@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 import msgspec
@@ -18,6 +18,9 @@ from .knowledge import MOST_MODELS, Librarian
 from .memory import Memory
 from .refusals import Refusal
 from .upstreams import KEEP_IDLE, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
+
+if TYPE_CHECKING:
+    from ..history import Keeper
 
 log = logging.getLogger("asides.gateway")
 
@@ -36,8 +39,8 @@ class State:
         self.memory = Memory(config.cache)
         self.fields: dict[tuple[str, str], str] = {}
         """By upstream and model: the name under which the upstream sends thinking."""
-        self.keeper: Any = None
-        """Keeps thoughts, where that is asked for."""
+        self.keeper: Keeper | None = None
+        """Keeps thoughts in the background, where that is asked for."""
         self.upstreams: list[Upstream] = []
         self._connector: aiohttp.TCPConnector | None = None
         self._settings: dict[str, ModelSettings] = {}
@@ -50,6 +53,10 @@ class State:
 
     def open(self) -> None:
         """Make the upstreams, inside the event loop that will use them."""
+        if self.config.history.save:
+            from ..history import Keeper  # here, because few gateways keep thoughts
+
+            self.keeper = Keeper(self.config.history.store, warn=log.warning)
         if not self.config.upstreams:
             self.upstreams = [RecordedUpstream(Recorded())]
             return
@@ -139,6 +146,3 @@ class State:
             models = [model for model in models if any(matches(model.id, pattern) for pattern in patterns)]
         self._lists[upstream.name] = (time.monotonic(), models)
         return models
-
-    def keep(self, request: Any, noted: Any, record: Any) -> None:
-        """Hand a reply to the keeper of thoughts."""

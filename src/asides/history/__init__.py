@@ -8,11 +8,12 @@ from pathlib import Path
 from .errors import HistoryError
 from .keeper import Keeper
 from .records import Call, Notice, Reply, Thought, Turn
-from .store import Counts, Found, History, Hit, Share
+from .store import Checked, Counts, Found, History, Hit, Purged, Share
 from .where import Where, read_time
 
 __all__ = [
     "Call",
+    "Checked",
     "Counts",
     "Found",
     "History",
@@ -20,6 +21,7 @@ __all__ = [
     "Hit",
     "Keeper",
     "Notice",
+    "Purged",
     "Reply",
     "Share",
     "Thought",

@@ -48,7 +48,7 @@ class JsonLines:
             self._file = self._part.open("r+b")
             self.after = self._last_whole_line()
         else:
-            self._file = self._part.open("wb")
+            self._file = self._part.open("w+b")
         # Thoughts are private, here as in the store.
         os.chmod(self._part, 0o600)
 

@@ -81,6 +81,16 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     last: datetime
 
 
+class Purged(msgspec.Struct, frozen=True):
+    """How far a purge has come."""
+
+    seen: int = 0
+    """Replies that were looked at."""
+    replies: int = 0
+    """Replies that were deleted, or would be."""
+    thoughts: int = 0
+
+
 class Checked(msgspec.Struct, frozen=True):
     """How far a check has come, and what was wrong on the way since the last one."""
 
@@ -271,19 +281,20 @@ class History(ABC):
 
     def purge(
         self, where: Where = ALL, match: re.Pattern[str] | None = None, *, dry_run: bool = False
-    ) -> Iterator[Counts]:
-        """Delete replies, or those of them whose answer or thoughts match. Tells after each step how many it was.
+    ) -> Iterator[Purged]:
+        """Delete replies, or those of them whose answer or thoughts match. Tells after each step how far it is.
 
         Every step is whole: one may stop between two. `compact` afterwards makes it final on the disk.
         """
-        replies = thoughts = 0
+        seen = replies = thoughts = 0
         for page in self._pages(where, 0):
+            seen += len(page)
             chosen = [(number, reply) for number, reply in page if match is None or _matches(reply, match)]
             if chosen and not dry_run:
                 self._delete([number for number, _ in chosen])
             replies += len(chosen)
             thoughts += sum(len(reply.thoughts) for _, reply in chosen)
-            yield Counts(replies, thoughts)
+            yield Purged(seen, replies, thoughts)
 
     def verify(self) -> Iterator[Checked]:
         """Check the store itself, then that every reply is what its id says. Tells after each step how far it is."""

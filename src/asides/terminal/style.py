@@ -53,9 +53,13 @@ NAMES = "default, plain, dim, grey, blue or another colour"
 
 def codes(look: str) -> Codes:
     """The escape codes of one look, such as `bold+blue`, `#8899aa`, `208` or `plain`."""
-    numbers = [_number(word.strip().lower().replace("_", "-")) for word in look.split("+")]
+    numbers = [_number(word) for word in _split(look)]
     sequence = ";".join(number for number in numbers if number)
     return (f"\x1b[{sequence}m", RESET) if sequence else PLAIN
+
+
+def _split(look: str) -> list[str]:
+    return [word.strip().lower().replace("_", "-") for word in look.split("+")]
 
 
 def _number(word: str) -> str:
@@ -78,3 +82,44 @@ def _number(word: str) -> str:
         f"{word!r} is no colour: a look is made of {', '.join(COLOURS)}, grey, bright-blue and so on, "
         f"a number below 256, #rrggbb, {', '.join(ATTRIBUTES)} or plain, joined by +"
     )
+
+
+def sheet(style: Style) -> dict[str, str]:
+    """The style in the words of prompt_toolkit."""
+    return {"heading": _words(style.heading), "thought": _words(style.text), "call": "bold"}
+
+
+def _words(look: str) -> str:
+    words: list[str] = []
+    for number in (_number(word) for word in _split(look)):
+        kind, *values = number.split(";")
+        if kind == "38":
+            red, green, blue = map(int, values[1:]) if values[0] == "2" else _shade(int(values[1]))
+            words.append(f"#{red:02x}{green:02x}{blue:02x}")
+        elif number in _WORDS:
+            words.append(_WORDS[number])
+    return " ".join(words)
+
+
+_NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray")
+_WORDS = {
+    **{str(30 + number): f"ansi{name}" for number, name in enumerate(_NAMES)},
+    **{str(90 + number): f"ansibright{name}" for number, name in enumerate(_NAMES[:-1])},
+    "97": "ansiwhite",
+    "1": "bold",
+    "2": "ansibrightblack",  # it has no word for dim in all of its releases
+    "3": "italic",
+    "4": "underline",
+}
+
+
+def _shade(number: int) -> tuple[int, int, int]:
+    """A colour of the table of 256 as red, green and blue. The first sixteen are the terminal's own; these come near."""
+    if number < 16:
+        level = 255 if number > 7 else 170
+        return (number & 1) * level, (number >> 1 & 1) * level, (number >> 2 & 1) * level
+    if number > 231:
+        grey = 8 + 10 * (number - 232)
+        return grey, grey, grey
+    red, rest = divmod(number - 16, 36)
+    return tuple(0 if part == 0 else 55 + 40 * part for part in (red, *divmod(rest, 6)))  # type: ignore[return-value]  # three

@@ -23,7 +23,8 @@ class Wrapped:
     Where the cursor cannot be moved a word waits until it is whole. Nothing waits longer than a line is wide.
     """
 
-    def __init__(self, width: Callable[[], int], *, cursor: bool) -> None:
+    def __init__(self, width: Callable[[], int], *, cursor: bool, indent: str = INDENT) -> None:
+        self._full_indent = indent
         self._cells = Cells()
         self._ask_width = width
         self._cursor = cursor
@@ -74,7 +75,7 @@ class Wrapped:
 
     def _measure(self) -> None:
         self._width = self._ask_width()
-        self._indent = INDENT if self._width >= NARROW else ""
+        self._indent = self._full_indent if self._width >= NARROW else ""
         # The last column stays free: there terminals differ in where the cursor stands.
         self._usable = max(self._width - 1 - len(self._indent), 1)
 

@@ -1,0 +1,311 @@
+"""The full-screen viewer: keys and clicks in, rows of a document out. Needs prompt_toolkit; reads no model output itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import IO
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import HSplit, Layout, UIContent, UIControl, Window
+from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
+from prompt_toolkit.output import ColorDepth, create_output
+from prompt_toolkit.styles import Style as Sheet
+
+from .document import HEADING, Document, Place
+from .style import Style, sheet
+
+CLOSED, OPEN = "▸ ", "▾ "
+WHEEL_ROWS = 3
+HINTS = (
+    "q quit",
+    "Enter show/hide",
+    "n/p next, previous thought",
+    "a all",
+    "/ search",
+)
+
+
+class Viewer:
+    """What is on the screen, and what keys do to it."""
+
+    def __init__(self, document: Document, *, name: str) -> None:
+        self.document = document
+        self.reading = False
+        """Whether more of the reply is still to come."""
+        self.typed: str | None = None
+        """The pattern while it is being typed."""
+        self._name = name
+        self._pattern = ""
+        self._message = ""
+        self._top: Place = document.start()
+        self._selected = 0
+        self._width, self._height = 80, 24
+        self._drawn: list[Place] = []
+
+    def draw(self, width: int, height: int) -> list[StyleAndTextTuples]:
+        """The rows of a screen of this size."""
+        self._width, self._height = max(width, 1), max(height, 1)
+        if not self.document.blocks:
+            return [[("", "nothing yet" if self.reading else "nothing in it")]]
+        self._top = self._within(self.document.settle(self._top, self._width))
+        self._drawn = self._visible()
+        self._select_visible()
+        return [self._row(place) for place in self._drawn]
+
+    def status(self) -> StyleAndTextTuples:
+        """The last line of the screen."""
+        if self.typed is not None:
+            return [("", f"/{self.typed}█")]
+        thoughts = len(self.document.thoughts)
+        at_end = bool(self._drawn) and self._drawn[-1] >= self.document.end(self._width)
+        percent = 100 if at_end else round(100 * self.document.share(self._top))
+        facts = [self._name, f"{thoughts} thought{'' if thoughts == 1 else 's'}", f"{percent}%"]
+        if self.reading:
+            facts.insert(1, "reading")
+        left = "  ".join(facts)
+        if self._message:
+            return [("reverse", f"{left}  {self._message}"[: self._width].ljust(self._width))]
+        line = left
+        for hint in HINTS:
+            if len(line) + 3 + len(hint) <= self._width:
+                line += ("   " if line == left else ", ") + hint
+        return [("reverse", line[: self._width].ljust(self._width))]
+
+    def scroll(self, rows: int) -> None:
+        """Go down so many rows, or up."""
+        self._message = ""
+        if self.document.blocks:
+            self._top = self._within(self.document.walk(self._top, rows, self._width))
+
+    def page(self, pages: float) -> None:
+        """Go down so many screens, or up."""
+        self.scroll(int(pages * max(self._height - 1, 1)))
+
+    def home(self) -> None:
+        """Go to the beginning."""
+        self._message = ""
+        self._top = self.document.start()
+
+    def end(self) -> None:
+        """Go to the end."""
+        self._message = ""
+        self._top = self._lowest()
+
+    def step(self, direction: int) -> None:
+        """Go to the next thought, or the one before."""
+        self._message = ""
+        thoughts = self.document.thoughts
+        if not thoughts:
+            self._message = "no thoughts"
+            return
+        later = [index for index in thoughts if index > self._selected]
+        earlier = [index for index in thoughts if index < self._selected]
+        if self._selected not in thoughts:
+            earlier = earlier or thoughts[:1]
+        candidates = later[:1] if direction > 0 else earlier[-1:]
+        if not candidates:
+            self._message = "no thought after this" if direction > 0 else "no thought before this"
+            return
+        self._selected = candidates[0]
+        self._bring_into_view((self._selected, HEADING, 0))
+
+    def toggle(self, index: int | None = None) -> None:
+        """Show or hide a thought: this one or the selected one."""
+        self._message = ""
+        index = self._selected if index is None else index
+        if index in self.document.thoughts:
+            self._selected = index
+            self.document.toggle(index)
+            if self._top[0] == index and self._top[1] != HEADING:
+                self._top = (index, HEADING, 0)
+
+    def toggle_all(self) -> None:
+        """Show or hide all."""
+        self._message = ""
+        self.document.toggle_all()
+        if self._selected in self.document.thoughts:
+            self._top = (self._selected, HEADING, 0)
+
+    def search(self) -> None:
+        """Look for what was typed, or again for the last pattern."""
+        self._pattern, self.typed = self.typed or self._pattern, None
+        self._message = ""
+        if not self._pattern or not self.document.blocks:
+            return
+        found = self.document.find(self._pattern, self._top)
+        if found is None:
+            self._message = f"not found: {self._pattern}"
+            return
+        self.document.blocks[found[0]].shown = True
+        self._top = found
+        if found[0] in self.document.thoughts:
+            self._selected = found[0]
+
+    def click(self, row: int) -> None:
+        """A click on a row: on a heading it shows or hides the thought."""
+        if row < len(self._drawn):
+            block, line, _ = self._drawn[row]
+            if line == HEADING:
+                self.toggle(block)
+
+    def _visible(self) -> list[Place]:
+        places = [self._top]
+        while len(places) < self._height:
+            following = self.document.walk(places[-1], 1, self._width)
+            if following == places[-1]:
+                break
+            places.append(following)
+        return places
+
+    def _lowest(self) -> Place:
+        return self.document.walk(self.document.end(self._width), 1 - self._height, self._width)
+
+    def _within(self, place: Place) -> Place:
+        return min(place, self._lowest())
+
+    def _bring_into_view(self, place: Place) -> None:
+        if place not in self._drawn:
+            self._top = place
+
+    def _select_visible(self) -> None:
+        """What Enter acts on is always to be seen: a heading on the screen, or the thought that fills it."""
+        headings = [block for block, line, _ in self._drawn if line == HEADING]
+        if self._selected in headings:
+            return
+        top = self._drawn[0][0]
+        if self._selected == top and top in self.document.thoughts:
+            return
+        if headings:
+            self._selected = headings[0]
+        else:
+            self._selected = top
+
+    def _row(self, place: Place) -> StyleAndTextTuples:
+        index, line, row = place
+        block = self.document.blocks[index]
+        if line > block.last:
+            return [("", "")]
+        text = self.document.rows(index, line, self._width)[row]
+        if line == HEADING:
+            style = "class:heading reverse" if index == self._selected else "class:heading"
+            action = "[hide]" if block.shown else "[show]"
+            return [(style, (OPEN if block.shown else CLOSED) + text), ("", " "), ("class:heading", action)]
+        style = "class:thought" if block.kind == "thinking" else "class:call" if block.kind == "tool_call" else ""
+        return _marked(text, self._pattern, style)
+
+
+def _marked(text: str, pattern: str, style: str) -> StyleAndTextTuples:
+    """The text with the places that were looked for standing out."""
+    if not pattern:
+        return [(style, text)]
+    searched = text.lower() if pattern == pattern.lower() else text
+    if len(searched) != len(text):  # a letter whose small form is longer; then the places would not fit
+        return [(style, text)]
+    pieces: StyleAndTextTuples = []
+    at = 0
+    while (found := searched.find(pattern, at)) >= 0:
+        pieces.append((style, text[at:found]))
+        at = found + len(pattern)
+        pieces.append((f"{style} reverse", text[found:at]))
+    return [*pieces, (style, text[at:])]
+
+
+class Page(UIControl):
+    """The viewer's rows as prompt_toolkit wants them."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self._viewer = viewer
+
+    def create_content(self, width: int, height: int) -> UIContent:
+        """Just the rows that are to be seen, so that the length of the reply does not matter."""
+        rows = self._viewer.draw(width, height)
+        return UIContent(get_line=rows.__getitem__, line_count=len(rows), show_cursor=False)
+
+    def mouse_handler(self, mouse_event: MouseEvent) -> None:
+        """Clicks and the wheel."""
+        if mouse_event.event_type == MouseEventType.MOUSE_UP:
+            self._viewer.click(mouse_event.position.y)
+        elif mouse_event.event_type == MouseEventType.SCROLL_DOWN:
+            self._viewer.scroll(WHEEL_ROWS)
+        elif mouse_event.event_type == MouseEventType.SCROLL_UP:
+            self._viewer.scroll(-WHEEL_ROWS)
+
+    def is_focusable(self) -> bool:
+        """Keys are bound to the whole application."""
+        return True
+
+
+def application(viewer: Viewer, *, keyboard: IO[str], style: Style, colour: bool) -> Application[bool]:
+    """The viewer as something to run. Its result is whether Ctrl-C ended it."""
+    return Application(
+        layout=Layout(
+            HSplit([Window(Page(viewer)), Window(FormattedTextControl(viewer.status), height=1)]),
+        ),
+        key_bindings=bindings(viewer),
+        style=Sheet.from_dict(sheet(style)),
+        color_depth=None if colour else ColorDepth.DEPTH_1_BIT,
+        full_screen=True,
+        mouse_support=True,
+        input=create_input(keyboard),
+        output=create_output(),
+    )
+
+
+def bindings(viewer: Viewer) -> KeyBindings:
+    """Which key does what."""
+    keys = KeyBindings()
+    typing = Condition(lambda: viewer.typed is not None)
+
+    def bind(*names: str, do: Callable[[], object]) -> None:
+        for name in names:
+            keys.add(name, filter=~typing)(lambda event: do() and None)
+
+    bind("down", "j", do=lambda: viewer.scroll(1))
+    bind("up", "k", do=lambda: viewer.scroll(-1))
+    bind("pagedown", "c-f", do=lambda: viewer.page(1))
+    bind("pageup", "c-b", do=lambda: viewer.page(-1))
+    bind("c-d", do=lambda: viewer.page(0.5))
+    bind("c-u", do=lambda: viewer.page(-0.5))
+    bind("home", "g", do=viewer.home)
+    bind("end", "G", do=viewer.end)
+    bind("tab", "n", do=lambda: viewer.step(1))
+    bind("s-tab", "p", do=lambda: viewer.step(-1))
+    bind("enter", "space", do=viewer.toggle)
+    bind("a", do=viewer.toggle_all)
+
+    @keys.add("/", filter=~typing)
+    def begin_search(event: KeyPressEvent) -> None:
+        viewer.typed = ""
+
+    @keys.add("q", filter=~typing)
+    def leave(event: KeyPressEvent) -> None:
+        event.app.exit(result=False)
+
+    @keys.add("c-c")
+    def interrupt(event: KeyPressEvent) -> None:
+        event.app.exit(result=True)
+
+    @keys.add("escape", filter=typing, eager=True)
+    def give_up(event: KeyPressEvent) -> None:
+        viewer.typed = None
+
+    @keys.add("backspace", filter=typing)
+    def shorten(event: KeyPressEvent) -> None:
+        viewer.typed = viewer.typed[:-1] if viewer.typed else None
+
+    @keys.add("enter", filter=typing)
+    def search(event: KeyPressEvent) -> None:
+        viewer.search()
+
+    @keys.add(Keys.Any, filter=typing)
+    def lengthen(event: KeyPressEvent) -> None:
+        if event.data.isprintable():
+            viewer.typed = (viewer.typed or "") + event.data
+
+    return keys

@@ -1,0 +1,359 @@
+"""The conversation of `asides run` on a pseudo-terminal: commands, Ctrl-C, several lines, what the model is sent."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pexpect  # type: ignore[import-untyped]  # it has none
+import pytest
+
+from asides.cli.run_input import PLACEHOLDER
+from tests.backends.upstream import PATIENCE, Script, Upstream, chat, fails, serve, think
+from tests.cli.running import environment
+
+ANSWER = chat(think("2+2"), "It is 4.")
+CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>78DM]")
+
+
+class Terminal:
+    """The command at a terminal of its own."""
+
+    def __init__(self, folder: Path, *arguments: str, **changes: str) -> None:
+        known = {
+            name: value
+            for name, value in environment().items()
+            if not name.startswith(("ASIDES_", "OPENAI_", "OLLAMA_"))
+        }
+        # The library asks where the cursor is; a terminal that is no terminal does not answer.
+        places = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder), "PROMPT_TOOLKIT_NO_CPR": "1"}
+        # The library draws a prompt again with every key; its placeholder shows that nothing is typed yet.
+        self._prompt = ">>> " if changes else PLACEHOLDER
+        self._child = pexpect.spawn(
+            sys.executable,
+            ["-m", "asides", "run", *arguments],
+            env={**known, **places, "HOME": str(folder), **changes},
+            cwd=str(folder),
+            dimensions=(30, 100),
+            encoding="utf-8",
+            timeout=PATIENCE,
+        )
+
+    def close(self) -> None:
+        self._child.close(force=True)
+
+    def see(self, wanted: str) -> str:
+        """Wait until this is written; what was written before it, without escape codes."""
+        self._child.expect_exact(wanted)
+        return CODES.sub("", str(self._child.before))
+
+    def ready(self) -> str:
+        """Wait for an empty prompt."""
+        return self.see(self._prompt)
+
+    def type(self, text: str) -> None:
+        self._child.send(text)
+
+    def say(self, text: str) -> str:
+        """Say something and wait for the next prompt; what came between."""
+        self.type(text + "\r")
+        return self.ready()
+
+    def end(self) -> int:
+        """The exit code."""
+        self._child.expect(pexpect.EOF)
+        self._child.close()
+        code = self._child.exitstatus
+        assert code is not None
+        return int(code)
+
+
+Start = Callable[..., Terminal]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts the command; what is still running at the end is ended."""
+    running: list[Terminal] = []
+
+    def begin(upstream: Upstream, *arguments: str, **changes: str) -> Terminal:
+        terminal = Terminal(tmp_path, "m", "--url", upstream.url, *arguments, **changes)
+        running.append(terminal)
+        terminal.ready()
+        return terminal
+
+    yield begin
+    for terminal in running:
+        terminal.close()
+
+
+def said(upstream: Upstream, number: int = -1) -> list[tuple[str, str]]:
+    """Who said what, in a request."""
+    return [(message["role"], message["content"]) for message in upstream.asked[number]["messages"]]
+
+
+def test_thoughts_are_shown_and_not_remembered(start: Start) -> None:
+    """A thought appears under its heading; only clean answers go back to the model."""
+    with serve(ANSWER, chat("<think>raw thought</think>", "Yes.")) as upstream:
+        terminal = start(upstream, "--system", "Be short.")
+        shown = terminal.say("What is 2+2?")
+        assert re.search(r"Thinking\r\n  2\+2\r\n\r\nIt is 4\.\r\n", shown)
+        assert "raw thought" in terminal.say("Sure?")
+        terminal.say("Thanks.")
+    assert said(upstream) == [
+        ("system", "Be short."),
+        ("user", "What is 2+2?"),
+        ("assistant", "It is 4."),
+        ("user", "Sure?"),
+        ("assistant", "Yes."),
+        ("user", "Thanks."),
+    ]
+    assert not any("reasoning_content" in message for message in upstream.asked[-1]["messages"])
+
+
+@pytest.mark.parametrize("leave", ["/bye\r", "\x04"])
+def test_the_talk_ends(start: Start, leave: str) -> None:
+    """/bye and Ctrl-D end it, and that is no failure."""
+    with serve(ANSWER) as upstream:
+        terminal = start(upstream)
+        terminal.type(leave)
+        assert terminal.end() == 0
+
+
+def test_ctrl_c_stops_the_reply_and_keeps_the_talk(start: Start) -> None:
+    """What had come is shown and stays in the talk, the server is left at once, and the talk goes on."""
+    with serve(Script(chat(think("hm"), "Half an <ans", end=None), hangs=True), chat("Yes.")) as upstream:
+        terminal = start(upstream)
+        terminal.type("Go on.\r")
+        terminal.see("Half an")
+        terminal.type("\x03")
+        terminal.see("(stopped)")
+        terminal.ready()
+        assert upstream.left.wait(PATIENCE)
+        terminal.say("And?")
+        terminal.type("/bye\r")
+        assert terminal.end() == 0
+    assert said(upstream) == [("user", "Go on."), ("assistant", "Half an <ans"), ("user", "And?")]
+
+
+def test_a_question_that_was_stopped_before_its_answer_is_not_lost(start: Start) -> None:
+    """Two questions in a row go to the model as one, so that turns change."""
+    with serve(Script(chat(think("hmmm"), end=None), hangs=True), chat("Yes.")) as upstream:
+        terminal = start(upstream)
+        terminal.type("One?\r")
+        terminal.see("hmmm")
+        terminal.type("\x03")
+        terminal.ready()
+        terminal.say("Two?")
+    assert said(upstream) == [("user", "One?\n\nTwo?")]
+
+
+def test_ctrl_c_at_the_prompt_ends_nothing(start: Start) -> None:
+    """At the prompt it says how to leave."""
+    with serve(ANSWER) as upstream:
+        terminal = start(upstream)
+        terminal.type("half a li\x03")
+        terminal.see("Ctrl-D or /bye ends the talk")
+        terminal.ready()
+        assert "It is 4." in terminal.say("What?")
+    assert said(upstream) == [("user", "What?")]
+
+
+def test_retry_asks_again_without_the_first_answer(start: Start) -> None:
+    """The last question is asked again, and the answer that was retried is forgotten."""
+    with serve(chat("Wrong."), chat("Right."), chat("Fine.")) as upstream:
+        terminal = start(upstream)
+        assert "no question" in terminal.say("/retry")
+        terminal.say("What?")
+        assert "Right." in terminal.say("/retry")
+        assert said(upstream) == [("user", "What?")]
+        terminal.say("Ok.")
+    assert said(upstream) == [("user", "What?"), ("assistant", "Right."), ("user", "Ok.")]
+
+
+def test_clear_forgets_the_talk_and_keeps_the_system_prompt(start: Start) -> None:
+    """After /clear the model knows nothing of what was said."""
+    with serve(ANSWER) as upstream:
+        terminal = start(upstream, "--system", "Be short.")
+        terminal.say("One?")
+        terminal.say("/clear")
+        terminal.say("Two?")
+    assert said(upstream) == [("system", "Be short."), ("user", "Two?")]
+
+
+def test_thinking_is_switched_as_the_talk_goes(start: Start) -> None:
+    """/think, /think LEVEL and /nothink hold for what is asked next; a value that is none is refused."""
+    with serve(ANSWER) as upstream:
+        terminal = start(upstream, "--think")
+        terminal.say("a")
+        assert "thinking: high" in terminal.say("/think high")
+        terminal.say("b")
+        assert "thinking: off" in terminal.say("/nothink")
+        terminal.say("c")
+        assert "thinking: on" in terminal.say("/think")
+        terminal.say("d")
+        refusal = 'invalid value for /think: "hard" (must be true, false, high, medium, low, or max)'
+        assert refusal in terminal.say("/think hard")
+    assert [body["reasoning_effort"] for body in upstream.asked] == ["medium", "high", "none", "medium"]
+
+
+def test_thoughts_are_hidden_and_shown(start: Start) -> None:
+    """/hide and /show hold for the next reply; the model thinks all the same."""
+    with serve(ANSWER) as upstream:
+        terminal = start(upstream, "--hidethinking")
+        assert "2+2" not in terminal.say("a")
+        terminal.say("/show")
+        assert "Thinking\r\n  2+2" in terminal.say("b")
+        terminal.say("/hide")
+        shown = terminal.say("c")
+        assert "2+2" not in shown
+        assert "It is 4." in shown
+
+
+def test_a_hidden_thought_has_a_spinner(start: Start) -> None:
+    """While a thought is hidden, something moves and tells how much was thought."""
+    with serve(Script(chat(think("hm" * 50), end=None), hangs=True)) as upstream:
+        terminal = start(upstream, "--hidethinking")
+        terminal.type("Well?\r")
+        terminal.see("100 characters")
+        terminal.type("\x03")
+        terminal.ready()
+
+
+def test_a_talk_is_saved_clean(start: Start, tmp_path: Path) -> None:
+    """Markdown for readers, JSON for programs, no thoughts in either; someone else's file stays."""
+    (tmp_path / "mine.md").write_text("mine", encoding="utf-8")
+    with serve(ANSWER) as upstream:
+        terminal = start(upstream)
+        assert "nothing to save" in terminal.say("/save")
+        terminal.say("What is 2+2?")
+        assert "saved to talk.md" in terminal.say("/save talk.md")
+        assert "saved to talk.json" in terminal.say("/save talk.json")
+        assert "already" in terminal.say("/save mine.md")
+        assert "No such file" in terminal.say("/save no/where.md")
+        assert "saved to talk-" in terminal.say("/save")
+        terminal.say("More?")
+        assert "saved to talk.md" in terminal.say("/save talk.md")
+    assert json.loads((tmp_path / "talk.json").read_bytes())["messages"] == [
+        {"role": "user", "content": "What is 2+2?"},
+        {"role": "assistant", "content": "It is 4."},
+    ]
+    text = (tmp_path / "talk.md").read_text(encoding="utf-8")
+    assert "## You\n\nMore?\n" in text
+    assert "Thinking" not in text
+    assert (tmp_path / "mine.md").read_text(encoding="utf-8") == "mine"
+
+
+def test_several_lines(start: Start) -> None:
+    """Between triple quotes Enter begins a new line, as Alt-Enter does anywhere."""
+    with serve(ANSWER) as upstream:
+        terminal = start(upstream)
+        terminal.type('"""one\r')
+        terminal.see("... ")
+        terminal.type('two"""\r')
+        terminal.ready()
+        terminal.type("three\x1b\rfour\r")
+        terminal.see("It is 4.")
+        terminal.ready()
+    assert [said(upstream, number)[-1][1] for number in (0, 1)] == ["one\ntwo", "three\nfour"]
+
+
+def test_typed_lines_are_kept_for_their_owner_alone(start: Start, tmp_path: Path) -> None:
+    """The next talk recalls what was typed; the file is nobody else's to read."""
+    with serve(ANSWER) as upstream:
+        terminal = start(upstream)
+        terminal.say("Remember me.")
+        terminal.type("/bye\r")
+        terminal.end()
+        kept = tmp_path / "state" / "asides" / "run_history"
+        assert stat.S_IMODE(os.stat(kept).st_mode) == 0o600
+        terminal = start(upstream)
+        terminal.type("\x1b[A\x1b[A\r")
+        terminal.see("It is 4.")
+        terminal.ready()
+    assert said(upstream) == [("user", "Remember me.")]
+
+
+def test_commands_that_are_none(start: Start) -> None:
+    """An unknown command is not sent; a path is, and so is anything behind a space."""
+    with serve(ANSWER) as upstream:
+        terminal = start(upstream)
+        assert "there is no command /fly" in terminal.say("/fly away")
+        assert "/retry" in terminal.say("/?")
+        terminal.say("/usr/bin/env what is it?")
+        terminal.say(" /fly away")
+    assert [said(upstream, number)[-1][1] for number in (0, 1)] == ["/usr/bin/env what is it?", "/fly away"]
+
+
+def test_a_failure_is_told_and_the_talk_goes_on(start: Start) -> None:
+    """A refused question is not sent along with the next one, but /retry asks it again."""
+    refusal = fails(400, {"error": {"message": "too long"}})
+    with serve(refusal, chat("Yes."), refusal, chat("Now.")) as upstream:
+        terminal = start(upstream)
+        assert "answered 400: too long" in terminal.say("A long one")
+        terminal.say("Short.")
+        assert said(upstream) == [("user", "Short.")]
+        terminal.say("Again long")
+        assert "Now." in terminal.say("/retry")
+    assert said(upstream)[-1] == ("user", "Again long")
+
+
+def test_a_reply_that_breaks_off_stays(start: Start) -> None:
+    """What had come when the server died is part of the talk."""
+    with serve(chat("Half", end=None), chat("Yes.")) as upstream:
+        terminal = start(upstream)
+        assert "without saying that it was over" in terminal.say("Go.")
+        terminal.say("And?")
+    assert said(upstream) == [("user", "Go."), ("assistant", "Half"), ("user", "And?")]
+
+
+def test_the_person_plays_the_tools(start: Start, tmp_path: Path) -> None:
+    """With --tools a call asks for its result; it goes back with the thinking of that turn, as tool turns need it."""
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+    (tmp_path / "tools.json").write_text(json.dumps(tools), encoding="utf-8")
+    call = {"index": 0, "id": "c1", "function": {"name": "weather", "arguments": '{"city": "Bonn"}'}}
+    with serve(chat(think("must look"), {"tool_calls": [call]}), chat("It rains."), chat("Bye.")) as upstream:
+        terminal = start(upstream, "--tools", "tools.json")
+        terminal.type("Weather?\r")
+        assert 'call weather {"city": "Bonn"}' in terminal.see("weather gives> ")
+        terminal.type("rain\r")
+        terminal.see("It rains.")
+        terminal.ready()
+        terminal.say("Thanks.")
+    sent: list[dict[str, Any]] = upstream.asked[-1]["messages"]
+    assert upstream.asked[0]["tools"][0]["function"]["name"] == "weather"
+    assert sent[1]["reasoning_content"] == "must look"
+    assert sent[2] == {"role": "tool", "tool_call_id": "c1", "content": "rain"}
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool", "assistant", "user"]
+
+
+@contextmanager
+def without_the_library(folder: Path) -> Iterator[str]:
+    """A place for PYTHONPATH where the terminal library cannot be imported."""
+    (folder / "shadow").mkdir()
+    (folder / "shadow" / "prompt_toolkit.py").write_text("raise ImportError\n", encoding="utf-8")
+    yield str(folder / "shadow")
+
+
+@pytest.mark.parametrize("case", ["no library", "dumb"])
+def test_a_plain_terminal_will_do(start: Start, tmp_path: Path, case: str) -> None:
+    """Without the terminal library, or at a dumb terminal, lines are read plainly; blocks and Ctrl-C work."""
+    with without_the_library(tmp_path) as path, serve(ANSWER) as upstream:
+        terminal = start(upstream, **({"PYTHONPATH": path} if case == "no library" else {"TERM": "dumb"}))
+        terminal.type("\x03")
+        terminal.see("Ctrl-D or /bye")
+        terminal.ready()
+        terminal.type('"""one\r')
+        terminal.see("... ")
+        terminal.type('two"""\r')
+        assert "2+2" in terminal.ready()
+        terminal.type("/bye\r")
+        assert terminal.end() == 0
+    assert said(upstream) == [("user", "one\ntwo")]

@@ -1,0 +1,273 @@
+"""Loading: which file is read, what wins over what, and what a file may say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from asides.config import Config, ConfigError, load, load_all
+from asides.config.problems import Origin
+from asides.errors import UsageError
+
+
+def written(folder: Path, text: str, name: str = "asides.yaml") -> Path:
+    """A file with this text."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file of the person who runs the tests is found."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+def home(tmp_path: Path, **others: str) -> dict[str, str]:
+    """An environment whose configuration folder is empty."""
+    return {"HOME": str(tmp_path / "home"), **others}
+
+
+def test_nothing_at_all_is_the_built_in_configuration(tmp_path: Path) -> None:
+    """Without a file, variables and flags, every setting has its default."""
+    assert load(environ=home(tmp_path)) == Config()
+
+
+def test_the_file_is_looked_for_in_order(tmp_path: Path) -> None:
+    """An explicit path wins over ASIDES_CONFIG, that over the current folder, that over the user's folder."""
+    places = {
+        "explicit": written(tmp_path, "listen: {port: 1}", "explicit.yaml"),
+        "variable": written(tmp_path, "listen: {port: 2}", "variable.yaml"),
+        "here": written(tmp_path / "here", "listen: {port: 3}"),
+        "xdg": written(tmp_path / "xdg" / "asides", "listen: {port: 4}"),
+        "home": written(tmp_path / "home" / ".config" / "asides", "listen: {port: 5}"),
+    }
+    environ = home(tmp_path, ASIDES_CONFIG=str(places["variable"]), XDG_CONFIG_HOME=str(tmp_path / "xdg"))
+    assert load(places["explicit"], environ=environ).listen.port == 1
+    assert load(environ=environ).listen.port == 2
+    del environ["ASIDES_CONFIG"]
+    assert load(environ=environ).listen.port == 3
+    places["here"].unlink()
+    assert load(environ=environ).listen.port == 4
+    del environ["XDG_CONFIG_HOME"]
+    assert load(environ=environ).listen.port == 5
+
+
+def test_a_named_file_must_be_there(tmp_path: Path) -> None:
+    """A path that somebody named and that cannot be read is an error that says who named it."""
+    with pytest.raises(ConfigError, match=r"missing\.yaml: No such file or directory \(--config\)"):
+        load("missing.yaml", environ=home(tmp_path))
+    with pytest.raises(ConfigError, match="ASIDES_CONFIG"):
+        load(environ=home(tmp_path, ASIDES_CONFIG=str(tmp_path)))
+
+
+@pytest.mark.parametrize("text", ["", "# only words\n", "---\n", "upstreams:\nmodels:\nlisten:\n"])
+def test_an_empty_file_and_empty_keys_say_nothing(tmp_path: Path, text: str) -> None:
+    """A key with nothing behind it is as good as left out."""
+    assert load(written(tmp_path, text), environ={}) == Config()
+
+
+def test_flags_win_over_variables_over_the_file(tmp_path: Path) -> None:
+    """Each setting comes from the strongest that gives it, and it is known from which."""
+    path = written(tmp_path, "listen:\n  host: a\n  port: 1\nlog: {level: debug}\nkeep_alive: off\n")
+    environ = {"ASIDES_PORT": "2", "ASIDES_LOG_LEVEL": "error", "ASIDES_LIMITS_IDLE": "5"}
+    loaded = load_all(path, flags={"listen.port": "3", "listen.host": None}, environ=environ)
+    config = loaded.config
+    assert (config.listen.host, config.listen.port) == ("a", 3)
+    assert (config.log.level, config.limits.idle, config.keep_alive) == ("error", 5.0, "off")
+    assert loaded.origins["listen", "host"] == Origin(str(path), 2)
+    assert loaded.origins["listen", "port"] == Origin("--port")
+    assert loaded.origins["log", "level"] == Origin("ASIDES_LOG_LEVEL")
+    assert ("log", "bodies") not in loaded.origins
+
+
+def test_a_format_by_flag_is_for_models_that_the_file_does_not_name(tmp_path: Path) -> None:
+    """`--format` and `--start` replace the file's defaults; a model in the file keeps what the file says."""
+    path = written(
+        tmp_path,
+        "defaults: {format: kimi, start: text}\n"
+        "models:\n  own: {format: glm45, start: undecided}\n  named: {name: other}\n",
+    )
+    config = load(path, flags={"defaults.format": "qwen3", "defaults.start": "thinking"}, environ={})
+    assert (config.defaults.format, config.defaults.start) == ("qwen3", "thinking")
+    assert (config.models["own"].format, config.models["own"].start) == ("glm45", "undecided")
+    assert (config.models["named"].format, config.models["named"].start) == ("kimi", "text")
+
+
+def test_a_reasoning_field_by_flag_is_for_every_model(tmp_path: Path) -> None:
+    """Flags other than the format and the start win over what the file says of a model."""
+    path = written(tmp_path, "models:\n  a: {reasoning: tags, format: qwen3}\n")
+    config = load(path, environ={"ASIDES_REASONING": "both"})
+    assert config.models["a"].reasoning is None
+    assert config.defaults.reasoning == "both"
+
+
+def test_upstreams_by_flag_replace_those_of_the_file(tmp_path: Path) -> None:
+    """The list is replaced as a whole, so that no key of the file goes to another server."""
+    path = written(tmp_path, "upstreams:\n  - {url: 'http://a', key: secret}\n")
+    config = load(path, flags={"upstreams": ["http://b:1/v1", "http://c"]}, environ={})
+    assert [(upstream.url, upstream.name, upstream.key) for upstream in config.upstreams] == [
+        ("http://b:1/v1", "b:1", ""),
+        ("http://c", "c", ""),
+    ]
+    config = load(path, environ={"ASIDES_UPSTREAM": "http://d, http://e", "ASIDES_KIND": ""})
+    assert [upstream.name for upstream in config.upstreams] == ["d", "e"]
+
+
+def test_an_upstream_key_goes_to_one_upstream_only(tmp_path: Path) -> None:
+    """With one upstream it is that one's; with several nobody knows whose it is."""
+    path = written(tmp_path, "upstreams: [{url: 'http://a', key: old}]")
+    environ = {"ASIDES_UPSTREAM_KEY": "new$1", "ASIDES_KIND": "ollama"}
+    (upstream,) = load(path, environ=environ).upstreams
+    assert (upstream.key, upstream.kind) == ("new$1", "ollama")
+    with pytest.raises(ConfigError, match="--upstream-key: is for one upstream, but there are 2"):
+        load(flags={"upstreams": ["http://a", "http://b"], "upstreams.key": "k"}, environ=home(tmp_path))
+    with pytest.raises(ConfigError, match="there is no upstream"):
+        load(flags={"upstreams.key": "k"}, environ=home(tmp_path))
+    assert load(environ=home(tmp_path, ASIDES_UPSTREAM_KEY="k")) == Config()
+
+
+def test_secrets_come_from_the_environment(tmp_path: Path) -> None:
+    """`$NAME` and `${NAME}` are looked up in keys, headers and stores; `$$` is a dollar sign."""
+    path = written(
+        tmp_path,
+        "upstreams:\n  - url: http://a\n    key: $ONE\n    headers: {X-A: 'Bearer ${TWO}', X-B: 5$$}\n"
+        "keys: [$ONE, plain]\nrun: {key: $TWO}\nhistory: {store: 'postgresql://me:${ONE}@db'}\n",
+    )
+    config = load(path, environ={"ONE": "1", "TWO": "2"})
+    assert config.upstreams[0].key == "1"
+    assert config.upstreams[0].headers == {"X-A": "Bearer 2", "X-B": "5$"}
+    assert (config.keys, config.run.key, config.history.store) == (("1", "plain"), "2", "postgresql://me:1@db")
+
+
+def test_a_command_needs_no_secrets_but_its_own(tmp_path: Path) -> None:
+    """In sections that a command does not use, a variable that is missing is no error."""
+    path = written(tmp_path, "upstreams: [{url: 'http://a', key: $GATEWAY}]\nrun: {key: $MINE}\n")
+    assert load(path, environ={"MINE": "m"}, without=("upstreams", "keys")).run.key == "m"
+    with pytest.raises(ConfigError, match="GATEWAY is not set"):
+        load(path, environ={"MINE": "m"}, without=("run",))
+
+
+def test_the_reasoning_parser_of_nexrl_is_the_default_format(tmp_path: Path) -> None:
+    """Its section may say other things too; an own default wins, and so does a flag."""
+    text = 'inference_service:\n  reasoning_parser: "think_tag"\n  replicas: {many: [1, 2]}\n'
+    path = written(tmp_path, text)
+    assert load(path, environ={}).defaults.format == "think_tag"
+    assert load(path, environ={}, flags={"defaults.format": "kimi"}).defaults.format == "kimi"
+    assert load(written(tmp_path, text + "defaults: {format: qwen3}\n"), environ={}).defaults.format == "qwen3"
+
+
+def test_words_that_yaml_takes_for_something_else_stay_words(tmp_path: Path) -> None:
+    """`off`, numbers and dates are text where text is wanted, and what they say in `extra_body`."""
+    path = written(
+        tmp_path,
+        "keep_alive: off\nkeys: [0123, 2024-01-01, yes]\nrun: {think: off, model: 1.0}\n"
+        "models:\n  1.5: {name: on, extra_body: {a: off, b: 1_0, c: 1.5, d: ~, e: [2024-01-01, 1:30], f: {g: 0}}}\n",
+    )
+    config = load(path, environ={})
+    assert (config.keep_alive, config.keys) == ("off", ("0123", "2024-01-01", "yes"))
+    assert (config.run.think, config.run.model) == (False, "1.0")
+    assert config.models["1.5"].name == "on"
+    assert config.models["1.5"].extra_body == {
+        "a": False,
+        "b": 10,
+        "c": 1.5,
+        "d": None,
+        "e": ["2024-01-01", "1:30"],
+        "f": {"g": 0},
+    }
+
+
+def test_anchors_and_merges_are_followed(tmp_path: Path) -> None:
+    """`<<` brings the keys of another section; its own keys win and are not called duplicates."""
+    path = written(
+        tmp_path,
+        "models:\n  a: &a {format: qwen3, start: thinking}\n  b: {<<: *a, start: text}\n  c: *a\n"
+        "  d: {<<: [*a, {name: n, start: undecided}]}\n",
+    )
+    models = load(path, environ={}).models
+    assert (models["b"].format, models["b"].start) == ("qwen3", "text")
+    assert models["c"] == models["a"]
+    assert (models["d"].name, models["d"].start) == ("n", "thinking")
+
+
+def test_one_word_is_a_list_of_one(tmp_path: Path) -> None:
+    """`cors: "*"` needs no list."""
+    config = load(written(tmp_path, "cors: '*'\nupstreams: [{url: 'http://a', models: qwen*}]"), environ={})
+    assert (config.cors, config.upstreams[0].models) == (("*",), ("qwen*",))
+
+
+def test_unknown_variables_are_warned_of(tmp_path: Path) -> None:
+    """A variable that is nearly ours is named with what it may have meant; others of the project are left alone."""
+    environ = home(
+        tmp_path, ASIDES_FROMAT="qwen3", ASIDES_LAWS="long", ASIDES_BROWSER="1", ASIDES_HISTORY="x", ASIDES_X="1"
+    )
+    warnings = load_all(environ=environ).warnings
+    assert len(warnings) == 2
+    assert "ASIDES_FROMAT" in warnings[0]
+    assert "did you mean ASIDES_FORMAT?" in warnings[0]
+    assert "ASIDES_X is not known" in warnings[1]
+
+
+def test_what_kubernetes_sets_is_not_taken_for_ours(tmp_path: Path) -> None:
+    """Beside a service that is named asides, every pod has ASIDES_PORT=tcp://... and more."""
+    environ = home(tmp_path, ASIDES_PORT="tcp://10.0.0.1:8777", ASIDES_SERVICE_HOST="10.0.0.1", ASIDES_PORT_1_TCP="x")
+    loaded = load_all(environ=environ)
+    assert loaded.config.listen.port == 8777
+    assert [("Kubernetes" in warning) for warning in loaded.warnings] == [True]
+
+
+def test_variables_say_yes_and_no_as_variables_do(tmp_path: Path) -> None:
+    """1 and 0 count as well as true and false; an empty variable says nothing."""
+    environ = home(tmp_path, ASIDES_LOG_BODIES="1", ASIDES_SAVE="true", ASIDES_TERMINAL_WRAP="0", ASIDES_HOST="")
+    config = load(environ=environ)
+    assert (config.log.bodies, config.history.save, config.terminal.wrap) == (True, True, False)
+    assert config.listen.host == "127.0.0.1"
+
+
+def test_keys_that_are_set_but_empty_do_not_open_the_gateway(tmp_path: Path) -> None:
+    """An operator who sets ASIDES_KEYS means to lock the gateway."""
+    assert load(environ=home(tmp_path, ASIDES_KEYS="a, b")).keys == ("a", "b")
+    for value in ("", " , "):
+        with pytest.raises(ConfigError, match="ASIDES_KEYS: is set but holds no key"):
+            load(environ=home(tmp_path, ASIDES_KEYS=value))
+
+
+def test_a_flag_for_a_setting_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:
+    """Paths of flags are checked."""
+    with pytest.raises(UsageError, match="there is no setting"):
+        load(flags={"listen.prot": 1}, environ=home(tmp_path))
+
+
+def test_without_pyyaml_the_error_names_the_extra(tmp_path: Path) -> None:
+    """A file cannot be read without PyYAML, and nothing else needs it."""
+    written(tmp_path / "here", "listen: {port: 1}")
+    script = (
+        "import sys\n"
+        "sys.modules['yaml'] = None\n"
+        "from asides.config import Config, load\n"
+        "from asides.errors import Error\n"
+        "assert load(environ={'HOME': '/nonexistent', 'ASIDES_CONFIG': ''}, path=None) == Config()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    script += "try:\n    load('here/asides.yaml')\nexcept Error as error:\n    print(error)\n"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert "pip install 'asides[gateway]'" in done.stdout
+
+
+def test_importing_the_room_imports_nothing_heavy() -> None:
+    """`asides.config` alone costs neither the schema nor YAML."""
+    script = (
+        "import sys, asides\n"
+        "before = set(sys.modules)\n"
+        "import asides.config\n"
+        "print(*sorted(set(sys.modules) - before))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["asides.config"]
