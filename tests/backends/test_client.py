@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import socket
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +93,17 @@ def test_a_server_without_templates_is_asked_again_without_the_switch() -> None:
     assert "chat_template_kwargs" not in upstream.asked[1]
 
 
+def test_a_server_that_does_not_count_is_asked_without_counting() -> None:
+    """A server that refuses `stream_options` by name still answers; another refusal is told and not repeated."""
+    refusal = fails(422, {"error": {"message": "extra fields not permitted: stream_options"}})
+    with serve(refusal, ANSWER) as upstream:
+        assert Client(upstream.url).ask("hi", model="m").text == "It is 4."
+    assert "stream_options" not in upstream.asked[1]
+    with serve(refusal) as upstream, pytest.raises(UpstreamError, match="stream_options"):
+        Client(upstream.url).ask("hi", model="m")
+    assert len(upstream.asked) == 2
+
+
 def test_other_fields_are_translated() -> None:
     """`extra` is in OpenAI's names, whatever the server speaks."""
     with serve(lines("hi"), kind="ollama") as upstream:
@@ -160,7 +176,7 @@ def test_calls_are_read_and_thinking_goes_back_with_them_only() -> None:
         talk.append({"role": "user", "content": "thanks"})
         client.ask(talk, model="m", tools=tools)
     sent = upstream.asked[1]["messages"]
-    assert sent[1]["reasoning"] == "must call"
+    assert (sent[1]["reasoning"], sent[1]["content"]) == ("must call", "")
     assert sent[1]["tool_calls"][0]["id"] == "c1"
     assert sent[3] == {"role": "assistant", "content": "It is 2."}
 
@@ -218,6 +234,15 @@ def test_a_missing_key_and_a_wrong_one() -> None:
         assert Client(upstream.url, "right").ask("hi", model="m").text == "It is 4."
 
 
+def test_a_key_that_cannot_be_one_is_not_shown() -> None:
+    """Whitespace around a key is nothing; what no header can carry is refused, without the key in the words."""
+    with serve(ANSWER, key="right") as upstream:
+        assert Client(upstream.url, " right\n").ask("hi", model="m").text == "It is 4."
+    with pytest.raises(UpstreamError) as caught:
+        Client("http://localhost", "se\ncret")
+    assert "cret" not in str(caught.value)
+
+
 def test_a_model_that_is_not_there() -> None:
     """404 names the models that the server lists."""
     missing = fails(404, {"error": "model 'x' not found"})
@@ -226,6 +251,9 @@ def test_a_model_that_is_not_there() -> None:
         serve(missing, kind="ollama", models=names) as upstream,
         pytest.raises(UpstreamError, match=r"model 'x' not found; it has m0, .*, m11 and 2 more$"),
     ):
+        Client(upstream.url).ask("hi", model="x")
+    told = fails(404, {"error": "there is no x; there are a and b"})
+    with serve(told, models=["a", "b"]) as upstream, pytest.raises(UpstreamError, match=r"a and b$"):
         Client(upstream.url).ask("hi", model="x")
 
 
@@ -314,6 +342,41 @@ def test_stop_from_a_signal_handler(hanging: Upstream) -> None:
     finally:
         signal.signal(signal.SIGUSR1, previous)
     assert gathering.reply.text == "Hi <th"
+
+
+@pytest.fixture
+def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """A certificate of our own that the client trusts."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl, which makes the certificate, is not installed")
+    made, key = str(tmp_path / "certificate.pem"), str(tmp_path / "key.pem")
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    name = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = [openssl, "req", "-x509", *curve, *name, "-keyout", key, "-out", made]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    monkeypatch.setenv("SSL_CERT_FILE", made)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made, key)
+    return context
+
+
+def test_tls(certificate: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trusted server is read and stopped as any other; one that nobody vouches for is not spoken to."""
+    hangs = Script(chat("Hi <th", end=None), hangs=True)
+    with serve(ANSWER, hangs, tls=certificate) as upstream:
+        client = Client(upstream.url)
+        assert client.ask("hi", model="m").text == "It is 4."
+        gathering = Gathering()
+        for item in client.talk("hi", model="m"):
+            gathering.add(item)
+            if isinstance(item, Said) and isinstance(item.event, PartStart):
+                threading.Timer(0.01, client.stop).start()
+        assert gathering.reply.text == "Hi <th"
+        assert upstream.left.wait(PATIENCE)
+        monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
+        with pytest.raises(UpstreamError, match="certificate is not trusted"):
+            client.ask("hi", model="m")
 
 
 def test_stop_before_the_first_byte_gives_an_empty_reply() -> None:

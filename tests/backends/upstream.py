@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -95,12 +96,15 @@ def serve(
     kind: Literal["openai", "ollama"] = "openai",
     models: Sequence[str] = ("m",),
     key: str = "",
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[Upstream]:
     """A server that gives each request the next script."""
     found = deque(script if isinstance(script, Script) else Script(script) for script in scripts)
     upstream = Upstream(kind, list(models), found, key=key)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(upstream))
-    upstream.url = f"http://127.0.0.1:{server.server_address[1]}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    upstream.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -155,13 +159,15 @@ def _handler(upstream: Upstream) -> type[BaseHTTPRequestHandler]:
             if script.location:
                 self.send_header("Location", script.location)
             self.end_headers()
-            for piece in script.pieces:
-                self.wfile.write(piece)
-                self.wfile.flush()
-            if script.hangs:
+            try:
+                for piece in script.pieces:
+                    self.wfile.write(piece)
+                    self.wfile.flush()
                 self.connection.settimeout(PATIENCE)
-                if not self.connection.recv(1):
+                if script.hangs and not self.connection.recv(1):
                     upstream.left.set()
+            except ConnectionError:
+                upstream.left.set()
 
         def log_message(self, format: str, *args: object) -> None:
             pass

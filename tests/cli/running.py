@@ -1,16 +1,27 @@
-"""The command as a real process, over real pipes and a pseudo-terminal. Shared by the tests of the command line."""
+"""The command as a real process, over real pipes and pseudo-terminals. Shared by the tests of the command line."""
 
 from __future__ import annotations
 
+import codecs
+import fcntl
 import os
 import pty
 import select
+import struct
 import subprocess
 import sys
+import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from tests.terminal.emulator import Emulator
+
 COMMAND = (sys.executable, "-m", "asides")
+# A session of its own takes the terminal on its standard error, so that Ctrl-C there reaches it.
+TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios\nfcntl.ioctl(2, termios.TIOCSCTTY, 0)\nos.execv(sys.argv[1], sys.argv[1:])\n"
+)
 PATIENCE = 30.0
 """Seconds until a test gives up waiting. Long, because machines that test are busy."""
 
@@ -26,6 +37,78 @@ def run(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProce
     return subprocess.run(
         [*COMMAND, *map(str, arguments)], input=given, capture_output=True, timeout=PATIENCE, env=environment()
     )
+
+
+class OnScreen:
+    """The command on a terminal of its own, as a shell would start it, and what a person sees there.
+
+    Standard input is the terminal too, unless something is given to read from.
+    """
+
+    def __init__(
+        self, *arguments: str | Path, columns: int = 80, rows: int = 24, stdin: int | None = None, **changes: str
+    ) -> None:
+        self.emulator = Emulator(columns, rows)
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._ours, theirs = pty.openpty()
+        self.resize(columns, rows)
+        self.process = subprocess.Popen(
+            [COMMAND[0], "-c", TAKE_TERMINAL, *COMMAND, *map(str, arguments)],
+            stdin=theirs if stdin is None else stdin,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment(**changes),
+            start_new_session=True,
+        )
+        os.close(theirs)
+
+    def __enter__(self) -> OnScreen:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+    def resize(self, columns: int, rows: int = 24) -> None:
+        """Make the window another size; what it shows is laid out anew by the program."""
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def press(self, keys: str) -> None:
+        """Keys, or what a terminal sends for a click."""
+        os.write(self._ours, keys.encode())
+
+    def click(self, column: int, row: int) -> None:
+        """Press and release the left button on a cell, counted from 0, as terminals tell it."""
+        self.press(f"\x1b[<0;{column + 1};{row + 1}M\x1b[<0;{column + 1};{row + 1}m")
+
+    def until(self, seen: Callable[[Emulator], bool]) -> Emulator:
+        """The screen, as soon as it is as wanted."""
+        deadline = time.monotonic() + PATIENCE
+        while not seen(self.emulator):
+            assert self._take(deadline), f"ended with {self.emulator.lines}"
+        return self.emulator
+
+    def until_shows(self, words: str) -> Emulator:
+        """The screen, as soon as these words are on it."""
+        return self.until(lambda screen: any(words in line for line in screen.lines))
+
+    def end(self) -> int:
+        """Watch to the end; the exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self._take(deadline):
+            pass
+        return self.process.wait(PATIENCE)
+
+    def _take(self, deadline: float) -> bool:
+        ready, _, _ = select.select([self._ours], [], [], max(0.0, deadline - time.monotonic()))
+        assert ready, f"nothing more was written in time; the screen is {self.emulator.lines}"
+        try:
+            data = os.read(self._ours, 65536)
+        except OSError:  # how a terminal says that its other end is closed
+            return False
+        self.emulator.write(self._decoder.decode(data))
+        return bool(data)
 
 
 class Running:

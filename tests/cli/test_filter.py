@@ -17,7 +17,11 @@ BROKEN = b'Look: <tool_call>{"name": "find", "arguments": {"q": </tool_call> so'
 
 def test_answer_to_stdout_thoughts_to_stderr() -> None:
     done = run("-f", "qwen3", given=REPLY)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"It is 4.\nYes.", b"Thinking\n  2+2\n  is 4\n\nThinking 2\n  sure?\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        b"It is 4.\nYes.",
+        b"Thinking\n  2+2\n  is 4\n\nThinking 2\n  sure?\n",
+    )
 
 
 def test_stdout_is_exactly_the_text_of_the_message() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]  # it has none
 import pytest
 
+from asides import history
 from asides.cli.run_input import PLACEHOLDER
 from tests.backends.upstream import PATIENCE, Script, Upstream, chat, fails, serve, think
 from tests.cli.running import environment
@@ -33,7 +34,12 @@ class Terminal:
             if not name.startswith(("ASIDES_", "OPENAI_", "OLLAMA_"))
         }
         # The library asks where the cursor is; a terminal that is no terminal does not answer.
-        places = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder), "PROMPT_TOOLKIT_NO_CPR": "1"}
+        places = {
+            "XDG_STATE_HOME": str(folder / "state"),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "XDG_CONFIG_HOME": str(folder),
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+        }
         # The library draws a prompt again with every key; its placeholder shows that nothing is typed yet.
         self._prompt = ">>> " if changes else PLACEHOLDER
         self._child = pexpect.spawn(
@@ -256,7 +262,7 @@ def test_several_lines(start: Start) -> None:
     with serve(ANSWER) as upstream:
         terminal = start(upstream)
         terminal.type('"""one\r')
-        terminal.see("... ")
+        terminal.see("...")
         terminal.type('two"""\r')
         terminal.ready()
         terminal.type("three\x1b\rfour\r")
@@ -334,6 +340,28 @@ def test_the_person_plays_the_tools(start: Start, tmp_path: Path) -> None:
     assert [message["role"] for message in sent] == ["user", "assistant", "tool", "assistant", "user"]
 
 
+def test_a_talk_is_kept_as_one_conversation(start: Start, tmp_path: Path) -> None:
+    """With --save each reply is kept with its thoughts; memory holds the questions and the clean answers."""
+    with serve(ANSWER, chat("Sure.")) as upstream:
+        terminal = start(upstream, "--save", "--system", "S")
+        terminal.say("What is 2+2?")
+        terminal.say("Sure?")
+        terminal.type("/bye\r")
+        assert terminal.end() == 0
+    with history.open(str(tmp_path / "data" / "asides" / "history.db")) as store:
+        second, first = store.newest()
+        memory = [(turn.role, turn.text) for turn in store.conversation(first.conversation)]
+    assert [thought.text for thought in first.thoughts] == ["2+2"]
+    assert second.conversation == first.conversation
+    assert memory == [
+        ("system", "S"),
+        ("user", "What is 2+2?"),
+        ("assistant", "It is 4."),
+        ("user", "Sure?"),
+        ("assistant", "Sure."),
+    ]
+
+
 @contextmanager
 def without_the_library(folder: Path) -> Iterator[str]:
     """A place for PYTHONPATH where the terminal library cannot be imported."""
@@ -351,7 +379,7 @@ def test_a_plain_terminal_will_do(start: Start, tmp_path: Path, case: str) -> No
         terminal.see("Ctrl-D or /bye")
         terminal.ready()
         terminal.type('"""one\r')
-        terminal.see("... ")
+        terminal.see("...")
         terminal.type('two"""\r')
         assert "2+2" in terminal.ready()
         terminal.type("/bye\r")

@@ -9,10 +9,11 @@ import subprocess
 
 import pytest
 
-from tests.cli.running import COMMAND, PATIENCE, Running, environment, run
+from asides.terminal.cells import columns as columns_of
+from tests.cli.running import COMMAND, PATIENCE, OnScreen, Running, environment, run
 
-DIM = b"\x1b[2m"
-PLAIN = b"\x1b[22m"
+HEADING = b"\x1b[34mThinking\x1b[0m\r\n"
+SLOW = b"<think>twelve signs"
 
 
 def stderr_of(terminals: str, given: bytes, *arguments: str, **changes: str) -> bytes:
@@ -22,13 +23,119 @@ def stderr_of(terminals: str, given: bytes, *arguments: str, **changes: str) -> 
         return asides.read_rest(asides.stderr)
 
 
-def test_thoughts_are_dim_on_a_terminal() -> None:
-    assert stderr_of("stderr", b"<think>hm</think>Hi") == DIM + b"hm" + PLAIN + b"\r\n"
+def test_thoughts_are_headed_and_coloured_on_a_terminal() -> None:
+    """A blue heading, cyan text."""
+    assert stderr_of("stderr", b"<think>hm</think>Hi") == HEADING + b"\x1b[36m  hm\x1b[0m\r\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes"),
+    [(["--style", "heading=bold,text=208"], {}), ([], {"ASIDES_STYLE": "heading=bold,text=208"})],
+)
+def test_the_style_may_be_chosen(arguments: list[str], changes: dict[str, str]) -> None:
+    """By an option or by the environment."""
+    shown = stderr_of("stderr", b"<think>hm</think>Hi", *arguments, **changes)
+    assert shown == b"\x1b[1mThinking\x1b[0m\r\n\x1b[38;5;208m  hm\x1b[0m\r\n"
+
+
+def test_numbered_thoughts_are_coloured_too() -> None:
+    """With -n each line has its label instead of a heading, and nothing in it acts."""
+    shown = stderr_of("stderr", b"<think>a\x1b[5mb</think>Hi", "-n")
+    assert shown.decode() == "\x1b[36mthinking 1:1:a␛[5mb\x1b[0m\r\n"
 
 
 @pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_colour_where_none_is_wanted(changes: dict[str, str]) -> None:
-    assert stderr_of("stderr", b"<think>hm</think>Hi", **changes) == b"hm\r\n"
+    """The same lines, without a single escape code."""
+    assert stderr_of("stderr", b"<think>hm</think>Hi", **changes) == b"Thinking\r\n  hm\r\n"
+
+
+def test_a_bad_style_is_refused() -> None:
+    """With words that say how to write one, and no traceback."""
+    done = run("--style", "purpel", given=b"x")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"'purpel' is no colour" in done.stderr
+
+
+@pytest.mark.parametrize("columns", [9, 20, 33])
+def test_thoughts_fit_the_terminal(columns: int) -> None:
+    """Lines are wrapped to its width, wide characters counted, before the terminal would do it."""
+    given = "<think>Some words and 日本語のテキスト、 with emoji 👩\u200d👩\u200d👧 too</think>Hi"
+    reading, writing = os.pipe()
+    with OnScreen("-f", "qwen3", columns=columns, stdin=reading) as asides:
+        os.close(reading)
+        for at in range(0, len(given), 3):
+            os.write(writing, given[at : at + 3].encode())
+        os.close(writing)
+        assert asides.end() == 0
+        lines = asides.emulator.text.split("\n")
+    indent = "  " if columns >= 12 else ""
+    assert lines[0] == "Thinking"
+    assert lines[-2:] == ["", "Hi"]
+    assert all(line.startswith(indent) and columns_of(line) < columns for line in lines[1:-2])
+    thought = "".join("".join(lines[1:-2]).split())
+    assert thought == "Somewordsand日本語のテキスト、withemoji👩\u200d👩\u200d👧too"
+
+
+def test_a_resize_while_a_thought_comes() -> None:
+    """The lines that follow have the new width."""
+    reading, writing = os.pipe()
+    with OnScreen("-f", "qwen3", columns=60, stdin=reading) as asides:
+        os.close(reading)
+        os.write(writing, b"<think>one two three four five six ")
+        asides.until_shows("six")
+        asides.resize(14)
+        os.write(writing, b"seven eight nine</think>Hi")
+        os.close(writing)
+        assert asides.end() == 0
+        assert asides.emulator.lines[1:5] == ["  one two three four five six", "  seven eight", "  nine", ""]
+
+
+def test_a_hidden_thought_spins_and_leaves_no_trace() -> None:
+    """While nothing comes the spinner moves by itself; the answer begins where it stood."""
+    reading, writing = os.pipe()
+    with OnScreen("-f", "qwen3", "--hide", stdin=reading) as asides:
+        os.close(reading)
+        os.write(writing, SLOW)
+        frames = {asides.until_shows("Thinking 0 s, 12 characters").lines[0][0]}
+        asides.until(lambda screen: screen.lines[:1] != [] and screen.lines[0][0] not in frames)
+        os.write(writing, b"</think>Hi <think>more")
+        asides.until_shows("Thinking 0 s, 4 characters")
+        os.write(writing, b"</think>you")
+        os.close(writing)
+        assert asides.end() == 0
+        assert asides.emulator.text == "Hi you"
+
+
+def test_ctrl_c_takes_the_spinner_away() -> None:
+    """Nothing half drawn is left on the screen."""
+    reading, writing = os.pipe()
+    with OnScreen("-f", "qwen3", "--hide", stdin=reading) as asides:
+        os.close(reading)
+        os.write(writing, SLOW)
+        asides.until_shows("12 characters")
+        asides.press("\x03")
+        assert asides.end() == 130
+        assert asides.emulator.text in ("", "^C")
+    os.close(writing)
+
+
+def test_collapsed_thoughts() -> None:
+    """One line for each with its length, on a terminal and on a pipe."""
+    given = b"<think>hm</think>Hi<think>more\nof it</think> you"
+    shown = stderr_of("stderr", given, "--collapse", NO_COLOR="1", TERM="dumb")
+    assert shown == b"Thinking (2 characters)\r\nThinking 2 (10 characters)\r\n"
+    done = run("-f", "qwen3", "--collapse", given=given)
+    assert (done.stdout, done.stderr) == (b"Hi you", b"Thinking (2 characters)\nThinking 2 (10 characters)\n")
+
+
+def test_what_a_model_writes_cannot_act() -> None:
+    """No escape sequence of a thought or a call reaches the terminal."""
+    given = b'<think>\x1b[2J\x1b]0;x\x07</think><tool_call>{"name": "f", "arguments": {"q": "\x1b[5m"}}</tool_call>'
+    shown = stderr_of("stderr", given, NO_COLOR="1")
+    assert b"\x1b" not in shown
+    assert "␛[2J␛]0;x␇".encode() in shown
+    assert "␛[5m".encode() in shown
 
 
 def test_no_colour_in_a_pipe() -> None:
@@ -52,7 +159,7 @@ def test_a_terminal_gets_no_second_newline() -> None:
 def test_on_one_screen_everything_has_its_own_line() -> None:
     given = b'<think>a</think>One<think>b</think>\nTwo <tool_call>{"name": "f", "arguments": {}}</tool_call>'
     shown = stderr_of("stdout stderr", given, NO_COLOR="1")
-    assert shown.replace(b"\r\n", b"\n") == b"a\n\nOne\n\nb\n\n\nTwo\ncall f {}\n"
+    assert shown.replace(b"\r\n", b"\n") == (b"Thinking\n  a\n\nOne\n\nThinking 2\n  b\n\nTwo\ncall f {}\n")
 
 
 def test_interrupt_from_the_keyboard() -> None:

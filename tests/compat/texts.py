@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
 
 from tests.support import cut
@@ -20,13 +22,15 @@ TAGS = ("<think>", "</think>", "<thinking>", "</thinking>", "<|im_end|>")
 
 
 def chunkings(text: str, where: list[int]) -> list[list[str]]:
-    """A text whole, character by character, and cut at these places."""
-    return [[text], list(text), list(cut(text, where))]
+    """A text whole, character by character, and cut at these places. Even an empty one is a chunk."""
+    return [[text], list(text) or [""], list(cut(text, where))]
 
 
-def letters(text: str) -> str:
-    """The words of a text alone: no markers that may act, no whitespace."""
-    folded = text.casefold()
-    for tag in TAGS:
-        folded = folded.replace(tag, "")
-    return "".join(folded.split())
+def letters(*parts: str) -> list[str]:
+    """The characters of texts, sorted: without whitespace, and without markers, which may act."""
+    found: list[str] = []
+    for part in parts:
+        # What stands on both sides of a marker must not become one.
+        folded = re.sub("|".join(map(re.escape, TAGS)), "\0", part.casefold())
+        found += "".join(folded.replace("\0", "").split())
+    return sorted(found)

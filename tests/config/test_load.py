@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.config import Config, ConfigError, load, load_all
+from asides.config import Config, ConfigError, load, load_all, resolve_model
 from asides.config.problems import Origin
 from asides.errors import UsageError
 
@@ -145,6 +145,17 @@ def test_secrets_come_from_the_environment(tmp_path: Path) -> None:
     assert (config.keys, config.run.key, config.history.store) == (("1", "plain"), "2", "postgresql://me:1@db")
 
 
+def test_secrets_of_what_was_replaced_are_not_needed(tmp_path: Path) -> None:
+    """A flag that replaces an upstream or its key replaces the variable that the file names for it."""
+    path = written(tmp_path, "upstreams: [{url: 'http://a', key: $GONE}]\nkeys: $GONE\n")
+    environ = {"ASIDES_KEYS": "$one"}
+    assert load(path, flags={"upstreams": ["http://b"]}, environ=environ).upstreams[0].key == ""
+    config = load(path, flags={"upstreams.key": "$two"}, environ=environ)
+    assert (config.upstreams[0].key, config.keys) == ("$two", ("$one",))
+    with pytest.raises(ConfigError, match=r"keys.*GONE is not set"):
+        load(path, flags={"upstreams": ["http://b"]}, environ={})
+
+
 def test_a_command_needs_no_secrets_but_its_own(tmp_path: Path) -> None:
     """In sections that a command does not use, a variable that is missing is no error."""
     path = written(tmp_path, "upstreams: [{url: 'http://a', key: $GATEWAY}]\nrun: {key: $MINE}\n")
@@ -159,6 +170,9 @@ def test_the_reasoning_parser_of_nexrl_is_the_default_format(tmp_path: Path) -> 
     path = written(tmp_path, text)
     assert load(path, environ={}).defaults.format == "think_tag"
     assert load(path, environ={}, flags={"defaults.format": "kimi"}).defaults.format == "kimi"
+    named = load(written(tmp_path, text + "models: {a: }\n"), environ={}, flags={"defaults.format": "kimi"})
+    assert resolve_model(named, "a").format == "think_tag"
+    written(tmp_path, text)
     assert load(written(tmp_path, text + "defaults: {format: qwen3}\n"), environ={}).defaults.format == "qwen3"
 
 
@@ -233,9 +247,11 @@ def test_variables_say_yes_and_no_as_variables_do(tmp_path: Path) -> None:
 def test_keys_that_are_set_but_empty_do_not_open_the_gateway(tmp_path: Path) -> None:
     """An operator who sets ASIDES_KEYS means to lock the gateway."""
     assert load(environ=home(tmp_path, ASIDES_KEYS="a, b")).keys == ("a", "b")
-    for value in ("", " , "):
+    for value in ("", " , ", "\n"):
         with pytest.raises(ConfigError, match="ASIDES_KEYS: is set but holds no key"):
             load(environ=home(tmp_path, ASIDES_KEYS=value))
+    with pytest.raises(ConfigError, match=r"--key: .* is empty"):
+        load(flags={"keys": [""]}, environ=home(tmp_path))
 
 
 def test_a_flag_for_a_setting_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:

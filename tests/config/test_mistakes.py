@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.config import Config, ConfigError, load
@@ -217,6 +217,7 @@ def loads_or_complains(path: Path, environ: dict[str, str]) -> bool:
         return bool(error.problems)
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(), LINES.map("\n".join), LINES.map("".join)))
 def test_any_text_is_a_configuration_or_a_mistake(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """No text gives an exception of another kind."""
@@ -225,8 +226,12 @@ def test_any_text_is_a_configuration_or_a_mistake(tmp_path_factory: pytest.TempP
     assert loads_or_complains(path, {})
 
 
+@settings(deadline=None)
 @given(
-    st.dictionaries(st.sampled_from(["PORT", "KEYS", "FORMAT", "UPSTREAM", "CORS", "LOG_BODIES", "RUN_URL"]), st.text())
+    st.dictionaries(
+        st.sampled_from(["PORT", "KEYS", "FORMAT", "UPSTREAM", "CORS", "LOG_BODIES", "RUN_URL", "RUN_MODEL"]),
+        st.text(st.characters()),
+    )
 )
 def test_any_variables_are_a_configuration_or_a_mistake(said: dict[str, str]) -> None:
     """The same holds for what the environment says."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.config import Config, ModelSettings, UpstreamSettings, hide_url, load, load_all, show
@@ -51,6 +51,10 @@ def test_each_setting_says_where_it_came_from(tmp_path: Path) -> None:
     assert f'- url: "http://a"  # {path}:4' in lines
     assert f"- x  # {path}:5" in lines
     assert "level: info" in lines
+    loaded = load_all(path, flags={"upstreams": ["http://b"]}, environ={"ASIDES_KEYS": "k"})
+    lines = [line.strip() for line in show(loaded.config, loaded.origins).splitlines()]
+    assert '- url: "http://b"  # --upstream' in lines
+    assert '- "(hidden)"  # ASIDES_KEYS' in lines
 
 
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1)
@@ -61,6 +65,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None, max_examples=40)
 @given(
     models=st.dictionaries(WORDS, st.dictionaries(WORDS, VALUES, max_size=3), max_size=3), port=st.integers(0, 65535)
 )

@@ -115,19 +115,25 @@ def check(seen: Seen, case: Case) -> None:
     assert seen.calls == case.calls
 
 
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("kind", ["v", "o"])
 @pytest.mark.parametrize("case", PLAIN, ids=lambda case: case.model)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_thinking_and_answer(
-    house: House, dialect: Dialect, case: Case, kind: str, stream: bool, asynchronous: bool
-) -> None:
+def test_thinking_and_answer(house: House, dialect: Dialect, case: Case, kind: str, stream: bool) -> None:
     """Each SDK finds the thinking in its own field and a clean answer, whatever the upstream and wherever it cuts."""
-    house.say(case.raw, seed=len(case.raw) + asynchronous)
-    seen = ask(dialect, house.gateway.url, stream=stream, asynchronous=asynchronous, model=f"{case.model}-{kind}")
+    house.say(case.raw, seed=len(case.raw))
+    seen = ask(dialect, house.gateway.url, stream=stream, model=f"{case.model}-{kind}")
     check(seen, case)
     assert seen.reason == STOP_REASONS[dialect]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_asynchronous_sdks(house: House, dialect: Dialect, stream: bool) -> None:
+    """The asynchronous SDKs too."""
+    case = PLAIN[0]
+    house.say(case.raw, seed=1)
+    check(ask(dialect, house.gateway.url, stream=stream, asynchronous=True, model="qwen-v"), case)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -142,7 +148,7 @@ def test_calls(house: House, dialect: Dialect, case: Case, kind: str, stream: bo
     assert seen.reason == CALL_REASONS[dialect]
 
 
-@pytest.mark.parametrize("cuts", [1, 2, 7, 64])
+@pytest.mark.parametrize("cuts", [1, 7])
 @pytest.mark.parametrize("kind", ["v", "o"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_bytes_cut_anywhere(house: House, dialect: Dialect, kind: str, cuts: int) -> None:
@@ -152,7 +158,7 @@ def test_bytes_cut_anywhere(house: House, dialect: Dialect, kind: str, cuts: int
     check(ask(dialect, house.gateway.url, stream=True, model=f"qwen-{kind}"), case)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_bytes_cut_at_random(house: House, seed: int) -> None:
     """Random cuts, with calls, in every size of frame."""
     case = CALLING[0]

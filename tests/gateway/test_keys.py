@@ -146,7 +146,7 @@ def test_a_wrong_key(house: House, dialect: Dialect) -> None:
         {},
         {"Authorization": f"Bearer {GATEWAY_KEY}x"},
         {"Authorization": f"Bearer {GATEWAY_KEY[:-1]}"},
-        {"Authorization": "Bearer "},
+        {"Authorization": "Bearer"},
         {"Authorization": f"Basic {GATEWAY_KEY}"},
         {"x-api-key": ""},
         {"Cookie": GATEWAY_KEY},
@@ -167,7 +167,7 @@ def test_a_wrong_key(house: House, dialect: Dialect) -> None:
 def test_every_path_is_guarded(house: House, path: str) -> None:
     """A key is asked for wherever something of the model, its server or its use could be learned."""
     assert get(house.guarded.url, path).status_code == 401
-    assert post(house.guarded.url, path, {}).status_code == 401
+    assert post(house.guarded.url, path, {}).status_code in (401, 405)  # 405: nobody may post there
 
 
 def test_health_needs_no_key(house: House) -> None:
@@ -278,6 +278,8 @@ def test_loopback_is_quiet_and_beyond_warns() -> None:
         for host, keys, warns in (("127.0.0.1", [], False), ("0.0.0.0", [], True), ("0.0.0.0", ["k"], False)):
             config = {"upstreams": [{"url": server.url}], "keys": keys, "log": {"form": "json"}}
             with gateway(config, "--host", host) as running:
-                assert get(running.url.replace("0.0.0.0", "127.0.0.1"), "/healthz").status_code == 200
+                reply = get(running.url.replace("0.0.0.0", "127.0.0.1"), "/v1/models")
+                assert reply.status_code == (401 if keys else 200)
+                running.wait_for_record(lambda record: record.get("request_id") == reply.headers["x-request-id"])
                 warned = [record for record in running.records if str(record.get("level")).lower() == "warning"]
                 assert bool(warned) is warns, running.log

@@ -68,7 +68,7 @@ def house() -> Iterator[House]:
                 "switched": {"format": "qwen3", "switch": "thinking"},
                 "budgeted": {"format": "qwen3", "budget": "thinking_token_budget"},
                 "untouched": {"format": "none"},
-                "native": {"format": "qwen3"},
+                "native": {"format": "qwen3", "upstream": "ollama"},
                 "mystery": {"upstream": "telling"},
             },
         }

@@ -88,19 +88,27 @@ def analyze(
 def analyze_thoughts(
     thoughts: Sequence[str | Thinking],
     text: str = "",
+    calls: Sequence[ToolCall] = (),
     *,
+    drafts: int | None = None,
     tokens: CountTokens | None = None,
     seconds: float | None = None,
 ) -> Figures:
-    """The figures of thoughts that are already apart from the answer. A string counts as a thought that was closed."""
+    """The figures of thoughts that are already apart from the answer and the calls.
+
+    A string counts as a thought that was closed. Calls drafted in the thoughts are looked for, unless `drafts` says how
+    many there are.
+    """
     found = [Thinking(thought) if isinstance(thought, str) else thought for thought in thoughts]
+    if drafts is None:
+        drafts = sum(len(parse(thought.text, start="text").tool_calls) for thought in found)
     return _figures(
         thoughts=[thought.text for thought in found],
         text=text,
-        calls=[],
+        calls=calls,
         unclosed=sum(not thought.complete for thought in found),
         empty=0,
-        drafts=sum(len(parse(thought.text, start="text").tool_calls) for thought in found),
+        drafts=drafts,
         tokens=tokens,
         seconds=seconds,
     )

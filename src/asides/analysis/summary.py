@@ -1,4 +1,4 @@
-"""Many replies together, in constant memory: a `Summary` grows, merges and tells. Knows figures, no texts but excerpts."""
+"""Many replies together, in constant memory: a `Summary` grows, merges and tells. Keeps figures, and few excerpts."""
 
 from __future__ import annotations
 

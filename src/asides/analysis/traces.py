@@ -218,7 +218,9 @@ def _with_calls(message: Message, calls: list[ToolCall]) -> Message:
 
 def _calls(value: Any) -> list[ToolCall]:
     """Calls in OpenAI's shape or Ollama's."""
-    functions = [item.get("function", item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    functions = (
+        [item.get("function", item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    )
     return [_call(each.get("name"), each.get("arguments")) for each in functions if isinstance(each, dict)]
 
 

@@ -7,13 +7,12 @@ the middle of one they mean something else ("the wait", "it is actually so"); `a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import cache
+from functools import cached_property
 from typing import Literal
 
 import msgspec
 
-from .words import has_unspaced
+from .words import UNSPACED
 
 TurnKind = Literal["stop", "correction", "check", "alternative"]
 
@@ -39,7 +38,9 @@ _CHECKS = (
 )
 
 ENGLISH: dict[TurnKind, Phrases] = {
-    "stop": Phrases(("wait", "hold on", "hang on", "h+m+", "just a (?:moment|second)"), ("(?:but|oh|no),? wait",)),
+    "stop": Phrases(
+        ("wait", "hold on", "hang on", "h+m+", "just a (?:moment|second)"), ("but,? wait", "oh,? wait", "no,? wait")
+    ),
     "correction": Phrases(
         ("actually", r"no(?=[,!…—]|\.(?! ?\d))", "nope", "oops", "scratch that", "correction", "sorry"),
         (
@@ -71,7 +72,13 @@ ENGLISH: dict[TurnKind, Phrases] = {
 }
 GERMAN: dict[TurnKind, Phrases] = {
     "stop": Phrases(
-        (r"wart(?:e|en sie)(?: mal)?(?=[,.!…: ])", "moment(?: mal|(?=[,.!…:]))", "augenblick", "halt(?=[,.!…])", "stopp"),
+        (
+            r"wart(?:e|en sie)(?: mal)?(?=[,.!…: ])",
+            "moment(?: mal|(?=[,.!…:]))",
+            "augenblick",
+            "halt(?=[,.!…])",
+            "stopp",
+        ),
     ),
     "correction": Phrases(
         ("eigentlich", "nein(?=[,.!…])", "quatsch", "besser gesagt", "genauer gesagt", "korrektur"),
@@ -93,7 +100,7 @@ GERMAN: dict[TurnKind, Phrases] = {
     ),
     "alternative": Phrases(
         ("alternativ", "oder doch", "was(?:,)? wenn", "vielleicht sollte ich"),
-        ("andererseits", r"(?:ein )?anderer? (?:ansatz|weg|idee|möglichkeit)", "anders (?:herum|gesagt)"),
+        ("andererseits", r"anderer? (?:ansatz|weg|idee|möglichkeit)", "anders (?:herum|gesagt)"),
     ),
 }
 FRENCH: dict[TurnKind, Phrases] = {
@@ -112,7 +119,6 @@ FRENCH: dict[TurnKind, Phrases] = {
         (
             r"(?:laisse|laissez)[- ]moi (?:(?:re)?vérifier|re(?:lire|calculer|voir|penser))",
             r"je (?:dois|devrais|vais) (?:re)?vérifier",
-            r"(?:à|de) (?:re)?vérifier",
         ),
     ),
     "alternative": Phrases(
@@ -133,9 +139,9 @@ SPANISH: dict[TurnKind, Phrases] = {
     ),
     "check": Phrases(
         (r"(?:comprobemos|verifiquemos|revisemos|repasemos)",),
-        (
-            r"(?:déjame|dejame|permíteme|voy a|vamos a|debo|debería|tengo que) (?:volver a )?"
-            r"(?:comprobar|verificar|revisar|repasar|recalcular)",
+        tuple(
+            rf"{lead} (?:volver a )?(?:comprobar|verificar|revisar|repasar|recalcular)"
+            for lead in ("d[ée]jame", "permíteme", "voy a", "vamos a", "debo", "debería", "tengo que")
         ),
     ),
     "alternative": Phrases(
@@ -188,11 +194,17 @@ CHINESE: dict[TurnKind, Phrases] = {
     ),
     "alternative": Phrases(
         ("或者(?=[，,说說我可])", "要不", "[还還]是[说說]", "(?:也|或)[许許]我?(?:[应應][该該]|可以)"),
-        ("另一方面", "另一[种種个個](?:方法|思路|可能|[办辦]法|方式|角度)", "[换換](?:一?[个個种種])?(?:思路|角度|方法|方式)"),
+        (
+            "另一方面",
+            "另一[种種个個](?:方法|思路|可能|[办辦]法|方式|角度)",
+            "[换換](?:一?[个個种種])?(?:思路|角度|方法|方式)",
+        ),
     ),
 }
 JAPANESE: dict[TurnKind, Phrases] = {
-    "stop": Phrases(("待って", "待てよ", "ちょっと待", "う[ーう]*ん", "え[ーっえ]*と", "あれ(?=[、,？?])"), ("いや待",)),
+    "stop": Phrases(
+        ("待って", "待てよ", "ちょっと待", "う[ーう]*ん", "え[ーっえ]*と", "あれ(?=[、,？?])"), ("いや待",)
+    ),
     "correction": Phrases(
         ("いや(?=[、,。…違])", "いいえ", "実は", "実際(?:に)?は", "違う", "違います", "というか", "訂正"),
         ("間違(?:い|え|って)(?:た|まし|です|だっ|いる|いた)", "そうではな"),
@@ -211,53 +223,82 @@ JAPANESE: dict[TurnKind, Phrases] = {
         ("一方で", "別の(?:方法|アプローチ|考え|見方|可能性|やり方)"),
     ),
 }
-SPACED = (ENGLISH, GERMAN, FRENCH, SPANISH, RUSSIAN, KOREAN)
-UNSPACED = (CHINESE, JAPANESE)
+Language = dict[TurnKind, Phrases]
 
-_CLAUSE = r"\n.!?…:;,(\[—–。！？，、；："
+CLAUSE = r"\n.!?…:;,(\[—–。！？，、；："
 """What a clause begins after."""
-_LEADS = r"(?:(?:but|oh|ah|no|so|ok|okay|well|and|hmm|aber|ach|oh|mais|ah|bon|pero|но|а)[ ,]{1,2}){0,2}"
+LEADS = r"(?:(?:but|oh|ah|no|so|ok|okay|well|and|hmm|aber|ach|mais|bon|pero|но|а)[ ,]{1,2}){0,2}"
+UNSPACED_LEADS = "(?:但是?|啊|哦|でも|あ|え)?[，、]?"
 """Little words that may come before a phrase that opens a clause."""
 APART = 3
 """Turns with no more characters than this between them are one: "wait, no, actually"."""
 
 
-def _either(phrases: Iterable[str]) -> str:
-    return "|".join(phrases) or r"(?!)"
+class Script:
+    """Languages that share a script, and the patterns that find their phrases. Made when the script is first met."""
+
+    def __init__(self, letters: str, languages: tuple[Language, ...], *, spaced: bool = True) -> None:
+        self._letters = letters
+        self._languages = languages
+        self._spaced = spaced
+
+    @cached_property
+    def _letter(self) -> re.Pattern[str]:
+        return re.compile(f"[{self._letters}]")
+
+    @cached_property
+    def _patterns(self) -> list[tuple[re.Pattern[str], list[tuple[TurnKind, re.Pattern[str]]]]]:
+        """For phrases that open and those that stand anywhere: what finds one, and what tells its kind.
+
+        The first holds no groups, because plain alternatives are what makes a search fast. The character before the
+        phrase is taken in for the same reason.
+        """
+        before_opening = (
+            rf"[{CLAUSE}][ \t\"'“„«¿¡*_]{{0,4}}{LEADS}"
+            if self._spaced
+            else (rf"[{CLAUSE}][ 　「『“\"（]{{0,3}}{UNSPACED_LEADS}")
+        )
+        before_anywhere, after = (r"[\W_]", r"(?!\w)") if self._spaced else ("", "")
+        found = []
+        for before, place in ((before_opening, "opening"), (before_anywhere, "anywhere")):
+            phrases: dict[TurnKind, str] = {
+                kind: "|".join(phrase for language in self._languages for phrase in getattr(language[kind], place))
+                for kind in KINDS
+            }
+            telling = [(kind, re.compile(f"{before}(?:{said}){after}")) for kind, said in phrases.items() if said]
+            every = "|".join(said for said in phrases.values() if said)
+            found.append((re.compile(f"{before}(?:{every}){after}"), telling))
+        return found
+
+    def find(self, said: str) -> list[tuple[int, int, TurnKind]]:
+        """Where each phrase begins and ends in a text in lower case, and its kind."""
+        found: list[tuple[int, int, TurnKind]] = []
+        if self._letters and self._letter.search(said) is None:
+            return found
+        for pattern, telling in self._patterns:
+            for match in pattern.finditer(said):
+                kind = next(kind for kind, of_kind in telling if of_kind.match(said, match.start()))
+                found.append((match.start(), match.end(), kind))
+        return found
 
 
-@cache
-def _spaced() -> re.Pattern[str]:
-    kinds = []
-    for kind in KINDS:
-        said = [language[kind] for language in SPACED]
-        opening = _either(phrase for phrases in said for phrase in phrases.opening)
-        anywhere = _either(phrase for phrases in said for phrase in phrases.anywhere)
-        kinds.append(rf"(?P<{kind}>(?<=[{_CLAUSE}])[ \t\"'“„«¿¡*_]{{0,4}}{_LEADS}(?:{opening})|(?:{anywhere}))")
-    # One character before the phrase is taken in: a class at its very start is what makes the search fast.
-    return re.compile(rf"[\W_](?:{'|'.join(kinds)})(?!\w)")
-
-
-@cache
-def _unspaced() -> re.Pattern[str]:
-    kinds = []
-    for kind in KINDS:
-        said = [language[kind] for language in UNSPACED]
-        opening = _either(phrase for phrases in said for phrase in phrases.opening)
-        anywhere = _either(phrase for phrases in said for phrase in phrases.anywhere)
-        kinds.append(rf"(?P<{kind}>(?<=[{_CLAUSE}])[ 　「『“\"（]{{0,3}}(?:但是?|啊|哦|でも|あ|え)?[，、]?(?:{opening})|(?:{anywhere}))")
-    return re.compile("|".join(kinds))
+LATIN = Script("", (ENGLISH, GERMAN, FRENCH, SPANISH))
+SCRIPTS = (
+    LATIN,
+    Script("а-яё", (RUSSIAN,)),
+    Script("가-힣", (KOREAN,)),
+    Script(UNSPACED, (CHINESE, JAPANESE), spaced=False),
+)
 
 
 def count_turns(text: str) -> dict[TurnKind, int]:
     """How many turns of each kind a thought takes, in any of the languages here. Several in a row are one."""
     said = "\n" + text.lower().replace("’", "'")
+    scripts = (LATIN,) if said.isascii() else SCRIPTS
     counts: dict[TurnKind, int] = dict.fromkeys(KINDS, 0)
-    patterns = [_spaced(), _unspaced()] if has_unspaced(text) else [_spaced()]
-    for pattern in patterns:
-        last = -APART - 1
-        for found in pattern.finditer(said):
-            if found.start() - last > APART:
-                counts[found.lastgroup] += 1  # type: ignore[index]  # every match is of one of the groups, named by kind
-            last = found.end()
+    last = -APART - 1
+    for start, end, kind in sorted(found for script in scripts for found in script.find(said)):
+        if start - last > APART:
+            counts[kind] += 1
+        last = max(last, end)
     return counts

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -24,7 +24,10 @@ from ..formats import get_format
 from .client_http import MOST_ERROR, MOST_WHOLE, Exchange, Stopped, UpstreamError, read_address
 from .client_reply import Gathering, Reply
 
-__all__ = ["Client", "Gathering", "Kind", "Message", "Reply", "Think", "UpstreamError"]
+if TYPE_CHECKING:
+    from ..detect.result import Finding
+
+__all__ = ["Client", "Gathering", "Kind", "Message", "Reply", "Think", "UpstreamError", "name_some"]
 
 Kind = Literal["openai", "ollama"]
 Think = bool | str | None
@@ -67,7 +70,9 @@ class Client:
         path = address.path.removesuffix("/chat/completions")
         self._address = msgspec.structs.replace(address, path=path)
         self._kind: Kind | None = None if kind == "auto" else kind
-        self._key = key
+        self._key = key.strip()
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise UpstreamError("the key holds characters that no key has; was it copied whole?", reached=False)
         self._headers = dict(headers or {})
         self._connect = connect
         self._idle = idle
@@ -124,22 +129,25 @@ class Client:
         `UpstreamError`, raised after all that had come was given.
         """
         request = _request(messages, model, think, tools, extra or {})
-        found = get_format(format) if format is not None else _format_of(model)
+        named = _told_by_name(model)
+        found = get_format(next(iter(named.formats), "auto") if format is None else format)
         policies: dict[str, Any] = {"tools": tools, "calls": bool(tools) if calls is None else calls}
-        switch = _SWITCHES.get(found.name, "enable_thinking") if think is not None and _is_known(model) else ""
+        # Who serves an open model that thinks knows chat templates.
+        switch = _SWITCHES.get(found.name, "enable_thinking") if think is not None and named.thinks else ""
         try:
-            with self._send(request, switch) as exchange:
-                if exchange.status == 200:
-                    yield from self._read(exchange, request, found, start, policies)
-                    return
-                error = self._refusal(exchange, model)
-            if not switch or error.status not in (400, 422) or "chat_template_kwargs" not in error.message:
-                raise error
-            # A server that knows no chat template still knows `reasoning_effort`.
-            with self._send(request, "") as exchange:
-                if exchange.status != 200:
-                    raise self._refusal(exchange, model)
-                yield from self._read(exchange, request, found, start, policies)
+            while True:
+                with self._send(request, switch) as exchange:
+                    if exchange.status == 200:
+                        yield from self._read(exchange, request, found, start, policies)
+                        return
+                    error = self._refusal(exchange, model)
+                # What only helps is left out for a server that does not know it; `reasoning_effort` says the same.
+                if error.status in (400, 422) and switch and "chat_template_kwargs" in error.message:
+                    switch = ""
+                elif error.status in (400, 422) and request.include_usage and "stream_options" in error.message:
+                    request = msgspec.structs.replace(request, include_usage=False)
+                else:
+                    raise error
         except Stopped:
             return
 
@@ -159,28 +167,32 @@ class Client:
 
     # The way there.
 
-    def _send(self, request: Request, switch: str) -> _Kept:
+    def _send(self, request: Request, switch: str) -> Exchange:
         usual = "thinking" if self.kind == "ollama" else "reasoning_content"
         field = self._fields.get(request.model, usual)
         options = WriteOptions(field=field, keep_thinking="tool_turns", switch=switch, stream=True)
         if self.kind == "ollama":
             return self._exchange("POST", self._route("/api/chat"), ollama.write_request(request, options))
-        return self._exchange("POST", self._route("/chat/completions"), openai_chat.write_request(request, options))
+        body = openai_chat.write_request(request, options)
+        for message in body["messages"]:
+            if message["content"] is None:
+                message["content"] = ""  # beside calls; some servers know no null
+        return self._exchange("POST", self._route("/chat/completions"), body)
 
     def _route(self, path: str) -> str:
         if self.kind == "ollama" or _VERSIONED.search(self._address.path):
             return path
         return f"/v1{path}"
 
-    def _exchange(self, method: str, path: str, body: Any = None) -> _Kept:
+    def _exchange(self, method: str, path: str, body: Any = None) -> Exchange:
         headers = {"Accept": "text/event-stream, application/json", "User-Agent": "asides", **self._headers}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         path = self._address.path + path
-        exchange = Exchange(self._address, method, path, headers, body, connect=self._connect, idle=self._idle)
-        return _Kept(exchange, self._exchanges)
+        times = {"connect": self._connect, "idle": self._idle}
+        return Exchange(self._address, method, path, headers, body, among=self._exchanges, **times)
 
     # The way back.
 
@@ -257,38 +269,26 @@ class Client:
             return UpstreamError(f"{self} {wants} ({status}): {said}", status=status)
         words = f"{self} answered {status}: {said}"
         if status == 404 and model:
-            words += self._names()
+            words += self._names(said)
         return UpstreamError(words, status=status)
 
-    def _names(self) -> str:
+    def _names(self, said: str) -> str:
+        """The models that there are, unless the server has told them itself."""
         try:
             names = self.models()
         except UpstreamError:
             return "; it lists no models either, so is this the address of a model server?"
         if not names:
             return "; it has no models"
-        more = f" and {len(names) - SHOWN_MODELS} more" if len(names) > SHOWN_MODELS else ""
-        return f"; it has {', '.join(names[:SHOWN_MODELS])}{more}"
+        if all(name in said for name in names):
+            return ""
+        return f"; it has {name_some(names)}"
 
 
-class _Kept:
-    """An exchange that can be stopped while it lasts."""
-
-    def __init__(self, exchange: Exchange, exchanges: set[Exchange]) -> None:
-        self._exchange = exchange
-        self._exchanges = exchanges
-
-    def __enter__(self) -> Exchange:
-        self._exchanges.add(self._exchange)
-        try:
-            return self._exchange.__enter__()
-        except BaseException:
-            self._exchanges.discard(self._exchange)
-            raise
-
-    def __exit__(self, *error: object) -> None:
-        self._exchanges.discard(self._exchange)
-        self._exchange.close()
+def name_some(models: Sequence[str]) -> str:
+    """The names of models for a person, not too many."""
+    more = f" and {len(models) - SHOWN_MODELS} more" if len(models) > SHOWN_MODELS else ""
+    return ", ".join(models[:SHOWN_MODELS]) + more
 
 
 def _request(
@@ -311,17 +311,10 @@ def _request(
     return request
 
 
-def _format_of(model: str) -> Format:
-    from ..detect.from_name import probe  # here, because whoever names the format needs none of it
+def _told_by_name(model: str) -> Finding:
+    from ..detect.from_name import probe  # here, because a client that only lists models needs none of it
 
-    return get_format(next(iter(probe(model).formats), "auto"))
-
-
-def _is_known(model: str) -> bool:
-    """Whether the name is that of an open model that thinks, so that its server knows chat templates."""
-    from ..detect.from_name import probe
-
-    return probe(model).thinks is True
+    return probe(model)
 
 
 def _first(format: Format, wish: Wish) -> Start | None:

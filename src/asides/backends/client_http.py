@@ -88,14 +88,17 @@ class Exchange:
         headers: dict[str, str],
         body: Any = None,
         *,
+        among: set[Exchange],
         connect: float,
         idle: float,
     ) -> None:
+        """`among` holds it while it lasts. `connect` and `idle` are seconds."""
         self._address = address
         self._method = method
         self._path = path
         self._headers = headers
         self._body = None if body is None else msgspec.json.encode(body)
+        self._among = among
         self._idle = idle
         self._socket: socket.socket | None = None
         self._connection = _connection(address, connect)
@@ -106,6 +109,7 @@ class Exchange:
         """The type of what it answers with, such as `text/event-stream`."""
 
     def __enter__(self) -> Self:
+        self._among.add(self)
         try:
             self._connection.connect()
             # Kept aside, because http.client lets go of its socket once the reply's headers are read.
@@ -144,6 +148,7 @@ class Exchange:
 
     def close(self) -> None:
         """Let go of the socket."""
+        self._among.discard(self)
         reply = getattr(self, "_reply", None)
         if reply is not None:
             reply.close()

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ..dialects.reply import Begin, Ended, Item, Said, Usage
+from ..engine.message import Message, Termination
 from ..events import Event, Notice, PartEnd, PartStart
 from ..parts import Part, Text, Thinking, ToolCall
 
@@ -40,6 +41,12 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         """False when it has not ended, was cut off, or its last part is an incomplete thinking or call."""
         last = self.parts[-1] if self.parts else None
         return self.reason in ("stop", "content_filter") and (last is None or isinstance(last, Text) or last.complete)
+
+    @property
+    def message(self) -> Message:
+        """The same as the engine's message. It has no raw text: servers that split send none."""
+        ended: Termination = "end" if self.complete else "cut"
+        return Message(self.parts, "", self.notices, ended, self.thinking, self.text)
 
     def to_message(self) -> dict[str, Any]:
         """The message to put into the conversation: clean text, calls that may be run, and the thinking beside them.

@@ -86,6 +86,16 @@ def number(text: str) -> int:
     return value
 
 
+def amount(count: int, one: str, many: str) -> str:
+    """So many of something, in words."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def replies(count: int) -> str:
+    """So many replies, in words."""
+    return amount(count, "reply", "replies")
+
+
 def moment(when: datetime) -> str:
     """A time for a person, in local time."""
     return f"{when.astimezone():%Y-%m-%d %H:%M:%S}"

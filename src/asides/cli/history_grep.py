@@ -8,7 +8,7 @@ import re
 from ..history import Reply
 from ..history.grep import compile_pattern, matching_lines
 from . import INTERRUPTED, ODD, OK
-from .history_common import SHORT, Page, Progress, open_store, where
+from .history_common import SHORT, Page, Progress, open_store, replies, where
 from .streams import STDOUT, Interrupt, Output
 
 
@@ -22,7 +22,7 @@ def grep(options: argparse.Namespace) -> int:
         for done, reply in enumerate(history.replies(chosen), 1):
             finding.look(reply)
             if progress is not None:
-                progress.show(done, f"{done:,} replies")
+                progress.show(done, replies(done))
             if interrupt.came or (options.max_count and finding.found >= options.max_count):
                 break
         if progress is not None:

@@ -14,6 +14,8 @@ from .history_common import PLAIN, SHORT, Page, first_line, moment, open_store, 
 from .streams import STDOUT, Output
 
 NARROWEST = 20
+WIDEST = 30
+"""Columns of a model's name."""
 
 
 def list_replies(options: argparse.Namespace) -> int:
@@ -33,7 +35,13 @@ def list_replies(options: argparse.Namespace) -> int:
 def _table(page: Page, replies: list[Reply]) -> None:
     head = ("ID", "TIME", "MODEL", "SOURCE", "THOUGHTS")
     rows = [
-        (reply.id[:SHORT], moment(reply.time), page.safe(reply.model) or "-", reply.source, str(len(reply.thoughts)))
+        (
+            reply.id[:SHORT],
+            moment(reply.time),
+            first_line(page.safe(reply.model), WIDEST) or "-",
+            reply.source,
+            str(len(reply.thoughts)),
+        )
         for reply in replies
     ]
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]

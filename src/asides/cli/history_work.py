@@ -19,7 +19,7 @@ from ..history.imports import read_line
 from ..history.records import encode_line
 from . import FAILED, INTERRUPTED, ODD, OK
 from .filter import find_format
-from .history_common import Page, Progress, open_store, where
+from .history_common import Page, Progress, amount, open_store, replies, where
 from .streams import STDIN, STDOUT, Interrupt, Output, complain
 
 BATCH = 200
@@ -41,15 +41,15 @@ def export(options: argparse.Namespace) -> int:
             with writer:
                 for done, reply in enumerate(history.replies(chosen, after=after), 1):
                     writer.write(reply)
-                    progress.show(done, f"{done:,} replies")
+                    progress.show(done, replies(done))
                     if interrupt.came:
                         raise KeyboardInterrupt
         except KeyboardInterrupt:
             progress.end()
-            complain(f"stopped after {done:,} replies; {_how_to_go_on(options.form)}")
+            complain(f"stopped after {replies(done)}; {_how_to_go_on(options.form)}")
             return INTERRUPTED
         progress.end()
-    complain(f"exported {done:,} replies")
+    complain(f"exported {replies(done)}")
     return OK
 
 
@@ -79,7 +79,7 @@ def _export_to_output(history: History, chosen: Where, interrupt: Interrupt) -> 
     for done, reply in enumerate(history.replies(chosen), 1):
         page.data(encode_line(reply) + b"\n")
         if progress is not None:
-            progress.show(done, f"{done:,} replies")
+            progress.show(done, replies(done))
         if interrupt.came:
             break
     if progress is not None:
@@ -140,16 +140,16 @@ class _Import:
                 done += len(line)
                 if line.strip():
                     self._take(line, number)
-                progress.show(done, f"{self._seen:,} replies")
+                progress.show(done, replies(self._seen))
                 if interrupt.came:
                     break
         self._flush()
         progress.end()
         there = self._seen - self._new
         complain(
-            f"{self._name}: {self._new:,} replies kept"
-            + (f", {there:,} were there already" if there else "")
-            + (f", {self._problems:,} lines could not be read" if self._problems else "")
+            f"{self._name}: {replies(self._new)} kept"
+            + (f", {there:,} there already" if there else "")
+            + (f", {amount(self._problems, 'line', 'lines')} not readable" if self._problems else "")
         )
         return self._problems
 
@@ -187,7 +187,7 @@ def purge(options: argparse.Namespace) -> int:
                 found = _last(history.purge(chosen, pattern, dry_run=True), total.replies, interrupt)
             if interrupt.came:
                 return INTERRUPTED
-        what = f"{found.replies:,} replies with {found.thoughts:,} thoughts"
+        what = _what(found)
         if options.dry_run or not found.replies:
             complain(f"{what} would be deleted from {history.name}")
             return OK
@@ -196,7 +196,7 @@ def purge(options: argparse.Namespace) -> int:
         with Interrupt() as interrupt:
             gone = _last(history.purge(chosen, pattern), total.replies, interrupt)
             history.compact()
-            complain(f"deleted {gone.replies:,} replies with {gone.thoughts:,} thoughts")
+            complain(f"deleted {_what(gone)}")
             if interrupt.came:
                 complain("stopped before the end; the same command deletes the rest")
                 return INTERRUPTED
@@ -208,11 +208,15 @@ def _last(steps: Iterator[Purged], total: int, interrupt: Interrupt) -> Purged:
     progress = Progress("looked at", total)
     last = Purged()
     for last in steps:
-        progress.show(last.seen, f"{last.seen:,} replies")
+        progress.show(last.seen, replies(last.seen))
         if interrupt.came:
             break
     progress.end()
     return last
+
+
+def _what(purged: Purged) -> str:
+    return f"{replies(purged.replies)} with {amount(purged.thoughts, 'thought', 'thoughts')}"
 
 
 def _agrees(question: str) -> bool:
@@ -235,12 +239,12 @@ def verify(options: argparse.Namespace) -> int:
                 progress.end()
                 page.line(problem)
             page.flush()
-            progress.show(done, f"{done:,} replies")
+            progress.show(done, replies(done))
             if interrupt.came:
                 break
         progress.end()
-        state = "sound" if not problems else f"{problems:,} problems"
-        complain(f"{history.name}: {done:,} replies checked, {state}")
+        state = "sound" if not problems else amount(problems, "problem", "problems")
+        complain(f"{history.name}: {replies(done)} checked, {state}")
         if interrupt.came:
             return INTERRUPTED
     return ODD if problems else OK

@@ -55,8 +55,8 @@ class Version(argparse.Action):
         parser.exit()
 
 
-def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
-    """The options of the filter and of `split`. `start` says in words where reading begins by default."""
+def add_reading(parser: argparse.ArgumentParser, *, start: str) -> argparse._ArgumentGroup:
+    """The options that say how to read. `start` says in words where reading begins by default."""
     reading = parser.add_argument_group("how to read")
     reading.add_argument(
         "-f",
@@ -84,6 +84,23 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
     )
     reading.add_argument("--no-calls", action="store_true", help="read calls as ordinary text")
     reading.add_argument("--tools", metavar="FILE", help="a JSON list of tool definitions; gives types to arguments")
+    parser.set_defaults(strict=False)
+    return reading
+
+
+def add_style(group: argparse._ArgumentGroup) -> None:
+    """The option for colours."""
+    group.add_argument(
+        "--style",
+        metavar="STYLE",
+        help="the look of thoughts on a terminal: heading=blue,text=cyan (the default), or one look for both: "
+        "plain, dim, grey, blue, bold+#8899aa (also from ASIDES_STYLE)",
+    )
+
+
+def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
+    """The options of the filter and of `split`. `start` says in words where reading begins by default."""
+    reading = add_reading(parser, start=start)
     reading.add_argument("--strict", action="store_true", help="end with exit code 1 at the first oddity")
 
     showing = parser.add_argument_group("what to show")
@@ -107,12 +124,7 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
         help="show no thoughts and no calls; on a terminal a spinner tells that there is a thought",
     )
     asides.add_argument("--collapse", action="store_true", help="show a line for each thought, with its length")
-    showing.add_argument(
-        "--style",
-        metavar="STYLE",
-        help="the look of thoughts on a terminal: heading=blue,text=cyan (the default), or one look for both: "
-        "plain, dim, grey, blue, bold+#8899aa (also from ASIDES_STYLE)",
-    )
+    add_style(showing)
     showing.add_argument(
         "-v",
         "--verbose",
@@ -128,6 +140,11 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         parser.error("-n numbers lines of words; it does not go with JSON lines")
     if options.collapse and (options.json or options.only):
         parser.error("--collapse is for thoughts beside the answer; it does not go with --json or --only")
+    check_style(options)
+
+
+def check_style(options: argparse.Namespace) -> None:
+    """Refuse a style that cannot be read, also where no colour is shown."""
     if options.style is not None:
         from ..terminal import Style  # here, because only the one who asks for a style needs it
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..errors import UsageError
-from . import EXIT_CODES, INTERRUPTED, OK
+from . import EXIT_CODES, FAILED, INTERRUPTED, OK
 from .filter import find_format
-from .options import Arguments
+from .options import Arguments, add_style, check_style
 from .run_think import read_think, spell_out
-from .streams import STDIN, Streams
+from .streams import READ_SIZE, STDIN, Streams
 
 if TYPE_CHECKING:
     from ..backends.client import Client, Think
     from ..config import Config
     from .run_reply import Choices
+    from .run_save import Saving
 
 DESCRIPTION = """\
 Talks with a model of an OpenAI-compatible server, of Ollama, or of the gateway.
@@ -42,7 +42,8 @@ examples:
 which server (the first that is set):
   --url, run.url of asides.yaml, OPENAI_BASE_URL, OLLAMA_HOST, else Ollama at
   127.0.0.1:11434 or the gateway (`asides serve`) on this machine.
-  OPENAI_API_KEY goes to --url and OPENAI_BASE_URL, run.key to run.url.
+  OPENAI_API_KEY goes to --url and OPENAI_BASE_URL, run.key to run.url,
+  OLLAMA_API_KEY to OLLAMA_HOST.
 
 {EXIT_CODES}"""
 
@@ -62,10 +63,11 @@ def run(arguments: list[str]) -> int:
     try:
         model = options.model or config.run.model or only_model(client)
         choices = _choices(options, config, model, config.run.think if think is None else think)
+        saving = _saving(options, config)
         streams = Streams()
         if _is_conversation(options, streams):
-            return _converse(client, choices, streams, options)
-        return _ask_once(client, choices, streams, options)
+            return _converse(client, choices, streams, options, saving)
+        return _ask_once(client, choices, streams, options, saving)
     except UpstreamError as error:
         raise unreached(error, candidates, config) from error
 
@@ -78,8 +80,11 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
     from ..config import resolve_model
     from ..terminal import Style
     from .run_reply import Choices
+    from .show import read_style
 
     settings = resolve_model(config, model)
+    asked = options.style or os.environ.get("ASIDES_STYLE")
+    style = read_style(asked) if asked else Style(config.terminal.heading, config.terminal.text)
     format = options.format or {"none": "passthrough"}.get(settings.format, settings.format)
     return Choices(
         model=model,
@@ -89,43 +94,72 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
         tools=_read_tools(options.tools) if options.tools else None,
         extra=settings.extra_body,
         hide=options.hidethinking or config.run.hide_thinking,
-        style=Style(config.terminal.heading, config.terminal.text),
+        style=style,
+        wrap=config.terminal.wrap,
     )
 
 
-def _converse(client: Client, choices: Choices, streams: Streams, options: argparse.Namespace) -> int:
+def _saving(options: argparse.Namespace, config: Config) -> Saving | None:
+    if not (options.save or config.history.save):
+        return None
+    from .run_save import Saving
+
+    return Saving(config.history.store)
+
+
+def _converse(
+    client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: Saving | None
+) -> int:
     from .run_conversation import Conversation
     from .run_input import choose
     from .run_server import greet
 
     greet(client)
-    return Conversation(client, choices, choose(), streams, system=options.system, keep=None).run()
+    code = Conversation(client, choices, choose(), streams, system=options.system, saving=saving).run()
+    return FAILED if saving is not None and saving.failed else code
 
 
-def _ask_once(client: Client, choices: Choices, streams: Streams, options: argparse.Namespace) -> int:
+def _ask_once(
+    client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: Saving | None
+) -> int:
     from .run_reply import ask
 
     prompt = _prompt(options.prompt, streams)
-    messages = [{"role": "system", "content": options.system}] if options.system else []
-    outcome = ask(client, [*messages, {"role": "user", "content": prompt}], choices, streams)
+    system = [{"role": "system", "content": options.system}] if options.system else []
+    messages = [*system, {"role": "user", "content": prompt}]
+    outcome = ask(client, messages, choices, streams)
+    if saving is not None:
+        saving.keep(messages, outcome, choices)
     if outcome.error is not None:
         raise outcome.error
-    return INTERRUPTED if outcome.stopped else OK
+    if outcome.stopped:
+        return INTERRUPTED
+    return FAILED if saving is not None and saving.failed else OK
 
 
 def _prompt(words: list[str], streams: Streams) -> str:
     """Standard input, where it is no terminal, and then the words of the command line."""
-    given = ""
-    if not os.isatty(STDIN):
-        given = sys.stdin.buffer.read().decode("utf-8", "replace")
-    elif not words:
+    typed = os.isatty(STDIN)
+    if typed and not words:
         streams.say("reads your question; Ctrl-D ends it")
         streams.flush()
-        given = sys.stdin.buffer.read().decode("utf-8", "replace")
+    given = "" if typed and words else _read_stdin(needed=not words)
     prompt = " ".join(part for part in (given, *words) if part)
     if not prompt.strip():
         raise UsageError("nothing was asked: standard input is empty, and there is no prompt")
     return prompt
+
+
+def _read_stdin(*, needed: bool) -> str:
+    data = bytearray()
+    try:
+        while piece := os.read(STDIN, READ_SIZE):
+            data += piece
+    except OSError as error:  # it may have been closed before we began
+        if needed:
+            error.filename = "standard input"
+            raise
+    return data.decode("utf-8", "replace")
 
 
 def _read_tools(path: str) -> list[dict[str, Any]]:
@@ -146,18 +180,32 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("model", nargs="?", metavar="MODEL", help="the model's name, as the server knows it")
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to ask; standard input comes before it")
-    parser.add_argument("--url", metavar="URL", help="the server's address, with or without /v1")
-    parser.add_argument("--think", metavar="VALUE", help="think; --think=VALUE: true, false, low, medium, high or max")
-    parser.add_argument("--hidethinking", action="store_true", help="think, but show no thoughts")
-    parser.add_argument("--system", default="", metavar="TEXT", help="what the model is told before all else")
-    parser.add_argument(
-        "-f", "--format", metavar="NAME", help="the model's format (default: told by its name, else auto)"
+    asking = parser.add_argument_group("what to ask")
+    asking.add_argument("--url", metavar="URL", help="the server's address, with or without /v1")
+    asking.add_argument(
+        "--think",
+        nargs="?",
+        metavar="=VALUE",
+        help="think; a value stands only behind `=`: true, false, low, medium, high or max",
     )
-    parser.add_argument(
-        "--start", choices=("text", "thinking", "undecided"), help="where the model's words begin (default: found out)"
-    )
-    parser.add_argument(
+    asking.add_argument("--system", default="", metavar="TEXT", help="what the model is told before all else")
+    asking.add_argument(
         "--tools", metavar="FILE", help="a JSON list of tool definitions; in a conversation you give their results"
     )
+    reading = parser.add_argument_group("how to read")
+    reading.add_argument(
+        "-f", "--format", metavar="NAME", help="the model's format (default: told by its name, else auto)"
+    )
+    reading.add_argument(
+        "--start", choices=("text", "thinking", "undecided"), help="where the model's words begin (default: found out)"
+    )
+    showing = parser.add_argument_group("what to show and keep")
+    showing.add_argument("--hidethinking", action="store_true", help="think, but show no thoughts")
+    add_style(showing)
+    showing.add_argument(
+        "--save", action="store_true", help="keep the replies with their thoughts; `asides history` finds them"
+    )
     parser.add_argument("--config", metavar="FILE", help="the configuration (default: asides.yaml where it is found)")
-    return parser.parse_intermixed_args(spell_out(arguments))
+    options = parser.parse_intermixed_args(spell_out(arguments))
+    check_style(options)
+    return options

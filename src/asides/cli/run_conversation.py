@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from ..backends.client import Client, Reply
 from ..errors import Error, UsageError
 from . import OK
 from .run_input import Reader
-from .run_reply import Choices, Outcome, ask
+from .run_reply import Choices, ask
+from .run_save import Saving
 from .run_talk import Talk
 from .run_think import read_think, think_in_words
 from .streams import Streams
@@ -33,23 +35,29 @@ HELP = """\
 COMMAND = re.compile(r"/([a-z]+|\?)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
 """A word behind a slash. `/usr/bin/env` is none, and is sent."""
 
-Keep = Callable[[list[tuple[str, str]], Outcome], None]
-"""Keeps a reply with its thoughts: what was asked since the reply before, as role and text, and what came."""
-
 
 class Conversation:
     """One talk with one model."""
 
     def __init__(
-        self, client: Client, choices: Choices, reader: Reader, streams: Streams, *, system: str = "", keep: Keep | None
+        self,
+        client: Client,
+        choices: Choices,
+        reader: Reader,
+        streams: Streams,
+        *,
+        system: str = "",
+        saving: Saving | None = None,
     ) -> None:
         self._client = client
         self._choices = choices
         self._reader = reader
         self._streams = streams
-        self._talk = Talk(system)
-        self._keep = keep
-        self._new: list[tuple[str, str]] = [("system", system)] if system else []
+        self._system = [{"role": "system", "content": system}] if system else []
+        self._talk = Talk(self._system)
+        self._saving = saving
+        self._unkept: list[dict[str, Any]] = [*self._system]
+        """What was asked since the last reply that is kept in the history."""
         self._saved: set[Path] = set()
         self._commands: dict[str, Callable[[str], None]] = {
             "think": self._think,
@@ -78,8 +86,7 @@ class Conversation:
                 continue
             command = COMMAND.fullmatch(text)
             if command is None:
-                self._talk.ask(text.strip())
-                self._new.append(("user", text.strip()))
+                self._unkept.append(self._talk.ask(text.strip()))
                 self._answer()
             elif command[1].lower() in ("bye", "exit", "quit"):
                 return OK
@@ -109,16 +116,16 @@ class Conversation:
         while self._talk.waits:
             outcome = ask(self._client, self._talk.messages, self._choices, self._streams)
             reply = outcome.reply
-            results = self._results(reply) if not outcome.stopped and outcome.error is None else {}
+            if self._saving is not None and reply.parts:
+                self._saving.keep(self._unkept, outcome, self._choices)
+                self._unkept = []
+            results = self._results(reply) if not outcome.stopped and outcome.error is None else []
+            self._unkept += results
             self._talk.answer(reply, results)
             if outcome.error is not None:
                 self._say(f"asides: {outcome.error}")
             if outcome.stopped:
                 self._say("(stopped)")
-            if self._keep is not None and reply.parts:
-                self._keep(self._new, outcome)
-                self._new = []
-            self._new += [("tool", result) for result in results.values()]
             if outcome.error is not None and not reply.text:
                 self._talk.give_up()
             self._streams.err.write("\n")
@@ -126,16 +133,17 @@ class Conversation:
             if not results:
                 return
 
-    def _results(self, reply: Reply) -> dict[str, str]:
+    def _results(self, reply: Reply) -> list[dict[str, Any]]:
         """What the calls gave, where there are tools: the person is asked. Without an answer they count as not made."""
-        results: dict[str, str] = {}
+        results: list[dict[str, Any]] = []
         calls = [call for call in reply.tool_calls if call.error is None] if self._choices.tools else []
         for call in calls:
             try:
-                results[call.id] = self._reader.read(f"{call.name} gives> ")
+                result = self._reader.read(f"{call.name} gives> ")
             except (KeyboardInterrupt, EOFError):
                 self._say("the calls are left without results")
-                return {}
+                return []
+            results.append({"role": "tool", "tool_call_id": call.id, "content": result})
         return results
 
     # Commands.
@@ -163,6 +171,9 @@ class Conversation:
 
     def _clear(self, rest: str) -> None:
         self._talk.clear()
+        self._unkept = [*self._system]
+        if self._saving is not None:
+            self._saving.begin()
         self._say("the talk is forgotten")
 
     def _help(self, rest: str) -> None:

@@ -92,12 +92,11 @@ class Edited:
             key_bindings=_keys(),
             multiline=True,
             prompt_continuation=MORE,
-            placeholder=PLACEHOLDER,
         )
 
     def read(self, prompt: str = PROMPT) -> str:
         """The next message or command."""
-        return unwrap(self._session.prompt(prompt))
+        return unwrap(self._session.prompt(prompt, placeholder=PLACEHOLDER if prompt == PROMPT else ""))
 
 
 def _keys() -> KeyBindings:

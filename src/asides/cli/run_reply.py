@@ -36,6 +36,8 @@ class Choices(msgspec.Struct, kw_only=True):
     hide: bool = False
     """Whether thoughts are left unseen."""
     style: Style = Style()
+    wrap: bool = True
+    """Whether thoughts are wrapped to the terminal."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -88,6 +90,7 @@ class _Receiving:
         self._messages = list(messages)
         self.stopped = False
         """Whether Ctrl-C was pressed."""
+        self._left = False
 
     def __enter__(self) -> Self:
         self._previous = signal.getsignal(signal.SIGINT)
@@ -101,6 +104,7 @@ class _Receiving:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         signal.signal(signal.SIGINT, self._previous)
+        self._left = True
         self._client.stop()
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
@@ -115,6 +119,8 @@ class _Receiving:
         try:
             for item in self._client.talk(self._messages, **self._asked):
                 self._queue.put(item)
+                if self._left:
+                    return  # the request was sent after all; nobody waits for its reply
         except Exception as error:  # to be raised where someone can tell it
             self._queue.put(error)
         self._queue.put(None)
@@ -143,15 +149,14 @@ class Show:
         self._one_screen = streams.out.terminal and streams.err.terminal
         self._thoughts = Thoughts(
             self._write_aside,
-            width=screen.width if screen.terminal else None,
+            width=screen.width if screen.terminal and choices.wrap else None,
             style=choices.style,
             colour=screen.colour,
             cursor=screen.cursor,
             mode=mode,
             shared=self._one_screen,
         )
-        self._kind = ""
-        self._calls = Calls()
+        self._calls: dict[int, Calls] = {}
         self._lone_close = False
 
     def _write_aside(self, text: str) -> None:
@@ -176,15 +181,16 @@ class Show:
         if isinstance(event, TextDelta):
             self._streams.answer().write(event.text)
         elif isinstance(event, ToolCallDelta):
-            self._calls.grow(event)
+            self._calls[event.index].grow(event)
         elif isinstance(event, PartStart):
-            self._kind = event.kind
             if event.kind == "text":
                 self._streams.answer().write(event.gap)
             elif event.kind == "tool_call":
-                self._calls.start(event)
-        elif isinstance(event, PartEnd) and self._kind == "tool_call":
-            self._line(self._calls.end(event).in_words())
+                # By their index: calls that a server has split off may end together.
+                self._calls[event.index] = Calls()
+                self._calls[event.index].start(event)
+        elif isinstance(event, PartEnd) and event.index in self._calls:
+            self._line(self._calls.pop(event.index).end(event).in_words())
         elif isinstance(event, Notice) and event.code == "stray_close":
             self._lone_close = True
         self._streams.flush()

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from ..backends.client import Client, UpstreamError
+from ..backends.client import Client, UpstreamError, name_some
 from ..config.schema import Config
 from ..errors import Error, UsageError
 
 OLLAMA = "http://127.0.0.1:11434"
-SHOWN_MODELS = 12
 
 
 class Place(NamedTuple):
@@ -53,7 +52,7 @@ def places(url: str | None, config: Config, environ: Mapping[str, str]) -> list[
     if base := environ.get("OPENAI_BASE_URL"):
         return [Place("OPENAI_BASE_URL", base, key)]
     if host := environ.get("OLLAMA_HOST"):
-        return [Place("OLLAMA_HOST", ollama_url(host))]
+        return [Place("OLLAMA_HOST", ollama_url(host), environ.get("OLLAMA_API_KEY", ""))]
     return [Place("Ollama's usual address", OLLAMA), Place("this machine's gateway", gateway_url(config))]
 
 
@@ -103,7 +102,8 @@ def unreached(error: UpstreamError, candidates: list[Place], config: Config) -> 
     if not error.reached:
         return NothingAnswersError([(candidates[0], error.message)], config)
     if error.status in (401, 403):
-        return UsageError(f"{error.message}; a key is taken from OPENAI_API_KEY, for run.url from run.key")
+        keys = {"run.url of the configuration": "run.key", "OLLAMA_HOST": "OLLAMA_API_KEY"}
+        return UsageError(f"{error.message}; the key is {keys.get(candidates[0].source, 'OPENAI_API_KEY')}")
     return error
 
 
@@ -114,5 +114,4 @@ def only_model(client: Client) -> str:
         return names[0]
     if not names:
         raise UsageError(f"{client} has no models")
-    more = f" and {len(names) - SHOWN_MODELS} more" if len(names) > SHOWN_MODELS else ""
-    raise UsageError(f"which model? {client} has {', '.join(names[:SHOWN_MODELS])}{more}")
+    raise UsageError(f"which model? {client} has {name_some(names)}")

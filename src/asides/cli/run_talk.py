@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..backends.client import Reply
 class Talk:
     """What was said so far. Thoughts are not part of it, but for those of turns with calls."""
 
-    def __init__(self, system: str = "") -> None:
+    def __init__(self, system: Sequence[dict[str, Any]] = ()) -> None:
         self._system = system
         self._turns: list[dict[str, Any]] = []
         self._given_up = ""
@@ -21,7 +22,7 @@ class Talk:
     @property
     def messages(self) -> list[dict[str, Any]]:
         """What is sent. A question without an answer goes together with the next: many models want turns to change."""
-        found: list[dict[str, Any]] = [{"role": "system", "content": self._system}] if self._system else []
+        found = [*self._system]
         for turn in self._turns:
             if turn["role"] == "user" and found and found[-1]["role"] == "user":
                 found[-1] = {"role": "user", "content": f"{found[-1]['content']}\n\n{turn['content']}"}
@@ -34,17 +35,16 @@ class Talk:
         """Whether something was asked that has no answer yet."""
         return bool(self._turns) and self._turns[-1]["role"] in ("user", "tool")
 
-    def ask(self, text: str) -> None:
-        """The person says something."""
+    def ask(self, text: str) -> dict[str, Any]:
+        """The person says something; the message that this makes."""
         self._given_up = ""
         self._turns.append({"role": "user", "content": text})
+        return self._turns[-1]
 
-    def answer(self, reply: Reply, results: dict[str, str] | None = None) -> None:
-        """The model has said something, perhaps not to its end. Calls count only with their results, by their ids."""
-        message = reply.to_message()
+    def answer(self, reply: Reply, results: Sequence[dict[str, Any]] = ()) -> None:
+        """The model has said something, perhaps not to its end. Calls count only with the messages of their results."""
         if results:
-            self._turns.append(message)
-            self._turns += [{"role": "tool", "tool_call_id": id, "content": result} for id, result in results.items()]
+            self._turns += [reply.to_message(), *results]
         elif reply.text:
             self._turns.append({"role": "assistant", "content": reply.text})
 

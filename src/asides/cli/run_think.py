@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ..backends.client import Think
+from typing import TYPE_CHECKING
+
 from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..backends.client import Think
 
 LEVELS = ("low", "medium", "high", "max")
 _VALUES: dict[str, Think] = {"": True, "true": True, "false": False, **{level: level for level in LEVELS}}

@@ -52,7 +52,7 @@ def run(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     loaded = load_all(options.config, flags=_flags(options), without=NOT_OURS)
-    warnings = [*loaded.warnings, *_visible_secrets(options)]
+    warnings = [*loaded.warnings, *_visible_secrets(options), *_gateway("logs").warn_at_start(loaded.config)]
     if options.check:
         return _check(loaded, warnings)
     server = _gateway("server")

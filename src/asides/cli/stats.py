@@ -56,7 +56,7 @@ def run(arguments: list[str]) -> int:
     streams = Streams()
     with Interrupt() as interrupt:
         if options.history is not None:
-            count_history(options.history, counting, interrupt, streams)
+            count_history(options.history, options.since, options.until, counting, interrupt, streams)
         else:
             count_files(options.files or ["-"], options.reads, counting, interrupt, streams)
         interrupted = interrupt.came
@@ -153,6 +153,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="STORE",
         help="the kept thoughts in place of files; STORE is a file or a postgresql:// address",
     )
+    reading.add_argument("--since", metavar="TIME", help="with --history: only what was kept at or after this time")
+    reading.add_argument("--until", metavar="TIME", help="with --history: only what was kept before this time")
     reading.add_argument("--field", metavar="NAME", help="the field of a trace with the raw output; dots lead inside")
     reading.add_argument("--seconds-field", metavar="NAME", help="the field with the seconds spent thinking")
     reading.add_argument(
@@ -173,9 +175,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     by.add_argument("--by-file", action="store_true", help="compare the files")
     showing = parser.add_argument_group("what to show")
     showing.add_argument("--json", action="store_true", help="everything as JSON")
-    showing.add_argument("--html", metavar="FILE", help="write a report with charts, a single page that needs no network")
+    showing.add_argument(
+        "--html", metavar="FILE", help="write a report with charts, a single page that needs no network"
+    )
     showing.add_argument("--ascii", action="store_true", help="draw with ASCII alone")
     options = parser.parse_args(arguments)
     if options.history is not None and (options.files or options.field or options.by_file):
         parser.error("--history reads no files; --history=STORE names the store")
+    if options.history is None and (options.since or options.until):
+        parser.error("--since and --until go with --history")
     return options

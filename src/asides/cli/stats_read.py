@@ -6,18 +6,24 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..analysis import analyze
+from ..analysis import analyze, analyze_thoughts
 from ..analysis.groups import Groups
 from ..analysis.summary import EXCERPT
 from ..analysis.traces import Found, decode, find_replies, find_seconds, look_up
 from ..api import parse
 from ..engine.message import Message
-from ..parts import Text, Thinking, ToolCall
+from ..errors import UsageError
+from ..parts import Thinking, ToolCall
 from .filter import find_format
 from .streams import STDIN, Interrupt, Streams
 
+if TYPE_CHECKING:
+    from ..history import Reply
+
+KEPT_GROUPS = ("model", "source", "agent", "conversation", "format", "termination")
+"""What replies of the history can be compared by."""
 TOLD = 3
 """Oddities of one kind that are told one by one; the rest is only counted."""
 TRACES = (".jsonl", ".ndjson", ".jsonlines")
@@ -84,9 +90,22 @@ class Counting:
         else:
             self.count_record(record, path, place)
 
-    def count_message(self, message: Message, seconds: float | None, place: str, group: str) -> None:
-        """Count a message in that was taken apart before."""
-        self._add(message, seconds, place, group)
+    def count_kept(self, reply: Reply) -> None:
+        """Count a reply of the history in."""
+        thoughts = [Thinking(thought.text, complete=thought.complete) for thought in reply.thoughts]
+        calls = [ToolCall(name=call.name, arguments=call.arguments, error=call.error) for call in reply.calls]
+        known = [thought.seconds for thought in reply.thoughts if thought.seconds is not None]
+        figures = analyze_thoughts(
+            thoughts,
+            reply.text,
+            calls,
+            drafts=sum(notice.code == "draft_call" for notice in reply.notices),
+            tokens=self._tokens,
+            seconds=sum(known) if known else None,
+        )
+        group = getattr(reply, self.by) if self.by else ""
+        first = thoughts[0].text if thoughts else ""
+        self.groups.add(group, figures, f"history {reply.id[:12]}", first[:EXCERPT])
 
     def find(self, record: Any) -> Found:
         """The replies of a record."""
@@ -123,7 +142,9 @@ class Counting:
         for kind, count in self.skipped.items():
             if count:
                 places = ", ".join(self.odd[kind]) + (", ..." if count > len(self.odd[kind]) else "")
-                what = f"{count:,} line{'s' if count > 1 else ''}" if kind == "no JSON" else f"in {count:,} of the records"
+                what = (
+                    f"{count:,} line{'s' if count > 1 else ''}" if kind == "no JSON" else f"in {count:,} of the records"
+                )
                 hint = "; --field names the field" if kind == "no output found" and not self._field else ""
                 notes.append(f"{kind}: {what} ({places}){hint}")
         return notes
@@ -182,9 +203,7 @@ class Progress:
             self._drawn = False
 
 
-def count_files(
-    paths: list[str], reads: str, counting: Counting, interrupt: Interrupt, streams: Streams
-) -> None:
+def count_files(paths: list[str], reads: str, counting: Counting, interrupt: Interrupt, streams: Streams) -> None:
     """Count every file that can be read."""
     progress = Progress(streams, _sizes(paths))
     for path in paths:
@@ -272,22 +291,23 @@ def _count_document(data: bytes, path: str, counting: Counting) -> bool:
     return True
 
 
-def count_history(store: str, counting: Counting, interrupt: Interrupt, streams: Streams) -> None:
+def count_history(
+    store: str, since: str | None, until: str | None, counting: Counting, interrupt: Interrupt, streams: Streams
+) -> None:
     """Count what the history keeps."""
     from .. import history
 
+    if counting.by not in ("", *KEPT_GROUPS):
+        raise UsageError(f"the history has no field {counting.by!r} to compare by; it has {', '.join(KEPT_GROUPS)}")
+    where = history.Where(
+        since=history.read_time(since) if since else None, until=history.read_time(until) if until else None
+    )
     with history.open(store, create=False) as kept:
         progress = Progress(streams, 0)
-        for reply in kept.replies():
+        for reply in kept.replies(where):
             if interrupt.came:
                 break
-            thoughts = [Thinking(thought.text, complete=thought.complete) for thought in reply.thoughts]
-            calls = [ToolCall(name=call.name, arguments=call.arguments, error=call.error) for call in reply.calls]
-            text = [Text(reply.text)] if reply.text else []
-            message = Message(parts=(*thoughts, *text, *calls), notices=reply.notices)
-            known = [thought.seconds for thought in reply.thoughts if thought.seconds is not None]
-            group = getattr(reply, counting.by, "") if counting.by else ""
-            counting.count_message(message, sum(known) if known else None, f"history {reply.id[:12]}", str(group))
+            counting.count_kept(reply)
             progress.done += len(reply.text) + sum(len(thought.text) for thought in reply.thoughts)
             progress.tell(_replies(counting))
         progress.clear()

@@ -26,6 +26,8 @@ BLOCKS, LEVELS = " ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█"
 ASCII_LEVELS = " .:-=+*%#"
 NAME, SHORT_BAR = 16, 8
 """Columns for a name, at least, and for a bar where each group has one line."""
+WIDE = 100
+"""Columns below which a line for each group leaves some figures out."""
 LEGEND = "words, steps: medians. turns: in 1,000 words. loop, open: replies that loop, that never close a thought."
 WORD_EDGES = (0, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 """Bins of the length of thinking, each twice as wide as the one before."""
@@ -59,6 +61,10 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
 
 
+def _yes(value: float) -> str:
+    return "yes" if value else "no"
+
+
 def _score(value: float) -> str:
     return f"{value:.2f}"
 
@@ -72,20 +78,27 @@ def rows(whole: Summary) -> list[Row]:
         return Row(title + median, lambda summary: summary.quantile(name, 0.5), write, full)
 
     def having(name: str, title: str) -> Row:
+        if one:
+            return Row(title, lambda summary: summary.fraction(name), _yes, bar=False)
         return Row(title, lambda summary: summary.fraction(name), _percent, 1.0)
-
-    def rate(name: str, title: str) -> Row:
-        return Row(title, lambda summary: summary.per_thousand_words(name), _number)
 
     def average(name: str, title: str) -> Row:
         return Row(title, lambda summary: summary.totals.get(name, 0) / max(1, summary.replies), _number)
+
+    def rate(name: str, title: str) -> Row:
+        if one:
+            return Row(title, lambda summary: summary.turn_kinds.get(name, summary.totals.get(name, 0)), _number)
+        suffix = "" if name in KINDS else " in 1,000 words"
+        return Row(title + suffix, lambda summary: summary.per_thousand_words(name), _number)
 
     found = [Row("replies", lambda summary: summary.replies, _number, bar=False)]
     if not one:
         found.append(having("thinking", "that think"))
     found.append(spread("thinking_words", "words of thinking"))
     if not one:
-        found.append(Row("  nine in ten have at most", lambda summary: summary.quantile("thinking_words", 0.9), _number))
+        found.append(
+            Row("  nine in ten have at most", lambda summary: summary.quantile("thinking_words", 0.9), _number)
+        )
     found.append(spread("thinking_characters", "characters of thinking"))
     if "thinking_tokens" in whole.spreads:
         found.append(spread("thinking_tokens", "tokens of thinking"))
@@ -96,8 +109,8 @@ def rows(whole: Summary) -> list[Row]:
         Row("thinking in all that was written", lambda summary: summary.share, _percent, 1.0),
         average("blocks", f"thoughts{per}"),
         spread("steps", "steps"),
-        rate("questions", "questions in 1,000 words"),
-        rate("turns", "turns of mind in 1,000 words"),
+        rate("questions", "questions"),
+        rate("turns", "turns of mind"),
         *(rate(kind, f"  {kind}") for kind in KINDS),
         Row("repetition" + ("" if one else " (mean)"), lambda summary: summary.mean("repetition"), _percent, 1.0),
         having("loop", "looping"),
@@ -171,7 +184,7 @@ def _spreads(groups: Sequence[tuple[str, Summary]], look: Look) -> list[str]:
 
 
 def _one_to_a_line(groups: Sequence[tuple[str, Summary]], look: Look) -> list[str]:
-    shown = (
+    shown: tuple[Row, ...] = (
         Row("replies", lambda summary: summary.replies, _number, bar=False),
         Row("think", lambda summary: summary.fraction("thinking"), _percent, bar=False),
         Row("words", lambda summary: summary.quantile("thinking_words", 0.5), _number),
@@ -182,7 +195,9 @@ def _one_to_a_line(groups: Sequence[tuple[str, Summary]], look: Look) -> list[st
         Row("open", lambda summary: summary.fraction("unclosed"), _percent, bar=False),
         Row("quality", lambda summary: summary.mean("quality_score"), _score, 1.0),
     )
-    widths = [max(len(row.title), 6) for row in shown]
+    if look.width < WIDE:
+        shown = tuple(row for row in shown if row.title not in ("share", "steps", "open"))
+    widths = [max(len(row.title), *(len(row.write(row.value(summary))) for _, summary in groups)) for row in shown]
     taken = sum(2 + width + (1 + SHORT_BAR if row.bar else 0) for row, width in zip(shown, widths, strict=True))
     name_width = max(NAME, min(look.width - taken, max(columns(clean(name)) for name, _ in groups)))
     header = "".join(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import codecs
 import os
+import stat
 import sys
-from typing import TYPE_CHECKING
+from typing import TextIO
 
 from ..api import Parser
 from ..engine.format import TEXT
@@ -15,12 +17,9 @@ from ..terminal import Screen
 from ..terminal.document import Document
 from . import EXIT_CODES, INTERRUPTED, OK
 from .filter import find_format
-from .options import Arguments, add_reading, add_style, policies
+from .options import Arguments, add_reading, add_style, check_style, policies
 from .show import read_style
 from .streams import READ_SIZE, STDIN, STDOUT, Output
-
-if TYPE_CHECKING:
-    from ..terminal.viewer import Viewer
 
 DESCRIPTION = """\
 Shows a model's output on the whole screen: the answer, the calls, and each
@@ -29,13 +28,13 @@ which is shown as it comes; keys are then read from the terminal.
 """
 EXAMPLES = """\
 keys:
-  Down Up j k  PageDown PageUp  Home End g G     move; so does the wheel
-  Tab n, Shift-Tab p                             next, previous thought
-  Enter Space, or a click on its heading         show or hide a thought
-  a                                              show or hide all
-  /                                              search, hidden thoughts too; an
-                                                 empty pattern looks again
-  q, Ctrl-C                                      quit
+  Down Up j k PageDown PageUp Home End g G   move; so does the wheel
+  Tab n, Shift-Tab p                         next, previous thought
+  Enter Space, or a click on the heading     show or hide the thought
+  a                                          show or hide all
+  /                                          search, in hidden thoughts too;
+                                             with nothing typed, search on
+  q, Ctrl-C                                  quit
 
 Where standard output is no terminal, the same is written as plain text, a line
 for each thought; with --expand, all of it.
@@ -54,10 +53,104 @@ def run(arguments: list[str]) -> int:
     format = find_format(options.format)
     if options.start is None and format.start == TEXT:
         options.start = "undecided"
-    source = Source(options.file, Parser(format, **policies(options)), Document(shown=options.expand))
+    parser = Parser(format, **policies(options))
     screen = Screen(STDOUT)
-    if not screen.cursor:
-        source.read_all()
-        _write_plain(source.document, screen.width() if screen.terminal else None)
-        return OK
-    return _view(source, screen, options)
+    if screen.cursor:
+        return _view(Source(options.file, parser, Document(shown=options.expand)), screen, options)
+    # Nothing is laid out ahead here, so no line needs to be cut.
+    source = Source(options.file, parser, Document(shown=options.expand, longest=sys.maxsize))
+    while source.read():
+        pass
+    _write_plain(source.document, screen.width() if screen.terminal else None)
+    return OK
+
+
+class Source:
+    """One input, taken apart into a document as it is read."""
+
+    def __init__(self, path: str, parser: Parser, document: Document) -> None:
+        self.descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
+        self.document = document
+        self._path = path
+        self._parser = parser
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+
+    @property
+    def live(self) -> bool:
+        """Whether it is a pipe, which may take its time."""
+        mode = os.fstat(self.descriptor).st_mode
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+    def read(self) -> bool:
+        """Read the next piece; False at the end."""
+        try:
+            data = os.read(self.descriptor, READ_SIZE)
+        except OSError as error:
+            error.filename = "standard input" if self._path == "-" else self._path
+            raise
+        self.document.feed(self._parser.feed(self._decoder.decode(data, final=not data)))
+        if not data:
+            self.document.feed(self._parser.finish())
+        return bool(data)
+
+
+def _view(source: Source, screen: Screen, options: argparse.Namespace) -> int:
+    try:
+        from ..terminal import viewer as viewing
+    except ModuleNotFoundError as error:
+        raise UsageError("the viewer needs prompt_toolkit: pip install 'asides[terminal]'") from error
+    viewer = viewing.Viewer(
+        source.document, name="standard input" if options.file == "-" else os.path.basename(options.file)
+    )
+    viewer.reading = source.live
+    if not viewer.reading:
+        while source.read():
+            pass
+    with _keyboard() as keyboard:
+        application = viewing.application(
+            viewer, keyboard=keyboard, style=read_style(options.style), colour=screen.colour
+        )
+
+        def read() -> None:
+            viewer.reading = source.read()
+            if not viewer.reading:
+                asyncio.get_running_loop().remove_reader(source.descriptor)
+            application.invalidate()
+
+        def watch() -> None:
+            if viewer.reading:
+                asyncio.get_running_loop().add_reader(source.descriptor, read)
+
+        return INTERRUPTED if application.run(pre_run=watch) else OK
+
+
+def _keyboard() -> TextIO:
+    """The terminal that keys come from, also where standard input is something else."""
+    try:
+        return open("/dev/tty", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"there is no terminal to read keys from: {error.strerror}") from error
+
+
+def _write_plain(document: Document, width: int | None) -> None:
+    out = Output(STDOUT)
+    for line in document.plain(width):
+        out.write(f"{line}\n")
+    out.flush()
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Arguments(
+        prog="asides view",
+        usage="asides view [options] FILE",
+        description=DESCRIPTION,
+        epilog=EXAMPLES + EXIT_CODES,
+    )
+    parser.add_argument("file", metavar="FILE", help="a file with a model's output, or -")
+    add_reading(parser, start="the format's own; undecided where that is text")
+    showing = parser.add_argument_group("what to show")
+    showing.add_argument("--expand", action="store_true", help="begin with every thought shown")
+    add_style(showing)
+    options = parser.parse_args(arguments)
+    check_style(options)
+    return options

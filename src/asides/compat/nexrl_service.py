@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..api import parse
-from ..backends.client import Client
 from ..config.schema import Config
 from ..parts import Thinking
 from .nexrl_detectors import MiniMaxAppendThinkDetector
 from .nexrl_parsers import BaseReasoningParser, create_reasoning_parser
-from .nexrl_tools import BaseToolParser, create_tool_parser
+from .nexrl_tools import BaseToolParser, ToolParser, create_tool_parser
 from .source import Message, Source, Transport
+
+if TYPE_CHECKING:
+    from ..backends.client import Client
 
 
 class HolderOutput(NamedTuple):
@@ -74,11 +76,11 @@ class InferenceServiceClient:
         if isinstance(reasoning_parser, str):
             reasoning_parser = create_reasoning_parser(reasoning_parser)
         self.reasoning_parser = reasoning_parser or parser_from_config(config)
-        tool_parser = tool_parser or _setting(config, "tool_parser") or None
-        if not isinstance(tool_parser, BaseToolParser):
+        tool_parser = tool_parser or _setting(config, "tool_parser")
+        if not tool_parser:
             format = self.reasoning_parser.detector.format
-            tool_parser = create_tool_parser(tool_parser or (format.name if format.calls else "auto"))
-        self.tool_parser = tool_parser
+            tool_parser = ToolParser(format if format.calls else "auto")
+        self.tool_parser = create_tool_parser(tool_parser) if isinstance(tool_parser, str) else tool_parser
 
     def generate(self, messages: Sequence[Message], **parameters: Any) -> dict[str, Any]:
         """The messages of the reply and nothing else: `{"choices": [{"message": {...}}]}`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import msgspec
@@ -57,7 +58,9 @@ class ToolParser(BaseToolParser):
 
     def parse(self, tool_string: str) -> ParseResult:
         """Take content apart."""
-        message = parse(tool_string, self.format, start="text", tools=self.tools)
+        # The ids of calls must differ between the replies of a conversation.
+        seed = random.getrandbits(32)
+        message = parse(tool_string, self.format, start="text", tools=self.tools, seed=seed)
         runnable = [call.to_dict() for call in message.tool_calls if call.error is None]
         broken = [call for call in message.tool_calls if call.error is not None]
         return ParseResult(

@@ -55,9 +55,8 @@ def _ask_the_whole(name: str) -> Any:
     return method
 
 
-for _name in vars(str):
-    if _name not in (*vars(object), "__len__") or _name in ("__eq__", "__ne__", "__hash__", "__repr__", "__format__"):
-        setattr(LongThinkBuffer, _name, _ask_the_whole(_name))
+for _name in set(vars(str)) - {"__new__", "__str__", "__len__", "__doc__", "__getattribute__", "__sizeof__"}:
+    setattr(LongThinkBuffer, _name, _ask_the_whole(_name))
 
 
 def _add_before(self: LongThinkBuffer, other: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..backends.client import Client
 from ..dialects.reply import Said
 from ..engine.format import Format
 from ..errors import Error, UsageError
@@ -15,6 +14,9 @@ from ..formats import get_format
 from .selfai_config import ThinkTags, read_config
 from .selfai_tags import FORMAT, parse_think_tags
 from .source import Message, Source, Transport
+
+if TYPE_CHECKING:
+    from ..backends.client import Client
 
 
 class UI(Protocol):

@@ -51,7 +51,9 @@ class TerminalUI:
                 lines.append(self.colorize(INDENT + line, "cyan") if line.strip() else "")
             lines.append("")
         if lines:
-            self.file.write("\n".join(lines) + "\n")
+            encoding = getattr(self.file, "encoding", None) or "utf-8"
+            # A terminal that cannot write the balloon shows a question mark; thoughts are no reason to fail.
+            self.file.write(("\n".join(lines) + "\n").encode(encoding, "replace").decode(encoding))
             self.file.flush()
 
     def _wants_colour(self) -> bool:

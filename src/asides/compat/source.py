@@ -1,19 +1,22 @@
-"""Where the clients of the other interfaces get replies: a server's address, or any callable. Words come unsplit."""
+"""Where the clients of these interfaces get replies: a server, or any callable. Words come as they were written.
+
+The client for servers is imported when a reply is asked for: most who import an interface only parse.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..api import Parser
-from ..backends.client import Client, UpstreamError
-from ..dialects import openai_chat
-from ..dialects.reply import Begin, Ended, Failed, Item, Piece, Words
-from ..dialects.splitter import Splitter
 from ..engine.format import Format
 from ..engine.policies import Start
 from ..formats import get_format
+
+if TYPE_CHECKING:
+    from ..backends.client import Client
+    from ..dialects.reply import Item, Piece
 
 Message = Mapping[str, Any]
 Transport = Callable[..., str | Mapping[str, Any] | Iterable[str]]
@@ -27,12 +30,14 @@ class Source:
     def __init__(self, origin: str | Client | Transport, key: str = "") -> None:
         self._client: Client | None = None
         self._transport: Transport | None = None
-        if isinstance(origin, str):
-            self._client = Client(origin, key)
-        elif isinstance(origin, Client):
-            self._client = origin
-        else:
+        if callable(origin):
             self._transport = origin
+        elif isinstance(origin, str):
+            from ..backends.client import Client
+
+            self._client = Client(origin, key)
+        else:
+            self._client = origin
 
     def items(
         self,
@@ -47,7 +52,17 @@ class Source:
         found = format or get_format("passthrough")
         if self._client is not None:
             yield from self._client.talk(messages, model=model, format=found, start=start, extra=extra)
-            return
+        else:
+            yield from self._ask(messages, model, found, start, extra)
+
+    def _ask(
+        self, messages: Sequence[Message], model: str, found: Format, start: Start | None, extra: Mapping[str, Any]
+    ) -> Iterator[Item]:
+        """The same from the callable."""
+        from ..backends.client import UpstreamError
+        from ..dialects.reply import Failed
+        from ..dialects.splitter import Splitter
+
         seed = random.getrandbits(32)
 
         def make_parser(reading: Format) -> Parser:
@@ -64,11 +79,16 @@ class Source:
 
     def reply(self, messages: Sequence[Message], *, model: str = "", **extra: Any) -> dict[str, Any]:
         """The whole reply in OpenAI's chat shape, its content as the server or the callable gave it."""
+        from ..dialects import openai_chat
+
         request = openai_chat.read_request({"model": model or "model", "messages": [dict(said) for said in messages]})
         return openai_chat.write_reply(self.items(messages, model=model, **extra), request)
 
 
 def _pieces(answer: str | Mapping[str, Any] | Iterable[str]) -> Iterator[Piece]:
+    from ..dialects import openai_chat
+    from ..dialects.reply import Begin, Ended, Words
+
     if isinstance(answer, Mapping):
         yield from openai_chat.read_reply(dict(answer))
         return

@@ -6,7 +6,7 @@ Sees the values after file, variables and flags were put together. Reads no file
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,19 +23,18 @@ _HOST = re.compile(r"[^\s/\[\]@?#]+")
 
 
 def expand_secrets(
-    values: Values, environ: Mapping[str, str], complain: Complain, *, without: Collection[str] = ()
+    values: Values, environ: Mapping[str, str], wanted: Callable[[Path], bool], complain: Complain
 ) -> None:
-    """Put in what `$NAME` stands for, in place, in every value that may be a secret, but not in these sections."""
+    """Put in what `$NAME` stands for, in place, in every value that may be a secret and is wanted."""
 
     def replace(held: Any, step: Any, path: Path) -> None:
-        if isinstance(held[step], str):
+        if wanted(path):
             expanded, wrong = expand(held[step], environ)
             for message in wrong:
                 complain(path, message)
             if not wrong:
                 held[step] = expanded
 
-    values = {section: value for section, value in values.items() if section not in without}
     for place, upstream in enumerate(values.get("upstreams", ())):
         if "key" in upstream:
             replace(upstream, "key", ("upstreams", place, "key"))
@@ -53,8 +52,7 @@ def check(values: Values, complain: Complain) -> None:
     _check_listen(values, complain)
     names = _check_upstreams(values, complain)
     _check_models(values, names, complain)
-    parser = values.get("inference_service", {}).get("reasoning_parser", "")
-    _check_format(parser, ("inference_service", "reasoning_parser"), complain)
+    _check_format(_reasoning_parser(values), ("inference_service", "reasoning_parser"), complain)
     for place, key in enumerate(values.get("keys", ())):
         if key.strip():
             _check_key(key, ("keys", place), complain)
@@ -105,11 +103,17 @@ def _check_models(values: Values, names: list[str] | None, complain: Complain) -
     sections: list[tuple[Path, Values]] = [(("defaults",), values.get("defaults", {}))]
     sections += [(("models", name), settings) for name, settings in values.get("models", {}).items()]
     for path, settings in sections:
-        _check_format(settings.get("format", ""), (*path, "format"), complain)
+        if path != ("defaults",) or settings.get("format") != _reasoning_parser(values):
+            _check_format(settings.get("format", ""), (*path, "format"), complain)
         upstream = settings.get("upstream")
         if upstream and names is not None and upstream not in names:
             there = suggestion(upstream, names) or "; none is configured"
             complain((*path, "upstream"), f"there is no upstream {quoted(upstream)}{there}")
+
+
+def _reasoning_parser(values: Values) -> str:
+    parser: str = values.get("inference_service", {}).get("reasoning_parser", "")
+    return parser
 
 
 def _check_format(name: str, path: Path, complain: Complain) -> None:

@@ -20,9 +20,9 @@ MOST_BYTES = 4 * 1024 * 1024
 def find(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> tuple[str | None, str]:
     """The file that is to be read, and who named it. No file at all is fine where nobody named one."""
     if path is not None:
-        return os.fspath(path), "--config"
+        return os.path.expanduser(os.fspath(path)), "--config"
     if environ.get("ASIDES_CONFIG"):
-        return environ["ASIDES_CONFIG"], "ASIDES_CONFIG"
+        return os.path.expanduser(environ["ASIDES_CONFIG"]), "ASIDES_CONFIG"
     folder = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
     for place in (NAME, os.path.join(folder, "asides", NAME)):
         if os.path.isfile(place):

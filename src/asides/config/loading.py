@@ -68,17 +68,21 @@ def load_all(
     def complain(at: Path, message: str) -> None:
         problems.append(Problem(_origin(origins, at), path_text(at), message))
 
-    expand_secrets(values, environ, complain, without=without)
+    def may_expand(at: Path) -> bool:
+        # What a variable or a flag says has been through a shell already.
+        return at[0] not in without and _origin(origins, at).line > 0
+
+    _take_over_reasoning_parser(values, origins)
     variables, wrong_variables, warnings = from_environment(environ)
     given, wrong_flags = from_flags(flags or {})
     problems += wrong_variables + wrong_flags
     replaced = {one.setting: one for one in (*variables, *given)}
     for one in sorted(replaced.values(), key=_upstreams_first):
         _put(values, origins, problems, one)
+    expand_secrets(values, environ, may_expand, complain)
     check(values, complain)
     if problems:
         raise ConfigError(problems)
-    _take_over_reasoning_parser(values, origins)
     return Loaded(msgspec.convert(values, Config), file, origins, tuple(warnings))
 
 
@@ -112,7 +116,8 @@ def _put(values: dict[str, Any], origins: dict[Path, Origin], problems: list[Pro
     if said.setting == "upstreams":
         _forget(origins, ("upstreams",))
         values["upstreams"] = [{"url": url} for url in said.value]
-        origins["upstreams",] = Origin(said.origin)
+        for place in range(len(said.value)):
+            origins["upstreams", place, "url"] = origins["upstreams", place] = Origin(said.origin)
     elif section == "upstreams":
         upstreams = values.get("upstreams", [])
         if not upstreams and not said.origin.startswith("-"):
@@ -129,6 +134,8 @@ def _put(values: dict[str, Any], origins: dict[Path, Origin], problems: list[Pro
         _forget(origins, (section,))
         values[section] = said.value
         origins[section,] = Origin(said.origin)
+        if isinstance(said.value, list):
+            origins.update({(section, place): Origin(said.origin) for place in range(len(said.value))})
     else:
         if said.setting in ("defaults.format", "defaults.start"):
             _keep_for_named_models(values, name)

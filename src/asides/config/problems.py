@@ -12,6 +12,8 @@ Path = tuple[str | int, ...]
 """Where a setting stands: keys, and places in lists."""
 
 MOST_SHOWN = 50
+LONGEST = 80
+"""Characters of a name or a value that a mistake repeats."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -68,22 +70,39 @@ def path_text(path: Path) -> str:
 
 def name_text(name: str) -> str:
     """A key as it can be shown: bare where it is a plain word, else quoted, without control characters, not long."""
-    if name.replace("-", "_").isidentifier() and name.isascii() and len(name) <= 80:
+    if name.replace("-", "_").isidentifier() and name.isascii() and len(name) <= LONGEST:
         return name
     return quoted(name)
 
 
-def quoted(text: str) -> str:
-    """A value as it can be shown on one line of a terminal."""
-    shown = ascii(text[:80] + "..." if len(text) > 80 else text)
-    return shown if shown.startswith("'") and '"' in shown else f'"{shown[1:-1]}"'
+def quoted(text: str, longest: int = LONGEST) -> str:
+    """A value in double quotes, as YAML and JSON would write it on one line, shortened."""
+    shown = text if len(text) <= longest else f"{text[:longest]}..."
+    return '"' + escaped(shown.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def escaped(text: str) -> str:
+    """The text with every character that does not print as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escape(ord(character)) for character in text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def suggestion(name: str, known: Sequence[str]) -> str:
     """`; did you mean ...?` where something of that kind is near, else which there are."""
+    meant = near(name, known)
+    if meant:
+        return f"; did you mean {' or '.join(map(name_text, meant))}?"
+    return f"; there are: {', '.join(map(name_text, known))}" if known else ""
+
+
+def near(name: str, known: Sequence[str]) -> list[str]:
+    """Which of the known names somebody may have meant, the likeliest first."""
     from difflib import get_close_matches  # here, because it is needed only to explain a mistake
 
-    near = get_close_matches(name.casefold()[:80], known, n=2, cutoff=0.6)
-    if near:
-        return f"; did you mean {' or '.join(map(name_text, near))}?"
-    return f"; there are: {', '.join(map(name_text, known))}" if known else ""
+    folded = {other.casefold(): other for other in known}
+    return [folded[match] for match in get_close_matches(name.casefold()[:LONGEST], list(folded), n=2, cutoff=0.6)]

@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 from msgspec import inspect
 
-from .problems import Origin, Path, Problem, name_text, path_text, quoted, suggestion
-from .scalars import Wrong, convert, describe, is_scalar
+from .problems import Origin, Path, Problem, name_text, path_text, suggestion
+from .scalars import SECTION, Wrong, convert, describe, is_scalar, takes_text, whole
 from .secrets import is_secret_name
 
 NOTHING = object()
@@ -74,10 +74,10 @@ class Reader:
         secret = any(isinstance(step, str) and is_secret_name(step) for step in path)
         if not isinstance(node, yaml.ScalarNode):
             raise Wrong(f"must be {describe(wanted)}, not {_kind(node)}")
-        if node.style and not _takes_text(wanted):
+        if node.style and not takes_text(wanted):
             convert(node.value, wanted, secret=secret)
             raise Wrong(f"must be {describe(wanted)}, without quotes")
-        return _text(convert(node.value, wanted, secret=secret))
+        return convert(node.value, wanted, secret=secret)
 
     def _struct(self, node: yaml.Node, wanted: inspect.StructType, path: Path) -> Any:
         fields = {field.name: field for field in wanted.fields}
@@ -110,7 +110,7 @@ class Reader:
 
     def _list(self, node: yaml.Node, wanted: inspect.VarTupleType, path: Path) -> list[Any]:
         if isinstance(node, yaml.ScalarNode) and is_scalar(wanted.item_type):
-            return [_text(node.value)]  # one alone needs no list
+            return [whole(node.value)]  # one alone needs no list
         if not isinstance(node, yaml.SequenceNode):
             raise Wrong(f"must be a list, not {_kind(node)}; write each entry after a `- `")
         found = []
@@ -133,12 +133,12 @@ class Reader:
         for kind, wanted in (("bool", inspect.BoolType()), ("int", inspect.IntType()), ("float", inspect.FloatType())):
             if node.tag == _TAG + kind and not (kind == "int" and ":" in node.value):
                 return convert(node.value, wanted)
-        return _text(node.value)
+        return whole(node.value)
 
     def _items(self, node: yaml.Node, path: Path) -> list[tuple[str, yaml.Node, yaml.Node]]:
         """The keys of a mapping with their nodes and values. Those that `<<` brings come after its own."""
         if not isinstance(node, yaml.MappingNode):
-            raise Wrong(f"must be {describe(inspect.AnyType())}, not {_kind(node)}")
+            raise Wrong(f"must be {SECTION}, not {_kind(node)}")
         own: dict[str, tuple[str, yaml.Node, yaml.Node]] = {}
         merged: list[tuple[str, yaml.Node, yaml.Node]] = []
         for key_node, value in node.value:
@@ -151,7 +151,7 @@ class Reader:
                 self.wrong(key_node, (*path, key_node.value), f"stands here twice; first on line {first}")
             else:
                 key = key_node.value
-                own[key] = (_text(key), key_node, value)
+                own[key] = (whole(key), key_node, value)
         for item in merged:
             own.setdefault(item[0], item)
         return list(own.values())
@@ -171,21 +171,6 @@ class Reader:
             self._above.discard(id(value))
         self.wrong(value, path, f"`<<` takes a section, not {_kind(value)}")
         return []
-
-
-def _takes_text(wanted: inspect.Type) -> bool:
-    kinds = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
-    return any(isinstance(kind, inspect.StrType | inspect.LiteralType) for kind in kinds)
-
-
-def _text(value: Any) -> Any:
-    """The value, if it can be written anywhere: an escape in quotes can spell half a character."""
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise Wrong(f"holds half a character: {quoted(value)}") from None
-    return value
 
 
 def _check_tag(node: yaml.Node) -> None:

@@ -12,6 +12,7 @@ from .problems import quoted
 
 TRUE = frozenset({"true", "yes", "on"})
 FALSE = frozenset({"false", "no", "off"})
+SECTION = "a section with keys of its own"
 LARGEST = 2**63 - 1
 _WHOLE = re.compile(r"[-+]?[0-9][0-9_]*")
 _NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
@@ -38,7 +39,7 @@ def convert(text: str, wanted: inspect.Type, *, secret: bool = False) -> Any:
     wrong = Wrong("must be " + describe(wanted) + ("" if secret else f", not {quoted(text)}"))
     for kind in kinds(wanted):
         if isinstance(kind, inspect.StrType):
-            return text
+            return whole(text)
         if isinstance(kind, inspect.BoolType) and text.lower() in TRUE | FALSE:
             return text.lower() in TRUE
         if isinstance(kind, inspect.LiteralType) and text in kind.values:
@@ -49,6 +50,20 @@ def convert(text: str, wanted: inspect.Type, *, secret: bool = False) -> Any:
                 raise wrong
             return value
     raise wrong
+
+
+def whole(text: str) -> str:
+    """The text, if it can be written anywhere: escapes and other encodings can leave half a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Wrong("holds half a character, or bytes that are not UTF-8") from None
+    return text
+
+
+def takes_text(wanted: inspect.Type) -> bool:
+    """Whether a word in quotes can be a value of this type."""
+    return any(isinstance(kind, inspect.StrType | inspect.LiteralType) for kind in kinds(wanted))
 
 
 def describe(wanted: inspect.Type) -> str:
@@ -69,7 +84,7 @@ def describe(wanted: inspect.Type) -> str:
             case inspect.VarTupleType():
                 words.append("a list")
             case _:
-                words.append("a section with keys of its own")
+                words.append(SECTION)
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 HIDDEN = "(hidden)"
 _REFERENCE = re.compile(r"\$(?:\$|(?P<bare>[A-Za-z_][A-Za-z0-9_]*)|\{(?P<braced>[^}]*)\})")
-_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s]*@")
-_QUERY = re.compile(r"(?P<name>[?&][^=&#\s]*=)[^&#\s]+")
+# Both are linear in any text, because logs are searched with them: a scheme is short, and a name ends at a `?`.
+_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}://)[^/?#\s]*@")
+_QUERY = re.compile(r"(?P<name>[?&][^=&?#\s]*=)[^&#\s]+")
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:key|apikey|secret|password|passwd|authorization|bearer|credentials?|token|cookie)$", re.IGNORECASE
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .problems import Origin, Path
+from .problems import Origin, Path, quoted
 from .schema import Config
 from .secrets import HIDDEN, hide_url, is_secret_name
 
@@ -72,22 +72,7 @@ def _scalar(value: Any) -> str:
     if isinstance(value, str):
         if _BARE.fullmatch(value) and value.lower() not in _WORDS:
             return value
-        return _quoted(value)
+        return quoted(value, len(value))
     if isinstance(value, dict | list):
         return "{}" if isinstance(value, dict) else "[]"
     return msgspec.json.encode(value).decode()
-
-
-def _quoted(text: str) -> str:
-    """In double quotes, where every character that does not print is an escape."""
-    escaped = (
-        character if character.isprintable() and character not in '"\\' else _escape(ord(character))
-        for character in text
-    )
-    return f'"{"".join(escaped)}"'
-
-
-def _escape(code: int) -> str:
-    if chr(code) in '"\\':
-        return "\\" + chr(code)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

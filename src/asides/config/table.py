@@ -9,6 +9,7 @@ import ast
 import inspect as python_inspect
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from msgspec import inspect
 
 from . import schema
 from .scalars import is_scalar, kinds
-from .variables import FLAGS, settings, variable
+from .variables import FLAGS, fields, settings, variable
 
 PAGE = Path("docs", "configuration.md")
 _PLACE = re.compile(r"(<!-- settings:[^\n]*-->\n).*?(<!-- /settings -->)", re.DOTALL)
@@ -37,13 +38,13 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
 def markdown_tables() -> str:
     """A table for the keys that stand in no section, and one for each section."""
     words = _words()
-    plain = [field for field in _fields(schema.Config) if not _holds_settings(field)]
+    plain = [field for field in fields(schema.Config) if not _holds_settings(field)]
     tables = [f"### Keys in no section\n\n{_table(schema.Config, plain, '', words)}"]
     for name, section in _SECTIONS.items():
         title = "`models` and `defaults`" if name == "models" else f"`{name}`"
         prefix = "defaults." if name == "models" else f"{name}."
         about = (section.__doc__ or "").strip()
-        tables.append(f"### {title}\n\n{about}\n\n{_table(section, _fields(section), prefix, words)}")
+        tables.append(f"### {title}\n\n{about}\n\n{_table(section, fields(section), prefix, words)}")
     return "\n".join(tables)
 
 
@@ -52,25 +53,21 @@ def with_tables(text: str) -> str:
     return _PLACE.sub(lambda match: f"{match[1]}\n{markdown_tables()}\n{match[2]}", text)
 
 
-def _fields(section: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
-    info = inspect.type_info(section)
-    assert isinstance(info, inspect.StructType)
-    return info.fields
-
-
 def _holds_settings(field: inspect.Field) -> bool:
     return field.name in (*_SECTIONS, "defaults", "inference_service")
 
 
 def _table(
     section: type[msgspec.Struct],
-    fields: tuple[inspect.Field, ...] | list[inspect.Field],
+    keys: Iterable[inspect.Field],
     prefix: str,
     words: dict[tuple[str, str], str],
 ) -> str:
     rows = [("key", "values", "default", "variable", "flag", "meaning"), ("---",) * 6]
-    for field in fields:
+    for field in keys:
         setting = prefix + field.name
+        if setting == "upstreams.url":
+            setting = "upstreams"  # flags and variables name an upstream by its address
         given = setting in settings()
         rows.append(
             (

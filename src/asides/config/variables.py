@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -11,11 +11,12 @@ import msgspec
 from msgspec import inspect
 
 from ..errors import UsageError
-from .problems import Origin, Path, Problem, suggestion
-from .scalars import Wrong, convert, is_scalar
+from .problems import Origin, Path, Problem, near
+from .scalars import Wrong, convert, is_scalar, whole
 from .schema import Config, UpstreamSettings
 from .secrets import is_secret_name
 
+PREFIX = "ASIDES_"
 SHORT = {
     "listen.host": "ASIDES_HOST",
     "listen.port": "ASIDES_PORT",
@@ -65,14 +66,21 @@ class Said(msgspec.Struct, frozen=True):
 @cache
 def settings() -> dict[str, inspect.Type]:
     """Every setting that a variable or a flag may give, by its path; `upstreams.key` and `.kind` hold for the one."""
-    fields = {field.name: field.type for field in inspect.type_info(UpstreamSettings).fields}  # type: ignore[attr-defined]  # a Struct's info has fields
-    found = dict(_settings(inspect.type_info(Config), ()))
-    return {**found, "upstreams.key": fields["key"], "upstreams.kind": fields["kind"]}
+    of_one = {field.name: field.type for field in fields(UpstreamSettings)}
+    found = dict(_settings(fields(Config), ()))
+    return {**found, "upstreams.key": of_one["key"], "upstreams.kind": of_one["kind"]}
+
+
+def fields(section: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
+    """The fields of a section, with their types."""
+    info = inspect.type_info(section)
+    assert isinstance(info, inspect.StructType)
+    return info.fields
 
 
 def variable(setting: str) -> str:
     """The variable of a setting."""
-    return SHORT.get(setting, "ASIDES_" + setting.replace(".", "_").upper())
+    return SHORT.get(setting, PREFIX + setting.replace(".", "_").upper())
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[list[Said], list[Problem], list[str]]:
@@ -83,13 +91,13 @@ def from_environment(environ: Mapping[str, str]) -> tuple[list[Said], list[Probl
     warnings: list[str] = []
     for name in sorted(environ):
         text = environ[name]
-        if not name.startswith("ASIDES_") or name in OTHERS or _KUBERNETES.fullmatch(name):
+        if not name.startswith(PREFIX) or name in OTHERS or _KUBERNETES.fullmatch(name):
             continue
         if name not in known:
-            warnings.append(f"the environment variable {name[:80]} is not known{_near(name, list(known))}")
+            warnings.append(f"the environment variable {name[:80]} is not known{_meant(name, known)}")
         elif name == "ASIDES_PORT" and "://" in text:
             warnings.append("ASIDES_PORT looks like what Kubernetes sets for a service named asides; it is left out")
-        elif name == "ASIDES_KEYS" and not text.strip(" ,"):
+        elif name == "ASIDES_KEYS" and not split_words(text):
             problems.append(Problem(Origin(name), "", "is set but holds no key; unset it to let everyone ask"))
         elif text:
             _add(said, problems, known[name], text, name)
@@ -112,8 +120,8 @@ def _add(said: list[Said], problems: list[Problem], setting: str, value: Any, or
     wanted = settings()[setting]
     try:
         if setting in _LISTS:
-            words = re.split(r"[,\s]+", value) if isinstance(value, str) else value
-            value = [word for word in words if word]
+            words = split_words(value) if isinstance(value, str) else value
+            value = [whole(word) for word in words]
         else:
             secret = is_secret_name(setting.rpartition(".")[2])
             value = convert(_digit_as_bool(str(value), wanted), wanted, secret=secret)
@@ -123,26 +131,29 @@ def _add(said: list[Said], problems: list[Problem], setting: str, value: Any, or
         said.append(Said(setting, value, origin))
 
 
+def split_words(text: str) -> list[str]:
+    """The words of a list in a variable, between commas or whitespace."""
+    return [word for word in re.split(r"[,\s]+", text) if word]
+
+
 def _digit_as_bool(text: str, wanted: inspect.Type) -> str:
     """Variables are often `1` and `0` where a file says `true` and `false`."""
     return {"1": "true", "0": "false"}.get(text, text) if isinstance(wanted, inspect.BoolType) else text
 
 
-def _near(name: str, known: list[str]) -> str:
-    found = suggestion(name.removeprefix("ASIDES_"), [other.removeprefix("ASIDES_").lower() for other in known])
-    near = re.findall(r"[a-z_]+", found.partition("did you mean ")[2])
-    return f"; did you mean {' or '.join('ASIDES_' + one.upper() for one in near if one != 'or')}?" if near else ""
+def _meant(name: str, known: Iterable[str]) -> str:
+    """What an unknown variable may have meant; compared without the beginning that all share."""
+    meant = near(name.removeprefix(PREFIX), [other.removeprefix(PREFIX) for other in known])
+    return f"; did you mean {' or '.join(PREFIX + other for other in meant)}?" if meant else ""
 
 
-def _settings(info: inspect.Type, path: Path) -> Iterator[tuple[str, inspect.Type]]:
-    if not isinstance(info, inspect.StructType):
-        return
-    for field in info.fields:
+def _settings(section: Iterable[inspect.Field], path: Path) -> Iterator[tuple[str, inspect.Type]]:
+    for field in section:
         here = (*path, field.name)
         setting = ".".join(map(str, here))
         if field.name == "inference_service":
             continue  # another program's section
         if isinstance(field.type, inspect.StructType):
-            yield from _settings(field.type, here)
+            yield from _settings(field.type.fields, here)
         elif is_scalar(field.type) or setting in _LISTS:
             yield setting, field.type

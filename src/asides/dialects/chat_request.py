@@ -537,7 +537,9 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> dic
         elif not isinstance(piece, ThinkingPiece | CallPiece):
             parts.append(_write_part(piece, request.dialect == NAME))
     text = "".join(content)
-    message: dict[str, Any] = {"role": "assistant", "content": text if text or not calls else None}
+    # Beside calls a chat client's null stays; for others it is empty: every server takes that, not every one null.
+    nothing = None if calls and request.dialect == NAME else ""
+    message: dict[str, Any] = {"role": "assistant", "content": text or nothing}
     if parts:
         message["content"] = [*([{"type": "text", "text": text}] if text else ()), *parts]
     said = "\n\n".join(piece.text for piece in thoughts if piece.text)

@@ -15,7 +15,7 @@ from ..dialects.framing import to_json
 from ..dialects.request import RequestError
 from . import counting, headers, listing, routes
 from .call import Call, ClientGone, Receive, Scope, Send
-from .exchange import Exchange, pass_on, read_json
+from .exchange import STOPPED, Exchange, pass_on, read_json
 from .knowledge import ask_json
 from .record import Record
 from .refusals import Refusal
@@ -91,8 +91,8 @@ class Gateway:
         except ClientGone:
             pass
         except asyncio.CancelledError:
-            if not call.gone and not record.error:
-                raise  # the gateway is being stopped
+            if not call.gone and not call.status:
+                await self._refuse(call, route, Refusal(503, STOPPED, code="stopped"), record)
         except Exception as error:  # whatever it is, the client must hear of it and the next request must not
             log.exception("request %s failed", call.id)
             record.error = f"{type(error).__name__}: {error}"

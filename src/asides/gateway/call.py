@@ -41,7 +41,7 @@ class Call:
         }
         """By lower-case name; of several with one name the last."""
         given = self.headers.get("x-request-id", "")
-        self.id = given if _SAFE_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}"
+        self.id = given if _SAFE_ID.fullmatch(given) else uuid.uuid4().hex
         self.started = time.monotonic()
         self.status = 0
         """The status of the answer; 0 until it has begun."""

@@ -12,8 +12,8 @@ import msgspec
 
 from ..config.schema import ModelSettings
 from ..dialects import completions, ollama, openai_chat
-from ..dialects.framing import to_json
-from ..dialects.reply import Failed
+from ..dialects.framing import read_odd_json, to_json
+from ..dialects.reply import Failed, Piece
 from ..dialects.request import CallPiece, Request, RequestError, WriteOptions
 from ..dialects.splitter import Splitter
 from ..engine.format import HEADER, TEXT, Format
@@ -30,6 +30,9 @@ from .upstreams import Answer, Upstream, UpstreamLost
 REASONING = ("reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop")
 STARTS = ("text", "thinking", "undecided")
 PASSTHROUGH = get_format("passthrough")
+STOPPED = "the gateway was stopped"
+SPOKEN: dict[str, tuple[ModuleType, ...]] = {"openai": (openai_chat, completions), "ollama": (ollama,)}
+"""The dialects that an upstream of each kind speaks itself."""
 
 
 class Exchange:
@@ -45,33 +48,35 @@ class Exchange:
     async def run(self, body: bytes) -> None:
         """Do it. A `Refusal` is raised while nothing of the answer has been sent."""
         data = read_json(body)
-        generate = self._call.path.rstrip("/").endswith("/api/generate")
-        if generate and "messages" in data:
+        state, record = self._state, self._record
+        record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
+        record.stream = bool(data.get("stream", self._dialect is ollama))
+        upstream = await state.route(model)
+        record.upstream = upstream.name
+        settings = state.settings(model)
+        self._credential = headers.fingerprint(self._call.headers)
+        kind = await upstream.find_kind()
+        knowledge = await state.librarian.know(upstream, model, settings)
+        if knowledge.format is None and self._dialect in SPOKEN[kind]:
+            await self._pass(upstream, settings, data, body)
+            return
+        request = self._read_request(data)
+        theirs = upstream_dialect(kind, request)
+        reasoning = self._reasoning(settings)
+        start, told = self._start(request, settings, knowledge)
+        asked, record.healed, record.missed = state.memory.heal(self._credential, request)
+        field = state.fields.get((upstream.name, model), "")
+        sent = write_request(upstream, asked, theirs, settings, knowledge, field=field)
+        await self._ask(upstream, to_json(sent), _Way(request, theirs, knowledge, settings, start, told, reasoning))
+
+    def _read_request(self, data: dict[str, Any]) -> Request:
+        if self._call.path.rstrip("/").endswith("/api/generate"):
             data = {name: value for name, value in data.items() if name != "messages"}  # as Ollama does
         try:
             request: Request = self._dialect.read_request(data)
         except RequestError as error:
             raise Refusal(error.status, error.message, param=error.param) from error
-        state, record = self._state, self._record
-        record.model = request.model
-        record.stream = request.stream
-        upstream = await state.route(request.model)
-        record.upstream = upstream.name
-        settings = state.settings(request.model)
-        self._credential = headers.fingerprint(self._call.headers)
-        kind = await upstream.find_kind()
-        theirs = upstream_dialect(kind, request)
-        knowledge = await state.librarian.know(upstream, request.model, settings)
-        reasoning = self._reasoning(settings)
-        start, told = self._start(request, settings, knowledge)
-        if knowledge.format is None and theirs is self._dialect:
-            await self._pass(upstream, settings, request, data, body)
-            return
-        asked, record.healed, record.missed = state.memory.heal(self._credential, request)
-        field = state.fields.get((upstream.name, request.model), "")
-        sent = write_request(upstream, asked, theirs, settings, knowledge, field=field)
-        exchange = _Way(request, theirs, knowledge, settings, start, told, reasoning)
-        await self._ask(upstream, to_json(sent), exchange)
+        return request
 
     def _reasoning(self, settings: ModelSettings) -> str:
         wanted = self._call.headers.get("x-asides-reasoning", "").strip().lower().replace("-", "_")
@@ -156,6 +161,11 @@ class Exchange:
             record.error = str(error)
             record.upstream_error = error.reason
             last = line.lose(str(error))
+        except asyncio.CancelledError:
+            if call.gone:
+                raise
+            record.error = STOPPED  # it has waited as long as it may: what was held back, and why no more comes
+            last = line.lose(STOPPED)
         finally:
             beat.stop()
         await call.end(last)
@@ -170,12 +180,7 @@ class Exchange:
         request = way.request
         noted = self._record.noted = self._noted(way)
         splitter = self._splitter(way, whole=True)
-        try:
-            pieces = way.theirs.read_reply(read_json(body))
-        except Refusal:
-            # Some servers stream whatever they are asked for, or call a stream JSON.
-            reader = way.theirs.ReplyReader()
-            pieces = [*reader.feed(body), *reader.finish()]
+        pieces = read_whole(way.theirs, body)
         written = pipeline.whole(
             pieces,
             splitter,
@@ -203,9 +208,7 @@ class Exchange:
         await self._call.begin(200, [(b"content-type", kind), (b"cache-control", b"no-cache"), *kept])
         await self._call.end(b"".join(out) + writer.finish())
 
-    async def _pass(
-        self, upstream: Upstream, settings: ModelSettings, request: Request, data: dict[str, Any], body: bytes
-    ) -> None:
+    async def _pass(self, upstream: Upstream, settings: ModelSettings, data: dict[str, Any], body: bytes) -> None:
         """Byte for byte: nothing is split and both sides speak the same dialect."""
         changed = {**({"model": settings.name} if settings.name else {}), **settings.extra_body}
         if changed:
@@ -323,6 +326,23 @@ def read_json(body: bytes) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise Refusal(400, "the body must be a JSON object")
     return data
+
+
+def read_whole(theirs: ModuleType, body: bytes) -> list[Piece]:
+    """The pieces of a reply that came in one piece, whatever the upstream made of it."""
+    try:
+        pieces: list[Piece] = theirs.read_reply(read_json(body))
+    except Refusal:
+        odd = read_odd_json(body)
+        if isinstance(odd, dict):
+            pieces = theirs.read_reply(odd)
+        elif body.lstrip()[:5] in (b"data:", b"event") or (theirs is ollama and body.lstrip()[:1] == b"{"):
+            reader = theirs.ReplyReader()  # some servers stream whatever they are asked for
+            pieces = [*reader.feed(body), *reader.finish()]
+        else:
+            shown = body[:200].decode("utf-8", "replace")
+            pieces = [Failed(f"the upstream's reply is not JSON: {shown}", 502, "api_error", "malformed_frame")]
+    return pieces
 
 
 def reads_calls(request: Request, settings: ModelSettings) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping, Sequence
 
 from .call import Call
@@ -21,6 +22,7 @@ _OURS = frozenset(
         *("cookie", "x-request-id"),
     }
 )
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _KEYS = ("authorization", "x-api-key", "api-key")
 _RATES = ("retry-after", "retry-after-ms", "x-should-retry")
 _NOT_BACK = HOP_BY_HOP | {
@@ -44,7 +46,7 @@ def key_of(headers: Mapping[str, str]) -> str:
 
 def is_known(key: str, keys: Sequence[str]) -> bool:
     """Whether a key is one of ours; takes the same time whichever it is."""
-    given = key.encode()
+    given = key.encode("latin-1")  # the bytes of the header as they came
     found = False
     for known in keys:
         found |= hmac.compare_digest(given, known.encode())
@@ -68,7 +70,8 @@ def for_upstream(call: Call, upstream: Upstream, guarded: bool, *, same: bool, r
         if name.startswith("anthropic-") and not same:
             continue
         sent[name] = value
-    sent["x-request-id"] = call.id
+    if _UUID.fullmatch(call.id):  # some servers refuse any other
+        sent["x-request-id"] = call.id
     sent["content-type"] = call.headers.get("content-type", "application/json") if raw else "application/json"
     sent["accept"] = call.headers.get("accept", "*/*")
     sent["accept-encoding"] = call.headers.get("accept-encoding", "identity") if raw else "identity"

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ..config.problems import escaped
 from ..config.schema import Config, Log
 from ..config.secrets import HIDDEN, hide_url
 from .finished import Finished
@@ -22,6 +23,11 @@ LONGEST: Final = 300
 """Characters of a value that came from outside."""
 LONGEST_BODY: Final = 65_536
 LONGEST_TRACE: Final = 8_000
+MARGIN: Final = 8_192
+"""Characters beyond what is shown that are searched for secrets."""
+OUTSIDE: Final = frozenset({"id", "method", "path", "model", "error"})
+"""Fields of a request whose words others chose."""
+BODIES: Final = frozenset({"request_body", "reply_body"})
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 EVENTS: Final = ("event", "url")
 """What lines other than those of requests may add for programs, by `extra`."""
@@ -67,13 +73,8 @@ def secrets_of(config: Config) -> list[str]:
 
 
 def warn_at_start(config: Config) -> list[str]:
-    """What an operator should know before the first request."""
+    """What an operator should know before the first request. Where it listens is told once it listens."""
     warnings = []
-    if not config.keys and not LOOPBACK.fullmatch(config.listen.host):
-        warnings.append(
-            f"listening on {config.listen.host} without keys: whoever reaches this address may use the upstream; "
-            "set `keys` (or ASIDES_KEYS)"
-        )
     if config.log.bodies:
         warnings.append("log.bodies is on: the text of requests and replies is written to the log")
     if "*" in config.cors and not config.keys:
@@ -102,29 +103,23 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
     return text
 
 
-def one_line(text: str, longest: int = LONGEST) -> str:
-    """The text with every character that does not print as an escape, and shortened."""
-    if len(text) > longest:
-        text = f"{text[:longest]}...({len(text)} characters)"
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else _escape(character) for character in text)
+def one_line(text: str, longest: int = LONGEST, secrets: Iterable[str] = ()) -> str:
+    """The text without secrets, shortened, every character that does not print as an escape."""
+    # Cut first, so that no client chooses how much is searched; a margin, so that no secret is cut in half.
+    found = scrub(text[: longest + MARGIN], secrets)
+    shown = escaped(found[:longest])
+    return shown if len(found) <= longest else f"{shown}...({len(text)} characters)"
 
 
-def fields(record: Finished, *, bodies: bool = False) -> dict[str, Any]:
+def fields(record: Finished, *, bodies: bool = False, secrets: Iterable[str] = ()) -> dict[str, Any]:
     """What the log says of a request. What is zero, empty or never came is left out."""
-    outside = {
-        "path": one_line(record.path),
-        "model": one_line(record.model),
-        "error": one_line(scrub(record.error)),
-        "request_body": one_line(record.request_body, LONGEST_BODY) if bodies else "",
-        "reply_body": one_line(record.reply_body, LONGEST_BODY) if bodies else "",
-    }
     found: dict[str, Any] = {}
     for name in Finished.__struct_fields__:
-        value = outside.get(name, getattr(record, name))
-        if isinstance(value, str):
-            value = one_line(value, LONGEST_BODY)
+        value = getattr(record, name)
+        if name in BODIES:
+            value = one_line(value, LONGEST_BODY, secrets) if bodies else ""
+        elif name in OUTSIDE:
+            value = one_line(value, LONGEST, secrets)
         elif isinstance(value, float):
             value = round(value, 4)
         if value or name == "status" or isinstance(value, float):
@@ -152,18 +147,17 @@ class _Lines(logging.Formatter):
             text = record.getMessage()
         except (TypeError, ValueError):
             text = str(record.msg)  # another library's mistake must not cost the line
-        return one_line(scrub(text, self._secrets), LONGEST_BODY)
+        return one_line(text, LONGEST_BODY, self._secrets)
 
     def _trace(self, record: logging.LogRecord) -> str:
         trace = self.formatException(record.exc_info) if record.exc_info else ""
-        return scrub(trace[-LONGEST_TRACE:], self._secrets)
+        return scrub(trace[-LONGEST_TRACE - MARGIN :], self._secrets)[-LONGEST_TRACE:]
 
     def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
         finished = getattr(record, "finished", None)
         if not isinstance(finished, Finished):
             return {}
-        found = fields(finished, bodies=self._bodies)
-        return {name: scrub(value, self._secrets) if isinstance(value, str) else value for name, value in found.items()}
+        return fields(finished, bodies=self._bodies, secrets=self._secrets)
 
 
 class _Json(_Lines):
@@ -179,7 +173,7 @@ class _Json(_Lines):
         }
         trace = self._trace(record)
         if trace:
-            line["trace"] = "\n".join(one_line(part, LONGEST_TRACE) for part in trace.splitlines())
+            line["trace"] = "\n".join(map(escaped, trace.splitlines()))
         return msgspec.json.encode(line).decode()
 
 
@@ -193,7 +187,7 @@ class _Text(_Lines):
             line = f"{lead} {found['status']} {found['method']} {found['path']} {found['seconds']}s {told}"
         else:
             line = f"{lead} {self._message(record)}"
-        trace = [f"    | {one_line(part, LONGEST_TRACE)}" for part in self._trace(record).splitlines()]
+        trace = [f"    | {escaped(part)}" for part in self._trace(record).splitlines()]
         return "\n".join([line, *trace])
 
 
@@ -212,12 +206,6 @@ def _value(value: Any) -> str:
 def _time(seconds: float) -> str:
     whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
     return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
-
-
-def _escape(character: str) -> str:
-    return (
-        character.encode("ascii", "backslashreplace").decode() if ord(character) > 0x7F else f"\\x{ord(character):02x}"
-    )
 
 
 def _is_near(url: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -10,53 +11,83 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 SECONDS_FOR_HEAD = 30.0
 
 
-def limited(most: int) -> type[HttpToolsProtocol]:
-    """A connection whose requests have heads of at most so many bytes."""
+class Connection(HttpToolsProtocol):
+    """Counts the bytes of a head while it comes."""
 
-    class Limited(HttpToolsProtocol):
-        """Counts the bytes of a head while it comes."""
+    most = 64 * 1024
+    """Bytes that a head may have."""
+    _head = 0
+    _waiting = 0
+    """Bytes that came while the head was not at its end."""
+    _in_head = True
+    _refused = False
+    _timer: asyncio.TimerHandle | None = None
 
-        _head = 0
-        _in_head = True
-        _timer: asyncio.TimerHandle | None = None
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(SECONDS_FOR_HEAD, self._late)
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._timer = self.loop.call_later(SECONDS_FOR_HEAD, self._late)
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        super().connection_lost(exc)
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop()
-            super().connection_lost(exc)
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        super().data_received(data)
+        if self._in_head:
+            self._waiting += len(data)
+            if self._waiting > self.most:
+                self._refuse()
 
-        def data_received(self, data: bytes) -> None:
-            if self._in_head:
-                self._head += len(data)
-            super().data_received(data)
-            if self._in_head and self._head > most and not self.transport.is_closing():
-                body = b"the head of this request is too large (limits.header)\n"
-                self.transport.write(
-                    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
-                    b"connection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
-                )
-                self.transport.close()
+    def on_url(self, url: bytes) -> None:
+        self._head += len(url)
+        super().on_url(url)
 
-        def on_message_begin(self) -> None:
-            self._head, self._in_head = 0, True
-            super().on_message_begin()
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head += len(name) + len(value)
+        super().on_header(name, value)
 
-        def on_headers_complete(self) -> None:
-            self._in_head = False
-            self._stop()
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._stop()
+        if self._head > self.most:
+            self._refuse()
+        else:
             super().on_headers_complete()
 
-        def _late(self) -> None:
-            """A head that does not come to its end."""
-            if self._in_head and not self.transport.is_closing():
-                self.transport.close()
+    def on_body(self, body: bytes) -> None:
+        if not self._refused:
+            super().on_body(body)
 
-        def _stop(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+    def on_message_complete(self) -> None:
+        self._head, self._waiting, self._in_head = 0, 0, True
+        if not self._refused:
+            super().on_message_complete()
 
-    return Limited
+    def _refuse(self) -> None:
+        if self._refused or self.transport.is_closing():
+            return
+        self._refused = True
+        body = b"the head of this request is too large (limits.header)\n"
+        self.transport.write(
+            b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
+            b"x-request-id: %b\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b"
+            % (uuid.uuid4().hex.encode(), len(body), body)
+        )
+        self.transport.close()
+
+    def _late(self) -> None:
+        """A head that does not come to its end."""
+        if self._in_head and not self.transport.is_closing():
+            self.transport.close()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def limited(most: int) -> type[Connection]:
+    """A connection whose requests have heads of at most so many bytes."""
+    return type("Limited", (Connection,), {"most": most})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import sys
+from types import FrameType
 
 import uvicorn
 
@@ -61,6 +62,12 @@ class _Server(uvicorn.Server):
     """Says where it listens once it does."""
 
     announce = staticmethod(lambda: None)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal lets open streams end; the second, whichever it is, does not wait for them."""
+        if self.should_exit:
+            self.force_exit = True
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

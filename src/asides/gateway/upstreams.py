@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from ..backends.recorded import Recorded
 from ..config.schema import Limits, UpstreamSettings
@@ -129,7 +130,9 @@ class HttpUpstream:
         session = self._raw_session if raw else self._session
         path = self._api + path[3:] if path.startswith("/v1/") else path
         try:
-            reply = await session.request(method, self._root + path, data=body, headers=headers, allow_redirects=False)
+            reply = await session.request(
+                method, URL(self._root + path, encoded=True), data=body, headers=headers, allow_redirects=False
+            )
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise self._unreachable(error) from error
         try:

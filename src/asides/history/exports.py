@@ -199,15 +199,14 @@ class PlainFiles:
         """Where this reply goes; None when a file holds it already."""
         who = re.sub(r"[^\w.-]+", "-", reply.agent or reply.model or "model").strip(".-")[:80] or "model"
         stem = f"{who}_{reply.time.astimezone():%Y%m%d-%H%M%S}"
-        number = 1
-        while True:
-            # Two replies of one second: the second gets a number.
-            path = self._folder / f"{stem}{'' if number == 1 else f'-{number}'}_{FOLDER}.txt"
+        # Two replies of one second: the second has its id in its name.
+        for name in (stem, f"{stem}-{reply.id[:12]}"):
+            path = self._folder / f"{name}_{FOLDER}.txt"
             if not path.exists():
                 return path
-            if path.read_bytes() == content:
+            if path.stat().st_size == len(content) and path.read_bytes() == content:
                 return None
-            number += 1
+        return path
 
 
 def _plain(reply: Reply) -> str:

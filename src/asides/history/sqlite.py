@@ -21,6 +21,7 @@ from .words import Term, indexable
 PATIENCE = 5.0
 """Seconds to wait for another writer."""
 BEGIN_PAUSE = 0.02
+LAST = 2**63 - 1
 
 REASONS = {
     sqlite3.SQLITE_BUSY: ("another program is writing to it; try again", True),
@@ -154,11 +155,30 @@ class SqliteHistory(History):
         joined = (
             "JOIN thoughts AS t ON t.number = words.rowid JOIN replies AS r ON r.number = t.reply" if conditions else ""
         )
+        first, last = self._bounds(where)
         rows = self._rows(
-            f"SELECT words.rowid FROM words {joined} WHERE words MATCH ?{conditions} ORDER BY {order} LIMIT ?",
-            [query, *values, limit],
+            f"SELECT words.rowid FROM words {joined} WHERE words MATCH ? AND words.rowid BETWEEN ? AND ?{conditions} "
+            f"ORDER BY {order} LIMIT ?",
+            [query, first, last, *values, limit],
         )
         return [number for (number,) in rows], ranked
+
+    def _bounds(self, where: Where) -> tuple[int, int]:
+        """The first and the last thought that can be of the time that is asked for.
+
+        Mostly, what is written later is of a later time. Then this spares the index a walk through all other times.
+        """
+        if where.since is None and where.until is None:
+            return 0, LAST
+        conditions, values = Where(since=where.since, until=where.until).conditions()
+        ((lowest, highest),) = self._rows(
+            f"SELECT min(r.number), max(r.number) FROM replies AS r WHERE 1 = 1{conditions}", values
+        )
+        # Thoughts are numbered in the order of their replies.
+        sql = "SELECT number FROM thoughts WHERE reply {} ? ORDER BY reply {}, place {} LIMIT 1"
+        first = self._rows(sql.format(">=", "ASC", "ASC"), (lowest,))
+        last = self._rows(sql.format("<=", "DESC", "DESC"), (highest,))
+        return (first[0][0], last[0][0]) if first and last else (0, -1)
 
     def _delete(self, numbers: list[int]) -> None:
         marks = ", ".join("?" for _ in numbers)

@@ -21,6 +21,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
             body TEXT NOT NULL
         )""",
         "CREATE INDEX replies_by_time ON replies (time, number)",
+        "CREATE INDEX replies_by_model ON replies (model, source, time)",
         "CREATE INDEX replies_by_conversation ON replies (conversation, time)",
         """CREATE TABLE thoughts (
             number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -32,7 +33,8 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
             text TEXT NOT NULL,
             exact BLOB
         )""",
-        "CREATE UNIQUE INDEX thoughts_of_reply ON thoughts (reply, place)",
+        # With the lengths, so that counting does not read the texts.
+        "CREATE INDEX thoughts_of_reply ON thoughts (reply, place, characters)",
     ),
     "002_words": (
         # Without a copy of the texts, which the thoughts hold. Without indexes of prefixes too: they make writing twice

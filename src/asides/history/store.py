@@ -253,7 +253,8 @@ class History(ABC):
         thoughts = {
             (model, source): (count, characters)
             for model, source, count, characters in self._rows(
-                "SELECT r.model, r.source, count(*), sum(t.characters) FROM thoughts AS t "
+                "SELECT r.model, r.source, sum(t.many), sum(t.characters) FROM "
+                "(SELECT reply, count(*) AS many, sum(characters) AS characters FROM thoughts GROUP BY reply) AS t "
                 f"JOIN replies AS r ON r.number = t.reply WHERE 1 = 1{conditions} GROUP BY r.model, r.source",
                 values,
             )
@@ -271,7 +272,7 @@ class History(ABC):
                     model=model,
                     source=source,
                     replies=replies,
-                    thoughts=count,
+                    thoughts=int(count),
                     characters=int(characters),
                     first=from_microseconds(first),
                     last=from_microseconds(last),

@@ -9,12 +9,12 @@ from .thoughts import Mode, Thoughts
 
 if _typing.TYPE_CHECKING:
     from .headings import describe
-    from .render import render
     from .style import Style
+    from .whole import render
 
 __all__ = ["Mode", "Screen", "Style", "Thoughts", "describe", "render"]
 
-_LATER = {"Style": "style", "describe": "headings", "render": "render"}
+_LATER = {"Style": "style", "describe": "headings", "render": "whole"}
 """Names that the filter needs at times only, and where they are."""
 
 

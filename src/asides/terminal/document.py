@@ -1,4 +1,4 @@
-"""A reply as rows that can be shown, hidden, searched and walked through. Wraps only what is looked at; draws nothing."""
+"""A reply as rows: shown, hidden, searched, walked through. Wraps only what is looked at; draws nothing."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ Place = tuple[int, int, int]
 class Block:
     """A part of the reply."""
 
-    def __init__(self, kind: Kind, *, number: int = 0, name: str = "", shown: bool = True) -> None:
+    def __init__(self, kind: Kind, *, longest: int, number: int = 0, shown: bool = True) -> None:
         self.kind = kind
         self.number = number
         """Which thought it is, counted from one."""
-        self.name = name
         self.shown = shown
         """Whether its lines are to be seen; only thoughts are ever hidden."""
         self.complete = True
-        self.error: str | None = None
         self.length = 0
         """Characters, as the model wrote them."""
         self.lines = [""]
+        self._longest = longest
         self._harmless = Harmless()
 
     def grow(self, text: str) -> None:
@@ -47,7 +46,9 @@ class Block:
     def end(self, event: PartEnd) -> None:
         """No more will come."""
         self._append(self._harmless.finish())
-        self.complete, self.error = event.complete, event.error
+        self.complete = event.complete
+        if event.error:
+            self.lines[-1] = f"{self.lines[-1].rstrip()} [{event.error}: not to be run]"
 
     @property
     def first(self) -> int:
@@ -62,12 +63,12 @@ class Block:
     def _append(self, text: str) -> None:
         first, *others = text.split("\n")
         for line in (self.lines.pop() + first, *others):
-            self.lines.extend(_cut(line))
+            self.lines.extend(_cut(line, self._longest))
 
 
-def _cut(line: str) -> Iterator[str]:
-    while len(line) > LONGEST_LINE:
-        at = line.rfind(" ", LONGEST_LINE // 2, LONGEST_LINE) + 1 or LONGEST_LINE
+def _cut(line: str, longest: int) -> Iterator[str]:
+    while len(line) > longest:
+        at = line.rfind(" ", longest // 2, longest) + 1 or longest
         yield line[:at]
         line = line[at:]
     yield line
@@ -76,12 +77,13 @@ def _cut(line: str) -> Iterator[str]:
 class Document:
     """The parts of a reply, in order. Grows with the events of the engine."""
 
-    def __init__(self, *, shown: bool = False) -> None:
-        """`shown`: whether thoughts are to be seen at first."""
+    def __init__(self, *, shown: bool = False, longest: int = LONGEST_LINE) -> None:
+        """`shown`: whether thoughts are to be seen at first. `longest`: where lines are cut."""
         self.blocks: list[Block] = []
         self.thoughts: list[int] = []
         """Which blocks are thoughts."""
         self._shown = shown
+        self._longest = longest
         self._wrapped: dict[tuple[int, int], list[str]] = {}
         self._width = 0
 
@@ -100,11 +102,23 @@ class Document:
     def _start(self, event: PartStart) -> None:
         if event.kind == "thinking":
             self.thoughts.append(len(self.blocks))
-            self.blocks.append(Block("thinking", number=len(self.thoughts), shown=self._shown))
+            self.blocks.append(Block("thinking", longest=self._longest, number=len(self.thoughts), shown=self._shown))
         else:
-            self.blocks.append(Block(event.kind, name=event.name))
+            self.blocks.append(Block(event.kind, longest=self._longest))
             if event.kind == "tool_call":
                 self.blocks[-1].grow(f"call {event.name or '(no name)'} ")
+
+    def plain(self, width: int | None) -> Iterator[str]:
+        """All that is to be seen, as lines of text; wrapped where there is a width."""
+        for index, block in enumerate(self.blocks):
+            if index:
+                yield ""
+            for line in range(block.first, block.last + 1):
+                if width is not None or line == HEADING:
+                    yield from self.rows(index, line, width or 0)
+                else:
+                    indent = INDENT if block.kind == "thinking" and block.lines[line] else ""
+                    yield indent + block.lines[line]
 
     def title(self, index: int) -> str:
         """The heading of a thought, with its length."""
@@ -137,8 +151,6 @@ class Document:
 
     def _wrap(self, block: Block, line: int, width: int) -> list[str]:
         text = block.lines[line]
-        if block.error and line == len(block.lines) - 1:
-            text += f" [{block.error}: not to be run]"
         indent = INDENT if block.kind == "thinking" else ""
         # The last column stays free while text is wrapped as it comes; here it need not.
         layout = Wrapped(lambda: width + 1, cursor=False, indent=indent)
@@ -147,6 +159,8 @@ class Document:
     def walk(self, place: Place, rows: int, width: int) -> Place:
         """The place so many rows further down, or up if negative; the blank row behind a block is its last line + 1."""
         block, line, row = place
+        if not self.blocks:
+            return place
         while rows > 0:
             left = self._height(block, line, width) - 1 - row
             if rows <= left:
@@ -205,9 +219,10 @@ class Document:
 
     def share(self, place: Place) -> float:
         """How much stands above this place, from 0 to 1."""
-        total = sum(block.last - block.first + 2 for block in self.blocks)
-        above = sum(block.last - block.first + 2 for block in self.blocks[: place[0]])
-        return (above + place[1]) / total if total else 1.0
+        heights = [block.last - block.first + 2 for block in self.blocks]
+        if not heights:
+            return 1.0
+        return (sum(heights[: place[0]]) + place[1] - self.blocks[place[0]].first) / sum(heights)
 
     def _height(self, block: int, line: int, width: int) -> int:
         return 1 if line > self.blocks[block].last else len(self.rows(block, line, width))

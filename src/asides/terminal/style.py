@@ -114,7 +114,7 @@ _WORDS = {
 
 
 def _shade(number: int) -> tuple[int, int, int]:
-    """A colour of the table of 256 as red, green and blue. The first sixteen are the terminal's own; these come near."""
+    """A colour of the table of 256 as red, green and blue. The first sixteen are the terminal's own; these are near."""
     if number < 16:
         level = 255 if number > 7 else 170
         return (number & 1) * level, (number >> 1 & 1) * level, (number >> 2 & 1) * level

@@ -1,9 +1,10 @@
-"""The full-screen viewer: keys and clicks in, rows of a document out. Needs prompt_toolkit; reads no model output itself."""
+"""The full-screen viewer: keys and clicks in, rows of a document out. Needs prompt_toolkit; reads no input itself."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import IO
+from typing import TextIO
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.filters import Condition
@@ -22,13 +23,10 @@ from .style import Style, sheet
 
 CLOSED, OPEN = "▸ ", "▾ "
 WHEEL_ROWS = 3
-HINTS = (
-    "q quit",
-    "Enter show/hide",
-    "n/p next, previous thought",
-    "a all",
-    "/ search",
-)
+HINTS = ("q quit", "Enter show/hide", "n p thoughts", "a all", "/ search")
+# Characters that prompt_toolkit counts one by one and terminals join. A screen that holds some is drawn afresh each
+# time, because what is drawn over them would land in the wrong column.
+_JOINING = re.compile("[\u200d\ufe0f\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
 
 
 class Viewer:
@@ -43,10 +41,12 @@ class Viewer:
         self._name = name
         self._pattern = ""
         self._message = ""
+        self._found: Place = (-1, 0, 0)
         self._top: Place = document.start()
         self._selected = 0
         self._width, self._height = 80, 24
         self._drawn: list[Place] = []
+        self._joining = False
 
     def draw(self, width: int, height: int) -> list[StyleAndTextTuples]:
         """The rows of a screen of this size."""
@@ -56,7 +56,15 @@ class Viewer:
         self._top = self._within(self.document.settle(self._top, self._width))
         self._drawn = self._visible()
         self._select_visible()
-        return [self._row(place) for place in self._drawn]
+        rows = [self._row(place) for place in self._drawn]
+        self._joining = any(_JOINING.search(fragment[1]) for row in rows for fragment in row)
+        return rows
+
+    def needs_clearing(self) -> bool:
+        """Whether what is on the screen, or will be, cannot be drawn over."""
+        before = self._joining
+        self.draw(self._width, self._height)
+        return before or self._joining
 
     def status(self) -> StyleAndTextTuples:
         """The last line of the screen."""
@@ -134,16 +142,20 @@ class Viewer:
 
     def search(self) -> None:
         """Look for what was typed, or again for the last pattern."""
+        block, line, _ = self._top
+        after = (block, line - 1, 0)
+        if not self.typed and self._found in self._drawn:
+            after = self._found
         self._pattern, self.typed = self.typed or self._pattern, None
         self._message = ""
         if not self._pattern or not self.document.blocks:
             return
-        found = self.document.find(self._pattern, self._top)
+        found = self.document.find(self._pattern, after)
         if found is None:
             self._message = f"not found: {self._pattern}"
             return
         self.document.blocks[found[0]].shown = True
-        self._top = found
+        self._top = self._found = found
         if found[0] in self.document.thoughts:
             self._selected = found[0]
 
@@ -241,9 +253,9 @@ class Page(UIControl):
         return True
 
 
-def application(viewer: Viewer, *, keyboard: IO[str], style: Style, colour: bool) -> Application[bool]:
+def application(viewer: Viewer, *, keyboard: TextIO, style: Style, colour: bool) -> Application[bool]:
     """The viewer as something to run. Its result is whether Ctrl-C ended it."""
-    return Application(
+    made: Application[bool] = Application(
         layout=Layout(
             HSplit([Window(Page(viewer)), Window(FormattedTextControl(viewer.status), height=1)]),
         ),
@@ -252,9 +264,12 @@ def application(viewer: Viewer, *, keyboard: IO[str], style: Style, colour: bool
         color_depth=None if colour else ColorDepth.DEPTH_1_BIT,
         full_screen=True,
         mouse_support=True,
+        min_redraw_interval=0.05,
         input=create_input(keyboard),
         output=create_output(),
     )
+    made.before_render += lambda app: app.renderer.clear() if viewer.needs_clearing() else None
+    return made
 
 
 def bindings(viewer: Viewer) -> KeyBindings:
@@ -288,6 +303,7 @@ def bindings(viewer: Viewer) -> KeyBindings:
         event.app.exit(result=False)
 
     @keys.add("c-c")
+    @keys.add("<sigint>")
     def interrupt(event: KeyPressEvent) -> None:
         event.app.exit(result=True)
 

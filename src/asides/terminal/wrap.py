@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .cells import SIMPLE, Cells
+from .cells import JOINER, SIMPLE, Cells
 from .indent import INDENT
 
 NARROW = 12
@@ -85,8 +85,6 @@ class Wrapped:
         # What is on the screen may have been laid out anew by the terminal, so it is not taken back any more.
         self._freeze()
         self._measure()
-        if self._column >= self._usable:
-            self._breaks = max(self._breaks, 1)
 
     def _freeze(self) -> None:
         if self._shown:
@@ -161,9 +159,15 @@ class Wrapped:
 
     def _show(self) -> None:
         """The word may go on, but let it be seen."""
-        if self._word and self._shown < len(self._word):
+        if not self._word:
+            return
+        # A joiner waits for what it joins: terminals do not join what is written apart.
+        held = self._word.pop() if self._word[-1] == JOINER else ""
+        if self._shown < len(self._word):
             self._place()
             self._shown, self._shown_width = len(self._word), self._word_width
+        if held:
+            self._word.append(held)
 
     def _place(self) -> None:
         """Write what of the word is not on the screen, on the next line if this one is full."""

@@ -1,0 +1,157 @@
+"""Charts as inline SVG: bars, ranges, histograms. Knows numbers and names, nothing of what they measure.
+
+Every chart has a title for those who do not see it, takes its colours from the page's classes, and escapes every word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from math import ceil, floor, log10
+
+import msgspec
+
+from .labels import clean, shorten
+
+WIDTH = 860
+NAME = 250
+"""Room for the name of a row, in the units of the drawing."""
+NAME_COLUMNS = 30
+"""Columns of text that fit into that room in a broad typeface."""
+HISTOGRAM_NAME = 38
+ROW = 34
+COLUMN_COLOURS = 4
+
+
+class Series(msgspec.Struct, frozen=True):
+    """A name and its numbers."""
+
+    name: str
+    values: Sequence[float]
+    note: str = ""
+    """Written behind the last mark."""
+
+
+def bars(
+    title: str, heads: Sequence[str], rows: Sequence[Series], full: Sequence[float], write: str = "percent"
+) -> str:
+    """A bar for every number, in columns with a head each. `full` is what a full bar is in each column."""
+    column = (WIDTH - NAME) / max(1, len(heads))
+    room = column - 48  # the rest is for the number and some air
+    drawn = [_text(NAME + column * at, 18, head, "head") for at, head in enumerate(heads)]
+    for number, row in enumerate(rows):
+        top = 30 + number * ROW
+        drawn.append(_name(row.name, top + 17))
+        for at, (value, most) in enumerate(zip(row.values, full, strict=True)):
+            left = NAME + column * at
+            length = room * min(1.0, value / most) if most else 0.0
+            label = _written(value, write)
+            drawn.append(_rectangle(left, top + 4, room, 18, "rail"))
+            drawn.append(_rectangle(left, top + 4, length, 18, "c0", f"{row.name}, {heads[at]}: {label}"))
+            drawn.append(_text(left + room + 6, top + 18, label, "value"))
+    return _drawing(title, drawn, 36 + len(rows) * ROW)
+
+
+def stacked(title: str, kinds: Sequence[str], rows: Sequence[Series]) -> str:
+    """A bar for every row, made of one stretch for each kind."""
+    most = max((sum(row.values) for row in rows), default=0.0)
+    room = WIDTH - NAME - 60
+    drawn = []
+    at = float(NAME)
+    for number, kind in enumerate(kinds):
+        drawn.append(_rectangle(at, 6, 14, 14, f"c{number % COLUMN_COLOURS}"))
+        drawn.append(_text(at + 20, 18, kind, "head"))
+        at += 40 + 8 * len(kind)
+    for number, row in enumerate(rows):
+        top = 30 + number * ROW
+        drawn.append(_name(row.name, top + 17))
+        left = float(NAME)
+        for which, value in enumerate(row.values):
+            length = room * value / most if most else 0.0
+            told = f"{row.name}, {kinds[which]}: {value:.1f}"
+            drawn.append(_rectangle(left, top + 4, length, 18, f"c{which % COLUMN_COLOURS}", told))
+            left += length
+        drawn.append(_text(left + 6, top + 18, f"{sum(row.values):.1f}", "value"))
+    return _drawing(title, drawn, 36 + len(rows) * ROW)
+
+
+def ranges(title: str, rows: Sequence[Series]) -> str:
+    """For every row five quantiles (10, 25, 50, 75, 90 in a hundred) on one axis of powers of ten."""
+    numbers = [max(1.0, value) for row in rows for value in row.values]
+    low = floor(log10(min(numbers, default=1.0)))
+    high = max(low + 1, ceil(log10(max(numbers, default=10.0))))
+    room = WIDTH - NAME - 90
+
+    def place(value: float) -> float:
+        return NAME + room * (log10(max(1.0, value)) - low) / (high - low)
+
+    bottom = 12 + len(rows) * ROW
+    drawn = []
+    for power in range(low, high + 1):
+        drawn.append(
+            f'<line class="grid" x1="{place(10**power):.1f}" x2="{place(10**power):.1f}" y1="6" y2="{bottom}"/>'
+        )
+        drawn.append(_text(place(10**power), bottom + 16, f"{10**power:,}", "tick"))
+    for number, row in enumerate(rows):
+        top = 10 + number * ROW
+        p10, p25, p50, p75, p90 = row.values
+        told = f"{row.name}: median {p50:,.0f}, half of all from {p25:,.0f} to {p75:,.0f}"
+        drawn.append(_name(row.name, top + 17))
+        drawn.append(_rectangle(place(p10), top + 10, max(1.0, place(p90) - place(p10)), 4, "c0 thin", told))
+        drawn.append(_rectangle(place(p25), top + 4, max(2.0, place(p75) - place(p25)), 16, "c0 soft", told))
+        drawn.append(_rectangle(place(p50) - 1.5, top + 2, 3, 20, "c0", told))
+        drawn.append(_text(WIDTH - 80, top + 17, row.note, "value"))
+    return _drawing(title, drawn, bottom + 24)
+
+
+def histograms(title: str, labels: Sequence[str], rows: Sequence[Series]) -> str:
+    """A small histogram for every row, all on the same axes. `labels` name the bins; an empty one is not written."""
+    across = 2
+    width, height = (WIDTH - 40) / across, 150
+    most = max((max(row.values, default=0.0) for row in rows), default=0.0)
+    drawn = []
+    for number, row in enumerate(rows):
+        left, top = (width + 40) * (number % across), height * (number // across)
+        base = top + height - 34
+        each = width / len(labels)
+        drawn.append(_name(row.name, top + 16, left, HISTOGRAM_NAME))
+        drawn.append(f'<line class="axis" x1="{left:.1f}" x2="{left + width:.1f}" y1="{base}" y2="{base}"/>')
+        for at, value in enumerate(row.values):
+            tall = 80 * value / most if most else 0.0
+            # What occurs at all can be seen.
+            tall = max(1.5, tall) if value else 0.0
+            told = f"{row.name}, {labels[at] or 'the bin between'}: {value:.1%}"
+            drawn.append(_rectangle(left + at * each + 1, base - tall, each - 2, tall, "c0", told))
+        for at, label in enumerate(labels):
+            if label:
+                drawn.append(_text(left + (at + 0.5) * each, base + 15, label, "tick"))
+        drawn.append(_text(left + width, top + 16, row.note, "note"))
+    return _drawing(title, drawn, ceil(len(rows) / across) * height)
+
+
+def _written(value: float, write: str) -> str:
+    if write == "percent":
+        return f"{value:.1%}" if 0 < value < 0.0995 else f"{value:.0%}"
+    return f"{value:.2f}"
+
+
+def _drawing(title: str, drawn: Sequence[str], height: float) -> str:
+    return (
+        f'<svg role="img" viewBox="0 0 {WIDTH} {height:.0f}" aria-label="{escape(title)}">'
+        f"<title>{escape(title)}</title>{''.join(drawn)}</svg>"
+    )
+
+
+def _name(name: str, y: float, x: float = 0.0, room: int = NAME_COLUMNS) -> str:
+    whole = clean(name)
+    shown = escape(shorten(whole, room))
+    return f'<text class="name" x="{x:.1f}" y="{y:.1f}"><title>{escape(whole)}</title>{shown}</text>'
+
+
+def _text(x: float, y: float, text: str, kind: str) -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+
+
+def _rectangle(x: float, y: float, width: float, height: float, kind: str, told: str = "") -> str:
+    shape = f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}" height="{height:.1f}"'
+    return f"{shape}><title>{escape(clean(told))}</title></rect>" if told else f"{shape}/>"

@@ -1,0 +1,30 @@
+"""`asides run` against `asides serve` with its recorded replies: what the two say to each other, end to end."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Running, run
+
+
+@pytest.mark.parametrize("ending", ["", "/v1"])
+def test_the_demo_gateway_answers(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With nothing configured the gateway replays recordings; the command finds the answer and the thought in them."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with Running("serve", "--port", "0") as gateway:
+        told = gateway.read_until(gateway.stderr, b"listening on http://127.0.0.1:")
+        told += b"" if b"\n" in told else gateway.read_until(gateway.stderr, b"\n")
+        found = re.search(rb"listening on (http://[0-9.]+:\d+)", told)
+        assert found is not None
+        url = found[1].decode() + ending
+        done = run("run", "recorded-deepseek-r1", "What is 17 times 23?", "--url", url)
+        missing = run("run", "nobody", "hi", "--url", url)
+    assert done.returncode == 0
+    assert done.stdout.decode().endswith("391.")
+    assert done.stderr.startswith(b"Thinking\n  ")
+    assert missing.returncode == 2
+    assert missing.stderr.count(b"recorded-qwen3") == 1

@@ -1,0 +1,143 @@
+"""The flags of `asides serve`, as a real process: what reaches the gateway, what is refused, what is said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from asides.cli.serve import _flags, _parser
+from asides.config.variables import FLAGS
+from tests.cli.running import COMMAND, PATIENCE, Running, environment, run
+
+
+def serve(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end, where it finds no file but the folder's."""
+    environ = {name: value for name, value in environment().items() if not name.startswith("ASIDES_")}
+    return subprocess.run(
+        [*COMMAND, "serve", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        cwd=folder,
+        env={**environ, "XDG_CONFIG_HOME": str(folder / "none"), **changes},
+    )
+
+
+def test_help_teaches() -> None:
+    """It names every flag, shows examples, and tells what wins."""
+    done = run("serve", "--help")
+    said = done.stdout.decode()
+    assert done.returncode == 0
+    assert all(flag in said for flag in (*FLAGS.values(), "--config", "--check"))
+    assert "asides serve --upstream http://127.0.0.1:8000/v1 --format qwen3 --start thinking" in said
+    assert "Flags win over variables, variables over the file" in said
+    assert max(map(len, said.splitlines())) <= 90
+
+
+def test_each_flag_stands_for_the_setting_that_the_table_says() -> None:
+    """What the documentation's table is made from is what the parser does."""
+    values: dict[str, list[str]] = {"--log-json": [], "--log-bodies": [], "--save": []}
+    for setting, flag in FLAGS.items():
+        given = _flags(_parser().parse_args([flag, *values.get(flag, ["x"])]))
+        assert [name for name, value in given.items() if value is not None] == [setting]
+
+
+def test_mistakes_are_told_together_with_exit_code_2(tmp_path: Path) -> None:
+    """Flags, variables and the file: no traceback, one report, nothing on standard output."""
+    (tmp_path / "asides.yaml").write_text("listen: {prot: 1}\n")
+    done = serve(tmp_path, "--port", "http", "--format", "qwenn3", ASIDES_LOG_LEVEL="loud")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("asides: the configuration has 4 mistakes:\n")
+    assert '--port: must be a whole number from 0 to 65535, not "http"' in done.stderr
+    assert "did you mean qwen3" in done.stderr
+    assert "ASIDES_LOG_LEVEL: must be" in done.stderr
+    assert "asides.yaml:1: listen.prot: unknown key; did you mean port?" in done.stderr
+
+
+def test_an_unknown_flag_is_refused(tmp_path: Path) -> None:
+    """With exit code 2 and where to read more; a flag cannot be shortened into another."""
+    for flag in ("--prot", "--up"):
+        done = serve(tmp_path, flag, "1")
+        assert done.returncode == 2
+        assert "`asides serve --help` tells more" in done.stderr
+
+
+def test_without_the_packages_of_the_gateway_the_extra_is_named(tmp_path: Path) -> None:
+    """The error says what to install."""
+    script = (
+        "import sys\n"
+        "sys.modules['uvicorn'] = None\n"
+        "from asides.cli import main\n"
+        "sys.exit(main(['serve', '--port', '0']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE
+    )
+    assert done.returncode == 2
+    assert "pip install 'asides[gateway]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+def test_check_shows_the_configuration_without_secrets(tmp_path: Path, closed_port: int) -> None:
+    """Every value with where it came from; an upstream that cannot be reached is told by the exit code."""
+    (tmp_path / "asides.yaml").write_text("limits: {connect: 2}\nkeys: [hunter2-file]\n")
+    url = f"http://me:hunter2-url@127.0.0.1:{closed_port}/v1"
+    flags = ("--check", "--upstream", url, "--upstream-key", "hunter2-flag", "--format", "qwen3", "--log-json")
+    done = serve(tmp_path, *flags, ASIDES_PORT="5")
+    assert done.returncode == 1
+    assert "hunter2" not in done.stdout + done.stderr
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert "format: qwen3  # --format" in lines
+    assert "port: 5  # ASIDES_PORT" in lines
+    assert "connect: 2.0  # asides.yaml:1" in lines
+    assert "form: json  # --log-json" in lines
+    assert 'key: "(hidden)"  # --upstream-key' in lines
+    assert "--upstream-key: everyone on this machine can see it in the list of processes" in done.stderr
+
+
+def first_event(gateway: Running) -> dict[str, Any]:
+    """The line that says where the gateway listens."""
+    read = gateway.read_until(gateway.stderr, b'"event":"listening"')
+    read += gateway.read_until(gateway.stderr, b"\n") if not read.endswith(b"\n") else b""
+    lines = [msgspec.json.decode(line) for line in read.splitlines() if line.startswith(b"{")]
+    found: dict[str, Any] = next(line for line in lines if line.get("event") == "listening")
+    return found
+
+
+def test_flags_reach_the_gateway_and_ctrl_c_ends_it() -> None:
+    """It listens on a free port of the host that was asked for, and ends without a traceback."""
+    arguments = ("serve", "--config", os.devnull, "--host", "localhost", "--port", "0", "--log-json")
+    with Running(*arguments, "--upstream", "http://127.0.0.1:9") as gateway:
+        event = first_event(gateway)
+        assert event["url"].rpartition(":")[2] not in ("0", "8777")
+        gateway.process.send_signal(signal.SIGINT)
+        rest = gateway.read_rest(gateway.stderr)
+        assert gateway.wait() in (0, 130)
+        assert b"Traceback" not in rest
+
+
+def test_ctrl_c_while_it_starts_ends_with_130(tmp_path: Path) -> None:
+    """Before the gateway runs, Ctrl-C is the exit code of Ctrl-C and no traceback."""
+    fifo = tmp_path / "asides.yaml"
+    os.mkfifo(fifo)
+    with Running("serve", "--config", fifo) as gateway:
+        with fifo.open("wb"):  # opens only once the command reads its configuration, and holds it there
+            gateway.process.send_signal(signal.SIGINT)
+            assert gateway.wait() == 130
+        assert b"Traceback" not in gateway.read_rest(gateway.stderr)

@@ -1,0 +1,47 @@
+"""Replies to keep, for the tests of history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asides
+from asides.history import Reply, Turn
+
+START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+RAW = (
+    "<think>First thought.\nIs it a prime?</think>\n\nIt is 7.\n"
+    '<tool_call>\n{"name": "find", "arguments": {"q": "seven"}}\n</tool_call>'
+)
+HOSTILE = [
+    "a\0b",
+    "\ud800 alone",
+    "bytes \udc80\udcff",
+    "\0",
+    "'; DROP TABLE replies; --",
+    '" AND * NEAR( OR NOT ^ : {',
+    "\x1b[31mred\x1b[0m\r\x07",
+    "emoji 👩‍👩‍👧‍👦 and ﷽ and \u202ereversed",
+    "质数是什么",
+    "x" * 2_000_000,
+    "word " * 200_000,
+    " ".join(f"w{number}" for number in range(300_000)),
+    "%s %d ? :name",
+    "\\u0000 \\x00",
+]
+
+
+def message(raw: str = RAW) -> asides.Message:
+    """A message as the library makes it."""
+    return asides.parse(raw, format="qwen3")
+
+
+def reply(*thoughts: str, answer: str = "The answer.", after: float = 0, **fields: Any) -> Reply:
+    """A reply with these thoughts, so many seconds after the start."""
+    raw = "".join(f"<think>{thought}</think>" for thought in thoughts) + answer
+    return Reply.of(message(raw), time=START + timedelta(seconds=after), **{"source": "run", **fields}).named()
+
+
+def asked(text: str) -> tuple[Turn, ...]:
+    """What a user said."""
+    return (Turn("user", text),)
