@@ -98,7 +98,17 @@ def test_check_shows_the_configuration_without_secrets(tmp_path: Path, closed_po
     """Every value with where it came from; an upstream that cannot be reached is told by the exit code."""
     (tmp_path / "asides.yaml").write_text("limits: {connect: 2}\nkeys: [hunter2-file]\n")
     url = f"http://me:hunter2-url@127.0.0.1:{closed_port}/v1"
-    flags = ("--check", "--upstream", url, "--upstream-key", "hunter2-flag", "--format", "qwen3", "--log-json")
+    flags = (
+        "--check",
+        "--upstream",
+        url,
+        "--upstream-key",
+        "hunter2-flag",
+        "--format",
+        "qwen3",
+        "--log-json",
+        "--log-bodies",
+    )
     done = serve(tmp_path, *flags, ASIDES_PORT="5")
     assert done.returncode == 1
     assert "hunter2" not in done.stdout + done.stderr
@@ -109,6 +119,7 @@ def test_check_shows_the_configuration_without_secrets(tmp_path: Path, closed_po
     assert "form: json  # --log-json" in lines
     assert 'key: "(hidden)"  # --upstream-key' in lines
     assert "--upstream-key: everyone on this machine can see it in the list of processes" in done.stderr
+    assert "log.bodies is on" in done.stderr
 
 
 def first_event(gateway: Running) -> dict[str, Any]:

@@ -234,6 +234,7 @@ def test_a_line_may_carry_an_event_for_programs() -> None:
         (Config(listen=Listen(host="localhost")), []),
         (Config(log=Log(bodies=True)), ["log.bodies is on"]),
         (Config(cors=("*",)), ["every origin"]),
+        (Config(cors=("*",), keys=("k",)), []),
         (Config(upstreams=(UpstreamSettings(url="http://a/v1", name="a", key="k"),)), ["unencrypted"]),
         (Config(upstreams=(UpstreamSettings(url="http://127.0.0.1/v1", name="a", key="k"),)), []),
         (Config(upstreams=(UpstreamSettings(url="https://a/v1", name="a", key="k"),)), []),

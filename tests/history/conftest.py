@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +10,10 @@ import pytest
 from asides import history
 from tests.history import servers
 
-COUNTER = itertools.count()
-
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    """A PostgreSQL server; its address with `{}` where the database's name goes."""
+    """The address of a database on a PostgreSQL server."""
     folder = servers.binaries()
     if folder is None:
         pytest.skip(servers.HOW)
@@ -27,13 +24,13 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres(server: str) -> str:
-    """The address of an empty database."""
+    """The address of a database without a history."""
     import psycopg
 
-    name = f"kept_{next(COUNTER)}"
-    with psycopg.connect(server.format("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return server.format(name)
+    with psycopg.connect(server, autocommit=True) as connection:
+        # A new database for each test would take as long as the test.
+        connection.execute("DROP SCHEMA IF EXISTS asides CASCADE")
+    return server
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

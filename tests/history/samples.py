@@ -13,6 +13,11 @@ RAW = (
     "<think>First thought.\nIs it a prime?</think>\n\nIt is 7.\n"
     '<tool_call>\n{"name": "find", "arguments": {"q": "seven"}}\n</tool_call>'
 )
+QUERIES = (
+    ["", " ", '"', '""', "*", "AND", "NOT", "a AND", "a OR", "NEAR(a b)", "a*", '"a', "a:b", "^a", "(", ")", "-a"]
+    + ["a-b", "'", "';--", "\\", "%", "\0", "a\0b", "\ud800", "!", "&", "|", "<->", ":*", "a:*", "'a':*", "text:a"]
+    + ["{a b}: c", "x" * 5000, "a " * 5000, "_", "__a__", "\u0301", "🙂", "don't", "3.14", "a@b.c", "http://a.b/c?d=e"]
+)
 HOSTILE = [
     "a\0b",
     "\ud800 alone",
@@ -23,9 +28,9 @@ HOSTILE = [
     "\x1b[31mred\x1b[0m\r\x07",
     "emoji 👩‍👩‍👧‍👦 and ﷽ and \u202ereversed",
     "质数是什么",
-    "x" * 2_000_000,
-    "word " * 200_000,
-    " ".join(f"w{number}" for number in range(300_000)),
+    "x" * 1_500_000,
+    "word " * 50_000,
+    " ".join(f"w{number}" for number in range(60_000)),
     "%s %d ? :name",
     "\\u0000 \\x00",
 ]

@@ -25,7 +25,7 @@ def binaries() -> Path | None:
 
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """A running server; yields the address of a database of it, with `{}` where the database's name goes."""
+    """A running server; yields the address of its database."""
     # A short path, because the name of a socket may have about a hundred characters.
     place = Path(tempfile.mkdtemp(prefix="asides-"))
     account = _account()
@@ -51,7 +51,7 @@ def server(folder: Path) -> Iterator[str]:
         # The log takes the server's output: a pipe that it held open would never end.
         run("pg_ctl", "-D", data, "-l", log, "-o", options, "-w", "start")
         try:
-            yield f"postgresql:///{{}}?host={place}&user={USER}"
+            yield f"postgresql:///postgres?host={place}&user={USER}"
         finally:
             run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
     finally:

@@ -11,7 +11,7 @@ import pytest
 import asides
 from asides import history
 from asides.history import History, HistoryError, Reply, Thought, Turn, Where
-from tests.history.samples import HOSTILE, START, asked, message, reply
+from tests.history.samples import HOSTILE, QUERIES, START, asked, message, reply
 
 
 def test_a_message_comes_back_whole(store: History) -> None:
@@ -74,11 +74,11 @@ def test_any_text_comes_back(store: History, text: str) -> None:
     assert not [problem for step in store.verify() for problem in step.problems]
 
 
-@pytest.mark.parametrize("text", [text[:100] for text in HOSTILE])
-def test_any_label_can_be_kept(store: History, text: str) -> None:
+def test_any_label_can_be_kept(store: History) -> None:
     """A model's name is not ours either."""
-    kept = store.keep(message(), model=text, agent=text, conversation=text, format=text)
-    assert store.reply(kept).id == kept
+    for text in (text[:100] for text in HOSTILE):
+        kept = store.keep(message(), model=text, agent=text, conversation=text, format=text)
+        assert store.reply(kept).id == kept
     assert not [problem for step in store.verify() for problem in step.problems]
 
 
@@ -179,25 +179,19 @@ def test_finding_by_words(store: History) -> None:
     assert [hit.snippet.text[start:end] for start, end in hit.snippet.marks] == ["photons"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["", " ", '"', '""', "*", "AND", "NOT", "a AND", "a OR", "NEAR(a b)", "a*", '"a', "a:b", "^a", "(", ")", "-a", "a-b",
-     "'", "';--", "\\", "%", "\0", "a\0b", "\ud800", "!", "&", "|", "<->", ":*", "a:*", "'a':*", "text:a", "{a b}: c",
-     "x" * 5000, "a " * 5000, "_", "__a__", "\u0301", "🙂", "don't", "3.14", "a@b.c", "http://a.b/c?d=e"],
-    ids=lambda query: ascii(query[:12]),
-)  # fmt: skip
-def test_no_query_is_an_error(store: History, query: str) -> None:
+def test_no_query_is_an_error(store: History) -> None:
     """What means something to a database means nothing here."""
     store.add([reply("don't panic: 3.14, a@b.c, http://a.b/c?d=e and __a__")])
-    store.search(query)
-    store.search(query, Where(since=START, models=("*",)))
+    for query in QUERIES:
+        store.search(query)
+        store.search(query, Where(since=START, models=("*",)))
 
 
-@pytest.mark.parametrize("query", ["don't", "3.14", "a@b.c", "http://a.b/c?d=e", "__a__", "PANIC:", "d=e"])
-def test_what_stands_there_is_found(store: History, query: str) -> None:
+def test_what_stands_there_is_found(store: History) -> None:
     """A piece copied from a thought finds it, signs and all."""
     store.add([reply("don't panic: 3.14, a@b.c, http://a.b/c?d=e and __a__")])
-    assert len(store.search(query).hits) == 1
+    for query in ("don't", "3.14", "a@b.c", "http://a.b/c?d=e", "__a__", "PANIC:", "d=e"):
+        assert len(store.search(query).hits) == 1, query
 
 
 def test_very_many_hits_come_newest_first(store: History, monkeypatch: pytest.MonkeyPatch) -> None:

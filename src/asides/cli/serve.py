@@ -52,11 +52,11 @@ def run(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     loaded = load_all(options.config, flags=_flags(options), without=NOT_OURS)
-    warnings = [*loaded.warnings, *_visible_secrets(options), *_gateway("logs").warn_at_start(loaded.config)]
+    logs = _gateway("logs")
+    warnings = [*loaded.warnings, *_visible_secrets(options), *logs.warn_at_start(loaded.config)]
     if options.check:
         return _check(loaded, warnings)
     server = _gateway("server")
-    logs = _gateway("logs")
     logs.setup(loaded.config.log, secrets=logs.secrets_of(loaded.config))
     for warning in warnings:
         logging.getLogger("asides").warning("%s", warning)

@@ -14,7 +14,7 @@ from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCa
 from .streams import STDERR, Output, Streams
 
 if TYPE_CHECKING:
-    from ..terminal import Mode, Style
+    from ..terminal import Mode, Style, Thoughts
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 DIM = ("\x1b[2m", "\x1b[22m")
@@ -160,40 +160,32 @@ class Words(TextOnly):
     """The answer on standard output; thoughts, laid out for reading, and calls on standard error."""
 
     def __init__(self, streams: Streams, *, mode: Mode, number: bool, style: str | None) -> None:
-        from ..terminal import Screen, Thoughts  # here, because the other ways of showing do without
-
-        screen = Screen(STDERR)
-        self._thoughts = Thoughts(
-            self._write_thought,
-            width=screen.width if screen.terminal else None,
-            style=read_style(style) if screen.colour else None,
-            colour=screen.colour,
-            cursor=screen.cursor,
-            mode=mode,
-            shared=streams.one_screen,
-            # What goes into a file stays as the model wrote it.
-            harmless=screen.terminal,
-        )
-        streams.around_lines(self._thoughts.pause, self._thoughts.wrote_line)
         self._mode = mode
+        self._style = style
         self._calls = Calls()
         self._kind = ""
+        self._thoughts: Thoughts | None = None
         super().__init__(streams, number=number)
 
     @property
     def idle(self) -> float | None:
         """While the spinner turns, a tenth of a second."""
-        return 0.1 if self._thoughts.spinning else None
+        return 0.1 if self._thoughts is not None and self._thoughts.spinning else None
 
     def begin(self, label: str) -> None:
         """An input begins, on a line of its own."""
         super().begin(label)
-        self._thoughts.begin(label)
+        self._name = label
+        if self._thoughts is not None:
+            self._thoughts.begin(label)
 
     def show(self, events: Sequence[Event]) -> None:
-        """Write what the events tell, in their order."""
-        self._thoughts.tick()
+        """Write what the events tell, in their order; without any, tell that time has passed."""
+        if not events and self._thoughts is not None:
+            self._thoughts.tick()
         for event in events:
+            # Made when the first part begins, because the filter must start fast.
+            self._thoughts = self._thoughts or self._new_thoughts()
             self._thoughts.show(event)
             if isinstance(event, PartStart):
                 self._kind = event.kind
@@ -207,15 +199,35 @@ class Words(TextOnly):
 
     def end(self) -> None:
         """Leave nothing half drawn."""
-        self._thoughts.finish()
+        if self._thoughts is not None:
+            self._thoughts.finish()
         super().end()
+
+    def _new_thoughts(self) -> Thoughts:
+        from ..terminal import Screen, Thoughts  # here, because it costs start-up
+
+        screen = Screen(STDERR)
+        thoughts = Thoughts(
+            self._write_thought,
+            width=screen.width if screen.terminal else None,
+            style=read_style(self._style) if screen.colour else None,
+            colour=screen.colour,
+            cursor=screen.cursor,
+            mode=self._mode,
+            shared=self._streams.one_screen,
+            # What goes into a file stays as the model wrote it.
+            harmless=screen.terminal,
+        )
+        thoughts.begin(self._name)
+        self._streams.around_lines(thoughts.pause, thoughts.wrote_line)
+        return thoughts
 
     def _write_thought(self, text: str) -> None:
         self._streams.out.flush()
         self._streams.err.write(text)
         # Whoever else writes there lets the thought end its line before, so no line is open for them.
         self._streams.err.at_line_start = True
-        if self._streams.one_screen and not self._thoughts.answer_open:
+        if self._streams.one_screen and self._thoughts is not None and not self._thoughts.answer_open:
             self._streams.out.at_line_start = True
 
 

@@ -73,8 +73,13 @@ def secrets_of(config: Config) -> list[str]:
 
 
 def warn_at_start(config: Config) -> list[str]:
-    """What an operator should know before the first request. Where it listens is told once it listens."""
+    """What an operator should know before the first request."""
     warnings = []
+    if not config.keys and not LOOPBACK.fullmatch(config.listen.host):
+        warnings.append(
+            f"listening on {config.listen.host} without keys: whoever reaches this address may use the upstream; "
+            "set `keys` (or ASIDES_KEYS)"
+        )
     if config.log.bodies:
         warnings.append("log.bodies is on: the text of requests and replies is written to the log")
     if "*" in config.cors and not config.keys:

@@ -19,7 +19,7 @@ class Connection(HttpToolsProtocol):
     _head = 0
     _waiting = 0
     """Bytes that came while the head was not at its end."""
-    _in_head = True
+    _in_head = False
     _refused = False
     _timer: asyncio.TimerHandle | None = None
 
@@ -34,11 +34,16 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
+        went_on = self._in_head
         super().data_received(data)
-        if self._in_head:
+        if went_on and self._in_head:  # not the read in which a head began: it may hold the end of a body
             self._waiting += len(data)
             if self._waiting > self.most:
                 self._refuse()
+
+    def on_message_begin(self) -> None:
+        self._head, self._waiting, self._in_head = 0, 0, True
+        super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
         self._head += len(url)
@@ -61,7 +66,6 @@ class Connection(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._head, self._waiting, self._in_head = 0, 0, True
         if not self._refused:
             super().on_message_complete()
 
@@ -79,7 +83,7 @@ class Connection(HttpToolsProtocol):
 
     def _late(self) -> None:
         """A head that does not come to its end."""
-        if self._in_head and not self.transport.is_closing():
+        if not self.transport.is_closing():
             self.transport.close()
 
     def _stop(self) -> None:
