@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import asides
+from asides.backends.recordings import recordings as replies
 from asides.cli.demo import chunks, recordings
-from tests.cli.running import run
+from asides.cli.demo_gateway import CLIENTS
+from tests.cli.running import PATIENCE, run
 
 
 def parts(title: str) -> list[type]:
@@ -39,3 +44,33 @@ def test_the_recordings_show_what_they_say() -> None:
 def test_chunks_lose_nothing() -> None:
     for recording in recordings():
         assert "".join(chunks(recording.output)) == recording.output
+
+
+def test_every_kind_of_client_is_shown_the_gateway() -> None:
+    """Each kind of client asks a real gateway, and its thinking stands beside the name of its own field."""
+    shown = run("demo").stdout.decode()
+    for client in CLIENTS:
+        assert client.name in shown
+        thinking, answer = (".".join(field) for field in (client.thinking, client.answer))
+        assert f"  {thinking:<{max(len(thinking), len(answer))}} | " in shown
+        assert f"  {answer:<{max(len(thinking), len(answer))}} | This is a recording" in shown
+    known = replies().recording
+    assert all(known[number].thinking.splitlines()[-1] in shown for number in range(len(CLIENTS)))
+    for line in (
+        "asides serve",
+        "curl -N http://127.0.0.1:8777/",
+        "openai.OpenAI(",
+        "anthropic.Anthropic(",
+        "ollama.Client(",
+    ):
+        assert line in shown
+
+
+def test_without_the_extra_it_says_how_to_get_it() -> None:
+    """Where the gateway's packages are missing the rest plays all the same."""
+    program = "import sys; sys.modules['aiohttp'] = None; from asides.cli import main; sys.exit(main(['demo']))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, b"")
+    shown = done.stdout.decode()
+    assert "pip install 'asides[gateway]'" in shown
+    assert CLIENTS[0].name not in shown

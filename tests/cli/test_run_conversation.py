@@ -328,7 +328,7 @@ def test_the_person_plays_the_tools(start: Start, tmp_path: Path) -> None:
     with serve(chat(think("must look"), {"tool_calls": [call]}), chat("It rains."), chat("Bye.")) as upstream:
         terminal = start(upstream, "--tools", "tools.json")
         terminal.type("Weather?\r")
-        assert 'call weather {"city": "Bonn"}' in terminal.see("weather gives> ")
+        assert 'call weather {"city": "Bonn"}' in terminal.see("weather gives>")
         terminal.type("rain\r")
         terminal.see("It rains.")
         terminal.ready()

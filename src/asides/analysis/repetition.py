@@ -17,7 +17,6 @@ PLAIN_LOOP_WORDS = 200
 EXCERPT = 200
 """Characters of a loop's passage that are kept."""
 
-_UNBROKEN = re.compile(rf"\S{{{PLAIN_LOOP_WORDS},}}")
 _CHARACTER = re.compile(rf"(\S)\1{{{PLAIN_LOOP_WORDS - 1},}}")
 
 
@@ -56,8 +55,8 @@ def repetition(text: str, words: list[str]) -> Repetition:
 
 def _longest_run(text: str) -> list[Loop]:
     """The longest run of one character, where it is long enough to be a loop."""
-    # The first pattern is quick and rules out nearly every text.
-    if _UNBROKEN.search(text) is None:
+    # The first question is quick and rules out nearly every text.
+    if max(map(len, text.split()), default=0) < PLAIN_LOOP_WORDS:
         return []
     runs = [found.group() for found in _CHARACTER.finditer(text)]
     if not runs:
@@ -71,24 +70,22 @@ def _longest_loop(words: list[str], grams: list[int]) -> list[Loop]:
     last: dict[int, int] = {}
     longest: Loop | None = None
     period, start = 0, 0
-    for at in range(len(grams) + 1):
-        # Behind the last n-gram every run has ended.
-        seen = last.get(grams[at]) if at < len(grams) else None
-        distance = 0 if seen is None else at - seen
-        if distance != period:
-            covered = at - start + SIZE - 1 + period
-            if period and covered > (longest.words if longest else 0):
-                longest = _loop(words, start - period, period, covered) or longest
-            period, start = distance, at
-        if at < len(grams):
-            last[grams[at]] = at
+    for at, gram in enumerate(grams):
+        # A run goes on as long as it can, even where the same n-gram stood nearer: a passage may repeat inside itself.
+        if not period or grams[at - period] != gram:
+            longest = _longer(longest, words, start, period, at)
+            period, start = at - last.get(gram, at), at
+        last[gram] = at
+    longest = _longer(longest, words, start, period, len(grams))
     return [longest] if longest else []
 
 
-def _loop(words: list[str], start: int, period: int, covered: int) -> Loop | None:
-    if covered < max(LOOP_WORDS, LOOP_TIMES * period):
-        return None
-    passage = " ".join(words[start : start + min(period, EXCERPT)])[:EXCERPT]
+def _longer(longest: Loop | None, words: list[str], start: int, period: int, end: int) -> Loop | None:
+    """The longest loop so far, after a run of n-grams from `start` up to `end` that each stood `period` before."""
+    covered = end - start + SIZE - 1 + period if period else 0
+    if covered < max(LOOP_WORDS, LOOP_TIMES * period) or (longest and covered <= longest.words):
+        return longest
+    passage = " ".join(words[start - period : start - period + min(period, EXCERPT)])[:EXCERPT]
     if covered < PLAIN_LOOP_WORDS and not any(map(str.isalpha, passage)):
-        return None
+        return longest
     return Loop(covered, covered // period, passage)

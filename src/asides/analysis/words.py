@@ -27,9 +27,8 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _SPEAKS = re.compile(r"[^\W_]")
-_QUESTION = re.compile(r"""[?؟;՞⁇⁈⁉]+(?=[\s"'”’»)\]*_`]|\Z)|[？⁇⁈⁉]+""")
-
-
+_MARKS = "?؟՞⁇⁈⁉？"
+_QUESTION = re.compile(rf"""(?<![{_MARKS}])[{_MARKS}]++(?=[\s"'”’»)\]*_`]|\Z|(?<=？))""")
 _UNSPACED = re.compile(rf"[{UNSPACED}]")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from functools import partial
 from typing import Any, NoReturn
 
@@ -144,8 +145,9 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
 
 
 def check_style(options: argparse.Namespace) -> None:
-    """Refuse a style that cannot be read, also where no colour is shown."""
-    if options.style is not None:
+    """Take the style from the environment where none is given. Refuse one that cannot be read."""
+    options.style = options.style or os.environ.get("ASIDES_STYLE")
+    if options.style:
         from ..terminal import Style  # here, because only the one who asks for a style needs it
 
         Style.parse(options.style)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -55,10 +54,10 @@ def choose(options: argparse.Namespace, streams: Streams) -> Show:
 
 
 def read_style(words: str | None) -> Style:
-    """The style that was asked for, on the command line or by `ASIDES_STYLE`."""
+    """The style that was asked for."""
     from ..terminal import Style  # here, because a pipe needs none
 
-    return Style.parse(words or os.environ.get("ASIDES_STYLE") or "default")
+    return Style.parse(words or "default")
 
 
 def visible(text: str, output: Output) -> str:

@@ -15,7 +15,7 @@ from ..dialects.framing import to_json
 from ..dialects.request import RequestError
 from . import counting, headers, listing, routes
 from .call import Call, ClientGone, Receive, Scope, Send
-from .exchange import STOPPED, Exchange, pass_on, read_json
+from .exchange import STOPPED, BrokenOff, Exchange, pass_on, read_json
 from .knowledge import ask_json
 from .record import Record
 from .refusals import Refusal
@@ -82,13 +82,16 @@ class Gateway:
         self._allow_origin(call)
         counted = route.name not in OPEN
         self._open += counted
+        self._reporter.began(record)
         try:
             if counted:
                 self._check(call)
             await self._handlers[route.name](call, route, record)
         except Refusal as refusal:
             await self._refuse(call, route, refusal, record)
-        except ClientGone:
+        except UpstreamLost as error:
+            await self._refuse(call, route, error.refusal, record)
+        except (ClientGone, BrokenOff):
             pass
         except asyncio.CancelledError:
             if not call.gone and not call.status:
@@ -135,11 +138,7 @@ class Gateway:
         body = await call.read(self._config.limits.body)
         if self._config.log.bodies:
             record.request_body = body
-        self._reporter.stream_began()
-        try:
-            await self._watched(call, Exchange(self._state, call, route.dialect, record).run(body))
-        finally:
-            self._reporter.stream_ended()
+        await self._watched(call, Exchange(self._state, call, route.dialect, record).run(body))
 
     async def _pass_on(self, call: Call, route: routes.Route, record: Record) -> None:
         """What nobody here knows goes to the upstream of its model, or to the first."""

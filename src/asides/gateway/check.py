@@ -18,7 +18,8 @@ from ..engine.format import TEXT, Format
 from ..engine.parser import Parser
 from ..events import Notice, TextDelta, ThinkingDelta
 from ..formats import formats, get_format
-from . import exchange
+from . import asking
+from .exchange import read_json
 from .knowledge import Knowledge
 from .refusals import Refusal
 from .state import State
@@ -109,18 +110,18 @@ async def ask(state: State, upstream: Upstream, model: str) -> list[Any]:
     settings = state.settings(model)
     asked: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": QUESTION}]}
     request: Request = openai_chat.read_request({**asked, "max_tokens": MOST_TOKENS})
-    theirs = exchange.upstream_dialect(await upstream.find_kind(), request)
+    theirs = asking.upstream_dialect(await upstream.find_kind(), request)
     knowledge = await state.librarian.know(upstream, model, settings)
-    body = exchange.write_request(upstream, request, theirs, settings, knowledge, field="")
+    body = asking.write_request(upstream, request, theirs, settings, knowledge, field="")
     headers = {"content-type": "application/json", "accept-encoding": "identity", **upstream.settings.headers}
     if upstream.settings.key:
         headers["authorization"] = f"Bearer {upstream.settings.key}"
-    async with upstream.ask("POST", exchange.upstream_path(theirs, request), to_json(body), headers) as answer:
+    async with upstream.ask("POST", asking.upstream_path(theirs, request), to_json(body), headers) as answer:
         data = await answer.read(state.config.limits.body)
         if answer.status >= 400:
             failed: Failed = theirs.read_error(answer.status, data)
             raise Refusal(answer.status, f"it answered with status {answer.status}: {failed.message}")
-    pieces: list[Any] = theirs.read_reply(exchange.read_json(data))
+    pieces: list[Any] = theirs.read_reply(read_json(data))
     return pieces
 
 

@@ -14,12 +14,12 @@ from ..config.schema import ModelSettings
 from ..dialects import completions, ollama, openai_chat
 from ..dialects.framing import read_odd_json, to_json
 from ..dialects.reply import Failed, Piece
-from ..dialects.request import CallPiece, Request, RequestError, WriteOptions
+from ..dialects.request import CallPiece, Request, RequestError
 from ..dialects.splitter import Splitter
 from ..engine.format import HEADER, TEXT, Format
 from ..engine.parser import Parser
 from ..formats import get_format
-from . import headers, pipeline, quiet
+from . import asking, headers, pipeline, quiet
 from .call import Call
 from .knowledge import Knowledge
 from .record import Record
@@ -31,8 +31,10 @@ REASONING = ("reasoning_content", "reasoning", "thinking", "both", "details", "t
 STARTS = ("text", "thinking", "undecided")
 PASSTHROUGH = get_format("passthrough")
 STOPPED = "the gateway was stopped"
-SPOKEN: dict[str, tuple[ModuleType, ...]] = {"openai": (openai_chat, completions), "ollama": (ollama,)}
-"""The dialects that an upstream of each kind speaks itself."""
+
+
+class BrokenOff(Exception):
+    """An answer that had begun and cannot be ended: breaking off is all that can be said."""
 
 
 class Exchange:
@@ -57,16 +59,16 @@ class Exchange:
         self._credential = headers.fingerprint(self._call.headers)
         kind = await upstream.find_kind()
         knowledge = await state.librarian.know(upstream, model, settings)
-        if knowledge.format is None and self._dialect in SPOKEN[kind]:
+        if knowledge.format is None and self._dialect in asking.SPOKEN[kind]:
             await self._pass(upstream, settings, data, body)
             return
         request = self._read_request(data)
-        theirs = upstream_dialect(kind, request)
+        theirs = asking.upstream_dialect(kind, request)
         reasoning = self._reasoning(settings)
         start, told = self._start(request, settings, knowledge)
         asked, record.healed, record.missed = state.memory.heal(self._credential, request)
         field = state.fields.get((upstream.name, model), "")
-        sent = write_request(upstream, asked, theirs, settings, knowledge, field=field)
+        sent = asking.write_request(upstream, asked, theirs, settings, knowledge, field=field)
         await self._ask(upstream, to_json(sent), _Way(request, theirs, knowledge, settings, start, told, reasoning))
 
     def _read_request(self, data: dict[str, Any]) -> Request:
@@ -106,7 +108,7 @@ class Exchange:
         return None, False
 
     async def _ask(self, upstream: Upstream, body: bytes, way: _Way) -> None:
-        path = upstream_path(way.theirs, way.request)
+        path = asking.upstream_path(way.theirs, way.request)
         sent = headers.for_upstream(self._call, upstream, self._state.guarded, same=way.theirs is self._dialect)
         sent["accept"] = "application/json" if not way.request.stream else "text/event-stream, application/x-ndjson"
         async with upstream.ask("POST", path, body, sent) as answer:
@@ -146,9 +148,7 @@ class Exchange:
             model=request.model if way.settings.name else "",
             empty_answer=way.settings.empty_answer or "leave",
         )
-        kind = b"application/x-ndjson" if self._dialect is ollama else b"text/event-stream; charset=utf-8"
-        own = [(b"content-type", kind), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
-        await call.begin(200, [*own, *headers.for_client(answer.headers, same=way.theirs is self._dialect)])
+        await self._begin_stream(answer, way)
         beat = quiet.Beat(call, self._dialect, request, self._state.config)
         try:
             async for chunk in answer.chunks():
@@ -168,8 +168,8 @@ class Exchange:
             last = line.lose(STOPPED)
         finally:
             beat.stop()
+        self._remember(upstream, splitter, way, noted)  # before the client can know that it may ask again
         await call.end(last)
-        self._remember(upstream, splitter, way, noted)
 
     async def _whole(self, upstream: Upstream, answer: Answer, way: _Way) -> None:
         """A reply in one piece."""
@@ -181,32 +181,28 @@ class Exchange:
         noted = self._record.noted = self._noted(way)
         splitter = self._splitter(way, whole=True)
         pieces = read_whole(way.theirs, body)
-        written = pipeline.whole(
+        items = pipeline.items_of(
             pieces,
             splitter,
             noted,
-            self._dialect.write_reply,
-            request,
             model=request.model if way.settings.name else "",
             empty_answer=way.settings.empty_answer or "leave",
-            **self._choices(way),
         )
+        self._remember(upstream, splitter, way, noted)
+        if request.stream and noted.failed is None:  # an upstream that does not stream
+            writer = self._dialect.ReplyWriter(request, **self._choices(way))
+            await self._begin_stream(answer, way)
+            await self._call.end(b"".join(writer.feed(item) for item in items) + writer.finish())
+            return
+        written = self._dialect.write_reply(items, request, **self._choices(way))
         status = noted.failed.status if noted.failed is not None else 200
         kept = headers.for_client(answer.headers, same=way.theirs is self._dialect)
-        if request.stream and status == 200:
-            await self._as_stream(pieces, way, kept)
-        else:
-            await self._call.answer(status, to_json(written), headers=kept)
-        self._remember(upstream, splitter, way, noted)
+        await self._call.answer(status, to_json(written), headers=kept)
 
-    async def _as_stream(self, pieces: list[Any], way: _Way, kept: list[tuple[bytes, bytes]]) -> None:
-        """A whole reply of an upstream that does not stream, for a client that asked for a stream."""
-        splitter = self._splitter(way, whole=True)
-        writer = self._dialect.ReplyWriter(way.request, **self._choices(way))
-        out = [writer.feed(item) for piece in pieces for item in splitter.feed(piece)]
+    async def _begin_stream(self, answer: Answer, way: _Way) -> None:
         kind = b"application/x-ndjson" if self._dialect is ollama else b"text/event-stream; charset=utf-8"
-        await self._call.begin(200, [(b"content-type", kind), (b"cache-control", b"no-cache"), *kept])
-        await self._call.end(b"".join(out) + writer.finish())
+        own = [(b"content-type", kind), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
+        await self._call.begin(200, [*own, *headers.for_client(answer.headers, same=way.theirs is self._dialect)])
 
     async def _pass(self, upstream: Upstream, settings: ModelSettings, data: dict[str, Any], body: bytes) -> None:
         """Byte for byte: nothing is split and both sides speak the same dialect."""
@@ -214,7 +210,7 @@ class Exchange:
         if changed:
             body = to_json({**data, **changed})
         sent = headers.for_upstream(self._call, upstream, self._state.guarded, same=True)
-        path = self._call.path if self._dialect is ollama else f"/v1/{path_of(self._dialect)}"
+        path = self._call.path if self._dialect is ollama else f"/v1/{asking.path_of(self._dialect)}"
         await pass_on(self._call, upstream, "POST", path, body, sent, self._record)
 
     def _noted(self, way: _Way) -> pipeline.Noted:
@@ -257,7 +253,7 @@ class Exchange:
     def _remember(self, upstream: Upstream, splitter: Splitter, way: _Way, noted: pipeline.Noted) -> None:
         request, format = way.request, way.knowledge.format or PASSTHROUGH
         for field in splitter.fields:
-            self._state.fields[(upstream.name, request.model)] = field
+            self._state.learn_field(upstream, request.model, field)
         choice = noted.choices.get(0)
         if choice is not None and choice.calls and choice.thoughts:
             calls = [(name, "".join(arguments)) for name, _, arguments in choice.calls.values()]
@@ -281,40 +277,6 @@ class _Way(msgspec.Struct, frozen=True):
     start: str | None
     told: bool
     reasoning: str
-
-
-def write_request(
-    upstream: Upstream,
-    request: Request,
-    theirs: ModuleType,
-    settings: ModelSettings,
-    knowledge: Knowledge,
-    *,
-    field: str,
-) -> dict[str, Any]:
-    """The request in the upstream's words. `field` is where it is known to send thinking; empty: not known."""
-    if request.wish.think is not None and knowledge.switch not in ("", "reasoning_effort") and theirs is not ollama:
-        value = knowledge.on if request.wish.think else knowledge.off
-        template = {knowledge.switch: value, **request.template_arguments}
-        request = msgspec.structs.replace(request, template_arguments=template)
-    options = WriteOptions(
-        replay=settings.replay,
-        field=field or knowledge.field or "reasoning_content",
-        keep_thinking=settings.keep_thinking or "all",
-        switch=knowledge.switch,
-        budget=settings.budget,
-        model=settings.name,
-    )
-    try:
-        sent: dict[str, Any] = theirs.write_request(request, options)
-    except RequestError as error:
-        raise Refusal(error.status, error.message, param=error.param) from error
-    if theirs is not ollama:
-        if sent.get("stream"):
-            sent["stream_options"] = {**sent.get("stream_options", {}), "include_usage": True}
-        if upstream.settings.skip_special_tokens and knowledge.special:
-            sent.setdefault("skip_special_tokens", False)
-    return {**sent, **settings.extra_body}
 
 
 def read_json(body: bytes) -> dict[str, Any]:
@@ -353,25 +315,6 @@ def reads_calls(request: Request, settings: ModelSettings) -> bool:
     return bool(request.tools or used) and request.prompt is None
 
 
-def upstream_dialect(kind: str, request: Request) -> ModuleType:
-    """The dialect in which an upstream is asked."""
-    if kind == "ollama":
-        return ollama
-    return openai_chat if request.prompt is None else completions
-
-
-def upstream_path(theirs: ModuleType, request: Request) -> str:
-    """The path under which it is asked."""
-    if theirs is ollama:
-        return "/api/chat" if request.prompt is None else "/api/generate"
-    return f"/v1/{path_of(theirs)}"
-
-
-def path_of(dialect: ModuleType) -> str:
-    """Where an OpenAI-compatible server answers a dialect."""
-    return "completions" if dialect is completions else "chat/completions"
-
-
 async def pass_on(
     call: Call,
     upstream: Upstream,
@@ -391,5 +334,5 @@ async def pass_on(
                 await call.write(chunk)
         except UpstreamLost as error:
             record.error, record.upstream_error = str(error), error.reason
-            raise asyncio.CancelledError from error  # the answer has begun: breaking off is all that can be said
+            raise BrokenOff from error
         await call.end()

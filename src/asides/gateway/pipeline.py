@@ -6,11 +6,10 @@ One path for every frame that is not passed on byte for byte. Knows no socket.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import Literal, Protocol
 
 from ..dialects.reply import Begin, Ended, Failed, Item, Piece, Said, Usage
-from ..dialects.request import Request
 from ..dialects.splitter import Splitter
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 
@@ -216,17 +215,14 @@ def mended(ended: Ended, noted: Noted) -> list[Said]:
     return [Said(ended.choice, event) for event in events]
 
 
-def whole(
+def items_of(
     pieces: list[Piece],
     splitter: Splitter,
     noted: Noted,
-    write: Callable[..., dict[str, Any]],
-    request: Request,
     *,
     model: str = "",
     empty_answer: Literal["leave", "thinking"] = "leave",
-    **choices: Any,
-) -> dict[str, Any]:
+) -> list[Item]:
     """A whole reply, by the same way."""
     items: list[Item] = []
     for piece in pieces:
@@ -237,4 +233,4 @@ def whole(
             elif isinstance(item, Ended) and empty_answer == "thinking":
                 items += mended(item, noted)
             items.append(item)
-    return write(items, request, **choices)
+    return items

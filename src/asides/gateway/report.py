@@ -27,17 +27,13 @@ class Reporter:
 
     def __init__(self, config: Config, requests: Callable[[], int]) -> None:
         self._bodies = config.log.bodies
-        self._streams = 0
+        self._open: set[Record] = set()
         self.metrics = Metrics(upstream.name for upstream in config.upstreams)
-        self.metrics.watch(requests, lambda: self._streams)
+        self.metrics.watch(requests, lambda: sum(record.stream for record in self._open))
 
-    def stream_began(self) -> None:
-        """A stream is open."""
-        self._streams += 1
-
-    def stream_ended(self) -> None:
-        """It is no longer."""
-        self._streams -= 1
+    def began(self, record: Record) -> None:
+        """A request has begun."""
+        self._open.add(record)
 
     def refused(self, record: Record, refusal: Refusal) -> None:
         """A request was refused, by the gateway or for want of an upstream."""
@@ -46,6 +42,7 @@ class Reporter:
 
     def finished(self, call: Call, record: Record) -> None:
         """A request is over."""
+        self._open.discard(record)
         noted = record.noted or Noted(keep=False)
         failed = noted.failed
         if failed is not None:

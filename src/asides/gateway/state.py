@@ -51,6 +51,12 @@ class State:
         """Whether clients must show a key of the gateway's own."""
         return bool(self.config.keys)
 
+    def learn_field(self, upstream: Upstream, model: str, field: str) -> None:
+        """Remember under which name an upstream sends thinking: it will want it back under the same."""
+        if len(self.fields) > MOST_MODELS:
+            self.fields.clear()
+        self.fields[(upstream.name, model)] = field
+
     def open(self) -> None:
         """Make the upstreams, inside the event loop that will use them."""
         if self.config.history.save:
