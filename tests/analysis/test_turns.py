@@ -65,7 +65,7 @@ SAID = [
 @pytest.mark.parametrize(("text", "kind"), SAID, ids=[text for text, _ in SAID])
 def test_a_turn_is_found_in_every_language(text: str, kind: str) -> None:
     """One turn, of this kind and no other."""
-    assert count_turns(text) == {**dict.fromkeys(KINDS, 0), kind: 1}
+    assert {found: count for found, count in count_turns(text).items() if count} == {kind: 1}
 
 
 @pytest.mark.parametrize(

@@ -217,11 +217,14 @@ def test_a_host_that_does_not_exist() -> None:
         Client("http://nowhere.invalid").ask("hi", model="m")
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "http://", "http://h:port", "http://[::1"])
+@pytest.mark.parametrize(
+    "url", ["ftp://x", "http://", "http://h:port", "http://[::1", "http://h/?key=secret", "http://me:secret@h"]
+)
 def test_what_is_no_address(url: str) -> None:
     """A wrong address is an error of ours, at once."""
-    with pytest.raises(UpstreamError):
+    with pytest.raises(UpstreamError) as caught:
         Client(url)
+    assert "secret" not in str(caught.value)
 
 
 def test_a_missing_key_and_a_wrong_one() -> None:

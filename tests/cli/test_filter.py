@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import asides
-from tests.cli.running import run
+from tests.cli.running import COMMAND, environment, run
 
 REPLY = b"<think>2+2\nis 4</think>\n\nIt is 4.<think>sure?</think>\nYes."
 CALLING = b'<think>hm</think>Look:\n<tool_call>{"name": "find", "arguments": {"q": "x"}}</tool_call>'
@@ -22,6 +23,18 @@ def test_answer_to_stdout_thoughts_to_stderr() -> None:
         b"It is 4.\nYes.",
         b"Thinking\n  2+2\n  is 4\n\nThinking 2\n  sure?\n",
     )
+
+
+def test_a_plan_in_json_is_ready_to_be_read() -> None:
+    """`plan=$(model | asides)` holds the answer and nothing else, whatever was thought around it."""
+    plan = b'{"subtasks": [{"id": "S1", "title": "Design"}]}'
+    script = 'plan=$(printf %s "$REPLY" | "$@" 2>/dev/null); printf %s "$plan"'
+    reply = "<think>\nTwo parts: {not json}\n</think>\n\n" + plan.decode() + "\n<think>done</think>"
+    for arguments in ([], ["--collapse"], ["--hide"]):
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", *COMMAND, *arguments], capture_output=True, env=environment(REPLY=reply)
+        )
+        assert json.loads(done.stdout) == json.loads(plan)
 
 
 def test_stdout_is_exactly_the_text_of_the_message() -> None:
@@ -194,7 +207,7 @@ def test_help_teaches() -> None:
             assert f"\n  {code} " in text
         assert max(map(len, text.splitlines())) < 80
     overview = run("--help").stdout.decode()
-    for word in ("examples:", "asides split", "asides formats", "asides demo", "--start thinking"):
+    for word in ("examples:", "asides split", "asides formats", "asides demo", "asides view", "--start thinking"):
         assert word in overview
 
 
@@ -219,6 +232,9 @@ def test_nothing_like_it() -> None:
         (["--json", "--only", "text"], b"not allowed"),
         (["-n", "--json"], b"-n"),
         (["-n", "--only", "calls"], b"-n"),
+        (["--hide", "--collapse"], b"not allowed"),
+        (["--collapse", "--only", "text"], b"--collapse"),
+        (["--style", "head=blue"], b"heading=blue,text=cyan"),
         (["--sta", "text"], b"--sta"),
     ],
 )

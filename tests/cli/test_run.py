@@ -7,12 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from asides import history
+from asides.cli import main
 from asides.cli.run_server import ollama_url
 from tests.backends.upstream import PATIENCE, Script, chat, fails, lines, serve, think
 from tests.cli.running import COMMAND, Running, environment
@@ -31,10 +33,37 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def run(*arguments: str, given: bytes = b"", **changes: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [*COMMAND, "run", *arguments], input=given, capture_output=True, timeout=PATIENCE, env=environment(**changes)
-    )
+class Done(NamedTuple):
+    """What a command has done."""
+
+    stdout: bytes
+    stderr: bytes
+    returncode: int
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
+    """The command in this process, which is fast; its standard streams are real files."""
+
+    def here(*arguments: str, given: bytes = b"", **changes: str) -> Done:
+        (tmp_path / "given").write_bytes(given)
+        own = os.dup(0)
+        capfdbinary.readouterr()
+        try:
+            with monkeypatch.context() as patch, open(tmp_path / "given", "rb") as file:
+                for name, value in changes.items():
+                    patch.setenv(name, value)
+                os.dup2(file.fileno(), 0)
+                code = main(["run", *arguments])
+        finally:
+            os.dup2(own, 0)
+            os.close(own)
+        return Done(*capfdbinary.readouterr(), code)
+
+    return here
 
 
 def free_port() -> int:
@@ -49,7 +78,8 @@ def free_port() -> int:
 def test_standard_output_is_exactly_the_answer() -> None:
     """On a pipe the answer has nothing beside it, not even a newline; thoughts are on standard error."""
     with serve(ANSWER) as upstream:
-        done = run("m", "What is", "2+2?", "--url", upstream.url)
+        command = [*COMMAND, "run", "m", "What is", "2+2?", "--url", upstream.url]
+        done = subprocess.run(command, input=b"", capture_output=True, timeout=PATIENCE, env=environment())
     assert (done.stdout, done.returncode) == (b"It is 4.", 0)
     assert done.stderr == b"Thinking\n  2+2\n"
     assert upstream.asked[0]["messages"] == [{"role": "user", "content": "What is 2+2?"}]
@@ -75,7 +105,7 @@ def test_colours_are_for_terminals() -> None:
             assert (b"\x1b[36m" in shown) is coloured
 
 
-def test_hidden_thoughts_are_not_written() -> None:
+def test_hidden_thoughts_are_not_written(run: Run) -> None:
     """`--hidethinking` leaves standard error empty on a pipe; the model is not told to stop thinking."""
     with serve(ANSWER) as upstream:
         done = run("m", "--hidethinking", "What?", "--url", upstream.url)
@@ -83,7 +113,7 @@ def test_hidden_thoughts_are_not_written() -> None:
     assert "reasoning_effort" not in upstream.asked[0]
 
 
-def test_standard_input_comes_before_the_prompt() -> None:
+def test_standard_input_comes_before_the_prompt(run: Run) -> None:
     """As `ollama run` joins them: what is piped in, a space, the words."""
     with serve(ANSWER) as upstream:
         run("m", "Translate", "this.", "--url", upstream.url, given=b"Hallo\n")
@@ -91,7 +121,7 @@ def test_standard_input_comes_before_the_prompt() -> None:
     assert [body["messages"][0]["content"] for body in upstream.asked] == ["Hallo\n Translate this.", "Größe?"]
 
 
-def test_nothing_asked_is_an_error() -> None:
+def test_nothing_asked_is_an_error(run: Run) -> None:
     """Neither a prompt nor anything on standard input."""
     with serve(ANSWER) as upstream:
         done = run("m", "--url", upstream.url)
@@ -109,14 +139,14 @@ def test_a_closed_standard_input_is_no_prompt() -> None:
     assert (done.returncode, done.stderr) == (2, b"asides: standard input: Bad file descriptor\n")
 
 
-def test_a_system_prompt() -> None:
+def test_a_system_prompt(run: Run) -> None:
     """`--system` is the first message."""
     with serve(ANSWER) as upstream:
         run("m", "What?", "--system", "Be short.", "--url", upstream.url)
     assert upstream.asked[0]["messages"][0] == {"role": "system", "content": "Be short."}
 
 
-def test_a_format_and_a_start_may_be_told() -> None:
+def test_a_format_and_a_start_may_be_told(run: Run) -> None:
     """Raw markers are split by what the flags say."""
     with serve(chat("hm</think>Hi")) as upstream:
         done = run("m", "What?", "-f", "qwen3", "--start", "thinking", "--url", upstream.url)
@@ -128,7 +158,7 @@ def test_a_format_and_a_start_may_be_told() -> None:
     assert b"there is no format 'qwenn3'; did you mean" in unknown.stderr
 
 
-def test_calls_are_told_on_standard_error() -> None:
+def test_calls_are_told_on_standard_error(run: Run) -> None:
     """A call is no part of the answer."""
     call = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{}"}}
     other = {"index": 1, "id": "c2", "function": {"name": "g", "arguments": '{"a": 1}'}}
@@ -137,14 +167,15 @@ def test_calls_are_told_on_standard_error() -> None:
     assert (done.stdout, done.stderr) == (b"Wait.", b'call f {}\ncall g {"a": 1}\n')
 
 
-def test_a_reply_at_its_limit_and_one_without_an_answer() -> None:
+def test_a_reply_at_its_limit_and_one_without_an_answer(run: Run) -> None:
     """Whoever gets half an answer, or none, is told so."""
-    with serve(chat("Half", end="length"), chat(think("hm"))) as upstream:
+    with serve(chat("Half", end="length"), chat(think("hm")), chat("")) as upstream:
         assert b"cut off" in run("m", "What?", "--url", upstream.url).stderr
-        assert b"said nothing" in run("m", "What?", "--url", upstream.url).stderr
+        assert b"thought and then said nothing" in run("m", "What?", "--url", upstream.url).stderr
+        assert run("m", "What?", "--url", upstream.url).stderr == b"asides: the model has said nothing\n"
 
 
-def test_replies_are_kept_only_when_asked(tmp_path: Path) -> None:
+def test_replies_are_kept_only_when_asked(run: Run, tmp_path: Path) -> None:
     """`--save` keeps thought and answer apart in the history, with what was asked; without it nothing is written."""
     with serve(ANSWER) as upstream:
         run("m", "What?", "--url", upstream.url, XDG_DATA_HOME=str(tmp_path))
@@ -173,7 +204,7 @@ def test_replies_are_kept_only_when_asked(tmp_path: Path) -> None:
         ("--hidethinking", None),
     ],
 )
-def test_think_takes_a_value_only_behind_an_equals_sign(flag: str, sent: bool | str | None) -> None:
+def test_think_takes_a_value_only_behind_an_equals_sign(run: Run, flag: str, sent: bool | str | None) -> None:
     """A bare `--think` is true, and the word behind it is the prompt."""
     with serve(lines({"thinking": "hm"}, "Hi"), kind="ollama") as upstream:
         done = run("m", flag, "high", "--url", upstream.url)
@@ -182,7 +213,7 @@ def test_think_takes_a_value_only_behind_an_equals_sign(flag: str, sent: bool | 
     assert upstream.asked[0]["messages"][0]["content"] == "high"
 
 
-def test_a_bad_value_gets_ollamas_words() -> None:
+def test_a_bad_value_gets_ollamas_words(run: Run) -> None:
     """The message of Ollama's own command, before any server is asked."""
     done = run("m", "hi", "--think=hard")
     assert done.returncode == 2
@@ -190,7 +221,7 @@ def test_a_bad_value_gets_ollamas_words() -> None:
     assert done.stderr == b"asides: " + words + b"\n"
 
 
-def test_a_model_that_cannot_think() -> None:
+def test_a_model_that_cannot_think(run: Run) -> None:
     """The server's refusal is told."""
     refusal = fails(400, {"error": '"m" does not support thinking'})
     with serve(refusal, kind="ollama") as upstream:
@@ -202,7 +233,7 @@ def test_a_model_that_cannot_think() -> None:
 # Which server, which model.
 
 
-def test_the_first_that_is_set_is_the_server(tmp_path: Path) -> None:
+def test_the_first_that_is_set_is_the_server(run: Run, tmp_path: Path) -> None:
     """The flag, then the configuration, OPENAI_BASE_URL, OLLAMA_HOST; each with its own key."""
     with (
         serve(chat("flag")) as flag,
@@ -245,7 +276,7 @@ def test_what_ollama_host_means(host: str, url: str) -> None:
     assert ollama_url(host) == url
 
 
-def test_a_named_server_that_is_down_is_not_replaced_by_another() -> None:
+def test_a_named_server_that_is_down_is_not_replaced_by_another(run: Run) -> None:
     """What was tried is told, with the way to the demo gateway; the prompt goes nowhere else."""
     dead = f"http://127.0.0.1:{free_port()}"
     with serve(ANSWER) as other:
@@ -257,7 +288,7 @@ def test_a_named_server_that_is_down_is_not_replaced_by_another() -> None:
     assert other.asked == []
 
 
-def test_the_usual_places(tmp_path: Path) -> None:
+def test_the_usual_places(run: Run, tmp_path: Path) -> None:
     """Without any setting: Ollama's address, then the gateway's here; both are named when neither answers."""
     port = free_port()
     (tmp_path / "asides.yaml").write_text(f"listen: {{port: {port}}}\n", encoding="utf-8")
@@ -267,7 +298,7 @@ def test_the_usual_places(tmp_path: Path) -> None:
     assert f"this machine's gateway: nothing listens at http://127.0.0.1:{port}".encode() in done.stderr
 
 
-def test_a_model_may_be_left_out(tmp_path: Path) -> None:
+def test_a_model_may_be_left_out(run: Run, tmp_path: Path) -> None:
     """The configuration's, or the server's only one; several are listed."""
     with serve(ANSWER, models=["only"]) as one, serve(ANSWER, models=["a", "b"]) as two:
         run("--url", one.url, given=b"hi")
@@ -281,7 +312,7 @@ def test_a_model_may_be_left_out(tmp_path: Path) -> None:
     assert two.asked[0]["model"] == "b"
 
 
-def test_the_configuration_says_how_a_model_is_read(tmp_path: Path) -> None:
+def test_the_configuration_says_how_a_model_is_read(run: Run, tmp_path: Path) -> None:
     """`run.think`, `run.hide_thinking` and a model's own format, start and fields hold here too."""
     (tmp_path / "asides.yaml").write_text(
         "run: {think: low, hide_thinking: true}\n"
@@ -294,7 +325,7 @@ def test_the_configuration_says_how_a_model_is_read(tmp_path: Path) -> None:
     assert (upstream.asked[0]["reasoning_effort"], upstream.asked[0]["temperature"]) == ("low", 0)
 
 
-def test_a_wrong_key_says_where_keys_come_from() -> None:
+def test_a_wrong_key_says_where_keys_come_from(run: Run) -> None:
     """401 names the variable."""
     with serve(ANSWER, key="right") as upstream:
         done = run("m", "hi", "--url", upstream.url)
@@ -348,7 +379,7 @@ def test_a_closed_pipe_ends_it() -> None:
         assert asides.read_rest(asides.stderr) == b""
 
 
-def test_a_reply_that_dies_is_written_and_told() -> None:
+def test_a_reply_that_dies_is_written_and_told(run: Run) -> None:
     """What had come is on standard output; the exit code says that it is not whole."""
     with serve(chat("Half <th", end=None)) as upstream:
         done = run("m", "hi", "--url", upstream.url)

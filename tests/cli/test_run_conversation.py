@@ -124,15 +124,6 @@ def test_thoughts_are_shown_and_not_remembered(start: Start) -> None:
     assert not any("reasoning_content" in message for message in upstream.asked[-1]["messages"])
 
 
-@pytest.mark.parametrize("leave", ["/bye\r", "\x04"])
-def test_the_talk_ends(start: Start, leave: str) -> None:
-    """/bye and Ctrl-D end it, and that is no failure."""
-    with serve(ANSWER) as upstream:
-        terminal = start(upstream)
-        terminal.type(leave)
-        assert terminal.end() == 0
-
-
 def test_ctrl_c_stops_the_reply_and_keeps_the_talk(start: Start) -> None:
     """What had come is shown and stays in the talk, the server is left at once, and the talk goes on."""
     with serve(Script(chat(think("hm"), "Half an <ans", end=None), hangs=True), chat("Yes.")) as upstream:
@@ -162,13 +153,15 @@ def test_a_question_that_was_stopped_before_its_answer_is_not_lost(start: Start)
 
 
 def test_ctrl_c_at_the_prompt_ends_nothing(start: Start) -> None:
-    """At the prompt it says how to leave."""
+    """At the prompt it says how to leave; Ctrl-D leaves."""
     with serve(ANSWER) as upstream:
         terminal = start(upstream)
         terminal.type("half a li\x03")
         terminal.see("Ctrl-D or /bye ends the talk")
         terminal.ready()
         assert "It is 4." in terminal.say("What?")
+        terminal.type("\x04")
+        assert terminal.end() == 0
     assert said(upstream) == [("user", "What?")]
 
 

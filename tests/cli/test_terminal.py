@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
+import shutil
 import signal
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +34,11 @@ def test_thoughts_are_headed_and_coloured_on_a_terminal() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "changes"),
-    [(["--style", "heading=bold,text=208"], {}), ([], {"ASIDES_STYLE": "heading=bold,text=208"})],
+    [
+        (["--style", "heading=bold,text=208"], {}),
+        ([], {"ASIDES_STYLE": "heading=bold,text=208"}),
+        ([], {"ASIDES_TERMINAL_HEADING": "bold", "ASIDES_TERMINAL_TEXT": "208"}),
+    ],
 )
 def test_the_style_may_be_chosen(arguments: list[str], changes: dict[str, str]) -> None:
     """By an option or by the environment."""
@@ -206,3 +214,27 @@ def test_the_demo_takes_its_time_on_a_terminal_and_ends_with_ctrl_c() -> None:
         assert asides.wait() == 130
         assert rest.endswith(b"\r\n")
         assert asides.read_rest(asides.stderr) == b""
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here")
+def test_a_real_terminal_shows_the_same(tmp_path: Path) -> None:
+    """What tmux has on its screen is what our small terminal says is there."""
+    text = "Some words, 日本語のテキスト、 and 👍 in between, " * 3
+    reply = tmp_path / "reply.txt"
+    reply.write_text(f"<think>{text}</think>The answer.")
+    tmux = ["tmux", "-S", str(tmp_path / "socket"), "-f", os.devnull]
+    command = f"{shlex.join(COMMAND)} -f qwen3 < {shlex.quote(str(reply))}; echo over; cat"
+    subprocess.run([*tmux, "-u", "new-session", "-d", "-x", "40", "-y", "20", command], check=True, env=environment())
+    try:
+        deadline = time.monotonic() + PATIENCE
+        shown: list[str] = []
+        while "over" not in shown:
+            assert time.monotonic() < deadline, f"the screen is {shown}"
+            time.sleep(0.05)
+            captured = subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, check=True)
+            shown = [line.rstrip() for line in captured.stdout.decode().splitlines()]
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+    with OnScreen("split", "-f", "qwen3", reply, columns=40, rows=20) as asides:
+        assert asides.end() == 0
+        assert shown[: shown.index("over")] == asides.emulator.lines

@@ -87,8 +87,9 @@ def test_an_unknown_name_lists_the_names() -> None:
 def test_any_format_of_two_markers_is_a_detector() -> None:
     """Names beyond NexRL's seven are formats; one without two markers says how to read it."""
     assert create_reasoning_parser("mistral").parse_non_stream("[THINK]a[/THINK]b") == ("a", "b")
-    with pytest.raises(ValueError, match="puts no thinking between two markers"):
-        create_reasoning_parser("gpt-oss")
+    for name in ("gpt-oss", "auto"):
+        with pytest.raises(ValueError, match="puts no thinking between two markers"):
+            create_reasoning_parser(name)
 
 
 TABLE = [
@@ -314,6 +315,8 @@ def test_the_holders_step() -> None:
 def test_a_call_that_forgot_to_close_its_thinking_is_not_lost() -> None:
     """The holder's step ends thinking before a call on which the output ends."""
     assert split_output(f"<think>I need f.\n{CALL}", "qwen3") == ("<think>I need f.</think>", CALL)
+    stopped = f"<think>I need f.\n{CALL}<|im_end|>more<think>b</think>c"
+    assert split_output(stopped, "qwen3") == ("<think>I need f.\n\nb</think>", f"{CALL}morec")
 
 
 @settings(max_examples=examples(60))

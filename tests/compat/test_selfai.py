@@ -30,6 +30,7 @@ from asides.compat.selfai import (
     show_think_tags,
 )
 from tests.backends.upstream import chat, serve, think
+from tests.compat.test_thinking_parser import HARMONY
 from tests.compat.texts import chunkings, letters, places, texts
 from tests.laws.effort import examples
 
@@ -176,6 +177,13 @@ def test_start_and_format_count_from_the_first_chunk() -> None:
     assert loop(["[THINK]a[/TH", "INK]b"], format="mistral") == ("b", ["a"])
 
 
+def test_a_call_that_is_a_message_of_its_own_is_written_out() -> None:
+    """gpt-oss's calls are no part of any text; they are not lost either, whole or streamed."""
+    clean = '<tool_call>{"name": "f", "arguments": {"a":1}}</tool_call>'
+    assert parse_think_tags(HARMONY, format="harmony") == (clean, ["hm"])
+    assert loop(list(HARMONY), format="harmony") == (clean, ["hm"])
+
+
 @settings(max_examples=examples(100))
 @given(texts, places)
 def test_chunking_does_not_matter(text: str, where: list[int]) -> None:
@@ -275,7 +283,10 @@ def test_the_configuration() -> None:
     assert read_config({"think_tags": chosen, "agents": {}}) == read_config(chosen) == ThinkTags(**chosen)
 
 
-@pytest.mark.parametrize("wrong", [{"enabeld": True}, {"enabled": "sometimes"}, {"display_style": "pinkish"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"enabeld": True}, {"enabled": True, "style": "blue"}, {"enabled": "sometimes"}, {"display_style": "pinkish"}],
+)
 def test_a_wrong_configuration_is_told(wrong: dict[str, Any]) -> None:
     """A key that does not exist and a value that cannot be are errors of ours."""
     with pytest.raises(asides.UsageError):
@@ -439,6 +450,17 @@ def test_calls_stay_in_the_answer() -> None:
     """SelfAI reads calls further down its pipeline, so they stay as they were written."""
     call = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
     assert ChatClient("", lambda messages: f"<think>a</think>b {call}").generate_response("", "q") == f"b {call}"
+
+
+def test_a_model_whose_prompt_opens_the_thinking() -> None:
+    """Whole replies show it by themselves; for streams `start` says it. `format` is for other families."""
+
+    def model(messages: Any) -> list[str]:
+        return ["a", "</think>b"]
+
+    assert ChatClient("", model).generate_response("", "q") == "b"
+    assert list(ChatClient("", model, start="thinking").stream_generate_response("", "q")) == ["b"]
+    assert ChatClient("", lambda messages: "[THINK]a[/THINK]b", format="mistral").generate_response("", "q") == "b"
 
 
 def test_a_client_needs_to_know_whom_to_ask() -> None:

@@ -62,6 +62,19 @@ def test_calls_stay_where_they_are() -> None:
     assert read([f"<think>a</think>b {call}"]) == ("a", f"b {call}")
 
 
+HARMONY = (
+    "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary to=functions.f "
+    '<|constrain|>json<|message|>{"a":1}<|call|>'
+)
+
+
+def test_a_call_that_is_a_message_of_its_own_is_written_out() -> None:
+    """Where a call stands in no text, its name and its arguments are not lost."""
+    expected = ("hm", '<tool_call>{"name": "f", "arguments": {"a":1}}</tool_call>')
+    assert read([HARMONY]) == read(list(HARMONY)) == expected
+    assert asides.parse(expected[1], "qwen3").tool_calls[0].arguments == '{"a":1}'
+
+
 @settings(max_examples=examples(60))
 @given(texts, places)
 def test_chunking_does_not_matter(text: str, where: list[int]) -> None:

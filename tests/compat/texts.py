@@ -11,7 +11,7 @@ from tests.support import cut
 PIECES = (
     *("zebra", "a", "It is 4.", "é", "日本", "<", "</", ">", "0", "?"),
     *(" ", "\n", "\n\n", "  "),
-    *("<think>", "</think>", "<Think>", "</THINK>", "<thinking>", "</thinking>", "<thi", "nk>"),
+    *("<think>", "</think>", "<Think>", "</THINK>", "<thinking>", "</thinking>", "<thi"),
     *("`<think>`", '"</think>"', "<think></think>", "<think>\n\n</think>\n\n", "\n```\n<think>\n```\n"),
     *('<tool_call>{"name": "f", "arguments": {}}</tool_call>', "<tool_call>", "<|im_end|>"),
 )

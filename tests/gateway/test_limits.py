@@ -100,7 +100,7 @@ def test_what_is_held_is_bounded(house: House) -> None:
     """A stream that waits for its start gives up at the limit: what was held becomes text and goes on."""
     eventually(lambda: _has_room(house), "there was no room")
     words = "no marker here, " * 500
-    house.upstream.say(words)
+    house.upstream.say(words, size=50)
     seen = ask("chat", house.gateway.url, model="waiting", stream=True)
     assert (seen.thinking, seen.text) == ("", words)
 

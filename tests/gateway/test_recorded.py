@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -25,6 +29,8 @@ WITHOUT_THINKING: dict[Dialect, dict[str, Any]] = {
     "ollama_chat": {"think": False},
 }
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+RECIPES = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
+SDK_EXAMPLES = re.findall(r"^```python\n(import (?:openai|anthropic|ollama)\n.*?)^```", RECIPES, re.M | re.S)
 WEATHER = "How is the weather?"
 TOLD = f"{NOTE} The tool says: 24 degrees"
 
@@ -109,3 +115,16 @@ def test_it_says_what_it_is_when_it_starts() -> None:
         assert "no model is running" in running.log
         for line in ("curl", f"{running.url}/v1/chat/completions", "openai.OpenAI(", "anthropic.Anthropic(", "ollama."):
             assert line in running.log
+
+
+@pytest.mark.parametrize("code", SDK_EXAMPLES, ids=range(len(SDK_EXAMPLES)))
+def test_the_recipes_of_the_sdks_work(url: str, code: str) -> None:
+    """The examples of docs/recipes.md print the thought and then the answer."""
+    program = code.replace("http://127.0.0.1:8777", url)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{QUICK.thinking}\n{NOTE} {QUICK.answer}\n", done.stderr
+
+
+def test_every_sdk_has_a_recipe() -> None:
+    """The examples above are those of the three SDKs."""
+    assert [code.split()[1] for code in SDK_EXAMPLES] == ["openai", "openai", "anthropic", "ollama"]

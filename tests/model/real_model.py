@@ -59,6 +59,7 @@ def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command = [sys.executable, "-m", "llama_cpp.server", "--model", str(weights), "--host", "127.0.0.1"]
     # One thread, because several wait for each other, and on a busy machine they crawl.
     command += ["--port", str(port), "--n_ctx", "2048", "--n_threads", "1", "--n_threads_batch", "1"]
+    command += ["--interrupt_requests", "false"]  # else a request that comes ends the one before it
     log = tmp_path_factory.mktemp("model") / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)

@@ -188,6 +188,25 @@ def test_lines_of_others_come_between() -> None:
     assert watched.emulator.text == "Thinking\n  one\na notice\n  two\n\nHi"
 
 
+def test_parts_that_overlap_lose_nothing() -> None:
+    """A server that has split the reply itself may end a thought late, or go on with it."""
+    written: list[str] = []
+    thoughts = Thoughts(written.append)
+    thoughts.feed(
+        [
+            asides.PartStart(0, "thinking"),
+            asides.ThinkingDelta(0, "one"),
+            asides.PartStart(1, "text"),
+            asides.TextDelta(1, "Hi"),
+            asides.ThinkingDelta(0, "two"),
+            asides.PartEnd(1),
+            asides.ThinkingDelta(0, " three"),
+            asides.PartEnd(0),
+        ]
+    )
+    assert "".join(written) == "Thinking\n  one\n\nThinking 2\n  two three\n"
+
+
 def test_a_call_is_parted_from_the_thought_before_it() -> None:
     """On a pipe too: a blank line, then what the caller writes of the call."""
     written: list[str] = []

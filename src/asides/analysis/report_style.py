@@ -21,7 +21,7 @@ h2 { font-size: 20px; margin: 0 0 8px; }
 h3 { font-size: 16px; margin: 20px 0 6px; }
 header p, section > p, figure + dl, summary, .aside { color: var(--quiet); }
 .aside { margin: 24px 0 0; }
-p { margin: 0 0 12px; }
+p { margin: 0 0 12px; overflow-wrap: anywhere; }
 .warning { background: var(--warning); color: var(--ink); padding: 8px 12px; border-radius: 6px; }
 section { background: var(--panel); border: 1px solid var(--line); border-radius: 10px; padding: 20px 24px;
   margin-top: 24px; }

@@ -67,6 +67,9 @@ def read_address(url: str) -> Address:
         raise UpstreamError(f"{url!r} is no address: {error}", reached=False) from error
     if parts.scheme not in _PORTS:
         raise UpstreamError(f"{url!r}: an address begins with http:// or https://", reached=False)
+    if parts.username is not None or parts.query or parts.fragment:
+        # Not shown, because it may hold a password.
+        raise UpstreamError("an address holds no user name, no query and no fragment here", reached=False)
     if not parts.hostname:
         raise UpstreamError(f"{url!r} names no host", reached=False)
     return Address(

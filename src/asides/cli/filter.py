@@ -23,13 +23,16 @@ DESCRIPTION = """\
 Separates what a model thinks from what it says and what it calls.
 
 Reads standard input. The answer goes to standard output as it comes, and
-standard output is exactly the answer. Thoughts go to standard error, dim on a
-terminal (unless NO_COLOR is set); so do calls, one per line.
+standard output is exactly the answer. Thoughts go to standard error, headed
+and indented; on a terminal also wrapped and coloured (unless NO_COLOR is set).
+So do calls, one per line.
 """
 EXAMPLES = """\
 examples:
   model | asides                      the answer, the thoughts before your eyes
   model | asides --hide > answer      the answer alone
+  plan=$(model | asides --collapse)   the answer into a variable, a line on
+                                      the terminal for each thought
   model | asides 2> thoughts          the thoughts in a file of their own
   model | asides --start thinking     the prompt ended in <think>, so the
                                       output begins in the middle of a thought
@@ -37,6 +40,8 @@ examples:
   model | asides --only calls | jq -r .name
   model | asides --json               every event, for another program
   asides split -n --only thinking *.txt
+  asides view reply.txt               each thought opens with a key or a click
+  asides run qwen3 "Why is the sky blue?"
 
 """
 

@@ -147,6 +147,10 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
 def check_style(options: argparse.Namespace) -> None:
     """Take the style from the environment where none is given. Refuse one that cannot be read."""
     options.style = options.style or os.environ.get("ASIDES_STYLE")
+    if not options.style:
+        # The settings of the configuration, as far as the environment has them: no file is read, for a fast start.
+        looks = {name: os.environ.get(f"ASIDES_TERMINAL_{name.upper()}") for name in ("heading", "text")}
+        options.style = ",".join(f"{name}={look}" for name, look in looks.items() if look)
     if options.style:
         from ..terminal import Style  # here, because only the one who asks for a style needs it
 

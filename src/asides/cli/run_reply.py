@@ -211,8 +211,8 @@ class Show:
         """What the person should know of a reply that has ended."""
         if reply.reason == "length":
             self._streams.say("cut off: the model has reached the most that it may write")
-        elif reply.thinking and not reply.text and not reply.tool_calls:
-            self._streams.say("the model has thought and then said nothing")
+        elif not reply.text and not reply.tool_calls:
+            self._streams.say(f"the model has {'thought and then ' if reply.thinking else ''}said nothing")
         if self._lone_close and not reply.thinking:
             self._streams.say(
                 "a closing marker came that nothing had opened: what stands before it was thinking; "

@@ -22,7 +22,8 @@ def read_think(value: str, flag: str = "--think") -> Think:
 
 def think_in_words(think: Think) -> str:
     """The choice, for the person."""
-    return {None: "as the model likes", True: "on", False: "off"}.get(think, str(think))
+    words: dict[Think, str] = {None: "as the model likes", True: "on", False: "off"}
+    return words.get(think, str(think))
 
 
 def spell_out(arguments: list[str]) -> list[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Callable
-
-import msgspec
 
 from ..errors import UsageError
 from . import FAILED, INTERRUPTED, OK
@@ -76,14 +75,8 @@ def run(arguments: list[str]) -> int:
 def _show(options: argparse.Namespace, counting: Counting) -> None:
     output = Output(STDOUT)
     if options.json:
-        plain = counting.to_dict()
-        try:
-            encoded = msgspec.json.encode(plain)
-        except UnicodeEncodeError:  # half a surrogate pair in a name or an excerpt
-            import json
-
-            encoded = json.dumps(plain).encode()
-        output.write_bytes(msgspec.json.format(encoded, indent=2) + b"\n")
+        # Not msgspec: names and excerpts may hold half a surrogate pair, which it refuses.
+        output.write_bytes(json.dumps(counting.to_dict(), indent=2).encode() + b"\n")
     elif not options.html or output.terminal:
         from .stats_table import Look, tables
 

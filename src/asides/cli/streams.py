@@ -33,7 +33,8 @@ class Output:
     @property
     def colour(self) -> bool:
         """Whether escape codes may be written: to a terminal that knows them, unless `NO_COLOR` is set."""
-        return self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        knows = os.environ.get("TERM", "") not in ("", "dumb")
+        return self.terminal and knows and not os.environ.get("NO_COLOR")
 
     def write(self, text: str, style: tuple[str, str] = ("", "")) -> None:
         """Add text as the model wrote it, between the escape codes of a style."""

@@ -19,7 +19,7 @@ from . import EXIT_CODES, INTERRUPTED, OK
 from .filter import find_format
 from .options import Arguments, add_reading, add_style, check_style, policies
 from .show import read_style
-from .streams import READ_SIZE, STDIN, STDOUT, Output
+from .streams import READ_SIZE, STDIN, STDOUT, Output, complain
 
 DESCRIPTION = """\
 Shows a model's output on the whole screen: the answer, the calls, and each
@@ -104,6 +104,8 @@ def _view(source: Source, screen: Screen, options: argparse.Namespace) -> int:
     )
     viewer.reading = source.live
     if not viewer.reading:
+        if os.isatty(source.descriptor):
+            complain("reads what you type; Ctrl-D ends it and shows it")
         while source.read():
             pass
     with _keyboard() as keyboard:

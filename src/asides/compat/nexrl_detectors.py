@@ -56,7 +56,9 @@ class BaseReasoningFormatDetector:
     @property
     def whole_start(self) -> Start:
         """Where a whole text begins: without `force_reasoning`, a lone end token still ends reasoning."""
-        return "text" if self._continues and not self.force_reasoning else _undecided(self._start)
+        if self.force_reasoning:
+            return "thinking"
+        return "text" if self._continues else "undecided"
 
     def detect_and_parse(self, text: str) -> Reading:
         """The reasoning and the content of a whole text."""
@@ -88,10 +90,6 @@ class BaseReasoningFormatDetector:
         reasoning, content = self._texts.take(self._parser.finish())
         self._parser = None
         return reasoning or None, content
-
-
-def _undecided(start: Start) -> Start:
-    return "undecided" if start == "text" else start
 
 
 def _ends_in_call(content: str, format: str | Format) -> bool:

@@ -100,7 +100,7 @@ def _detector_of_format(name: str, stream_reasoning: bool, forced: bool | None) 
         raise ValueError(f"unknown reasoning parser {name!r}; {near}there are {', '.join(DETECTORS)}") from error
     opener = next((marker for marker, state in format.states.get(TEXT, {}).items() if state == THINKING), None)
     closer = next((marker for marker, state in format.states.get(THINKING, {}).items() if state == TEXT), None)
-    if opener is None or closer is None:
+    if opener is None or closer is None or format.settle is not None or format.header is not None:
         raise ValueError(f"{name} puts no thinking between two markers; read it with asides.parse(text, {name!r})")
     force = format.start == THINKING if forced is None else forced
     return BaseReasoningFormatDetector(opener, closer, force, stream_reasoning, format=format)

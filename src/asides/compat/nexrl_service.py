@@ -39,10 +39,12 @@ def _close_before_calls(raw: str, parser: BaseReasoningParser) -> str:
     if isinstance(detector, MiniMaxAppendThinkDetector):
         return raw
     message = parse(raw, detector.format, start=detector.whole_start)
-    if not any(notice.code == "implicit_close" for notice in message.notices):
-        return raw
-    end = max(part.span[1] for part in message.parts if isinstance(part, Thinking))
-    return raw[:end] + detector.think_end_token + raw[end:]
+    thoughts = [part.span[1] for part in message.parts if isinstance(part, Thinking)]
+    for notice in reversed(message.notices):
+        if notice.code == "implicit_close":
+            end = max(end for end in thoughts if end <= notice.offset)
+            raw = raw[:end] + detector.think_end_token + raw[end:]
+    return raw
 
 
 def parser_from_config(config: Mapping[str, Any] | Config | None) -> BaseReasoningParser:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..dialects.reply import Said
 from ..engine.format import Format
+from ..engine.policies import Start
 from ..errors import Error, UsageError
-from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta
+from ..events import PartEnd, PartStart, ThinkingDelta
 from ..formats import get_format
 from .selfai_config import ThinkTags, read_config
 from .selfai_tags import FORMAT, parse_think_tags
 from .source import Message, Source, Transport
+from .streaming import words_of
 
 if TYPE_CHECKING:
     from ..backends.client import Client
@@ -44,11 +46,16 @@ class ChatClient:
         ui: UI | None = None,
         *,
         config: Mapping[str, Any] | ThinkTags | None = None,
+        format: str | Format = FORMAT,
+        start: Start | None = None,
     ) -> None:
         if api_base == "":
             raise UsageError("the client needs api_base: the address of a model server, or a callable")
         self._source = Source(api_base, api_key)
         self._model = model
+        # Calls are words of the answer: SelfAI reads them further down its pipeline.
+        self._format = get_format(format).but(calls=())
+        self._start = start
         self.ui = ui
         self.config = config if isinstance(config, ThinkTags) else read_config(config)
         self.memory: list[dict[str, Any]] = []
@@ -114,25 +121,26 @@ class ChatClient:
 
     def _told(self, messages: Sequence[Message], fields: Mapping[str, Any], whole: bool) -> Iterator[tuple[str, str]]:
         """What the reply tells: `("thinking", a whole thought)` and `("text", more of the answer)`."""
-        thought: list[str] | None = None
+        kind = ""
+        thought: list[str] = []
         items = self._source.items(
             [{"role": said["role"], "content": said["content"]} for said in messages],
             model=self._model,
-            format=_FORMAT if self.config.enabled else None,
-            start="undecided" if whole and self.config.enabled else None,
+            format=self._format if self.config.enabled else None,
+            start=(self._start or ("undecided" if whole else None)) if self.config.enabled else None,
             **{name: value for name, value in fields.items() if value is not None},
         )
         for item in items:
-            event = item.event if isinstance(item, Said) and item.choice == 0 else None
-            if isinstance(event, PartStart):
-                thought = [] if event.kind == "thinking" else None
-                if event.kind == "text" and event.gap:
-                    yield "text", event.gap
-            elif isinstance(event, TextDelta):
-                yield "text", event.text
-            elif isinstance(event, ThinkingDelta) and thought is not None:
-                thought.append(event.text)
-            elif isinstance(event, PartEnd) and thought:
+            if not isinstance(item, Said) or item.choice != 0:
+                continue
+            if isinstance(item.event, PartStart):
+                kind, thought = item.event.kind, []
+            if kind != "thinking":
+                if words := words_of(item.event, kind):
+                    yield "text", words
+            elif isinstance(item.event, ThinkingDelta):
+                thought.append(item.event.text)
+            elif isinstance(item.event, PartEnd):
                 yield "thinking", "".join(thought)
 
     def _show(self, thoughts: list[str]) -> None:
@@ -176,7 +184,3 @@ MergeMinimaxInterface = ChatClient
 def _messages(system_prompt: str, history: Sequence[Message] | None, user_prompt: str) -> list[Message]:
     system = [{"role": "system", "content": system_prompt}] if system_prompt else []
     return [*system, *(history or ()), {"role": "user", "content": user_prompt}]
-
-
-_FORMAT: Format = get_format(FORMAT).but(calls=())
-"""Calls are words of the answer: SelfAI reads them further down its pipeline."""

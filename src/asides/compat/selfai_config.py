@@ -30,7 +30,7 @@ def read_config(config: Mapping[str, Any] | None) -> ThinkTags:
         return ThinkTags()
     section = config.get("think_tags")
     if section is None:
-        section = config if set(config) <= set(ThinkTags.__struct_fields__) else {}
+        section = config if set(config) & set(ThinkTags.__struct_fields__) else {}
     try:
         found = msgspec.convert(section, ThinkTags)
     except msgspec.ValidationError as error:

@@ -5,12 +5,13 @@ Knows the shape of SelfAI's loop; what a stream remembers between two chunks is 
 
 from __future__ import annotations
 
-from ..api import Parser, parse
-from ..engine.format import Format
+from ..api import Parser
+from ..engine.format import TEXT, Format
 from ..engine.policies import Start
-from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
-from ..parts import Thinking
+from ..events import Event, PartEnd, PartStart, ThinkingDelta
+from ..formats import get_format
 from .selfai_buffer import SHORT, LongThinkBuffer, ThinkBuffer
+from .streaming import words_of
 
 FORMAT = "think_tag"
 """`<think>`, `<thinking>`, `<reasoning>`, `<internal>` and their like, in any case."""
@@ -25,8 +26,13 @@ def parse_think_tags(
     stream = _stream_of(response)
     if stream is not None:
         return stream.finish()
-    message = parse(str(response), format, start=start, calls=False)
-    return message.text, [part.text for part in message.parts if isinstance(part, Thinking)]
+    found = get_format(format)
+    if start is None and found.start == TEXT:
+        start = "undecided"  # a whole text shows whether the prompt had opened its first thought
+    stream = _Stream(found, start)
+    clean, thoughts = stream.feed(str(response))
+    rest, more_thoughts = stream.finish()
+    return clean + rest, thoughts + more_thoughts
 
 
 def parse_think_tags_streaming(
@@ -99,23 +105,21 @@ class _Stream:
         clean: list[str] = []
         thoughts: list[str] = []
         for event in events:
-            if isinstance(event, TextDelta):
-                clean.append(event.text)
+            if isinstance(event, PartStart):
+                self._open = event.kind
+            if self._open != "thinking":
+                clean.append(words_of(event, self._open))
+                self._said, self._around = self._said or bool(self._open), ""
             elif isinstance(event, ThinkingDelta):
                 self._thought.append(event.text)
-            elif isinstance(event, PartStart):
-                self._open = event.kind
-                if event.kind == "text":
-                    clean.append(event.gap)
-                    self._said, self._around = True, ""
             elif isinstance(event, PartEnd):
-                if self._open == "thinking":
-                    thoughts.append("".join(self._thought))
-                    self._thought = []
-                    self._around = self._around or self._whitespace_before()
+                thoughts.append("".join(self._thought))
+                self._thought = []
+                self._around = self._around or self._whitespace_before()
+            if isinstance(event, PartEnd):
                 self._open = ""
                 self._release(event.span[1])
-        if self._open == "text":
+        if self._open not in ("", "thinking"):
             self._release(self._length - self._parser.held)
         return "".join(clean), thoughts
 

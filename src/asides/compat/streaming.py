@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
-from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
+from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 
 
 class TwoTexts:
     """Takes events and hands out what was thought and what was said since the last call, joined as a message is."""
 
-    __slots__ = ("_pending", "_whole")
+    __slots__ = ("_kind", "_pending", "_whole")
 
     def __init__(self, *, whole_thoughts: bool = False) -> None:
         self._whole = whole_thoughts
         """Whether a thought is handed out only when it has ended."""
         self._pending: list[str] = []
+        self._kind = ""
 
     def take(self, events: Iterable[Event]) -> tuple[str, str]:
         """The thinking and the content that these events tell."""
@@ -23,13 +25,26 @@ class TwoTexts:
         content: list[str] = []
         thought = self._pending if self._whole else thinking
         for event in events:
-            if isinstance(event, ThinkingDelta):
-                thought.append(event.text)
-            elif isinstance(event, TextDelta):
-                content.append(event.text)
-            elif isinstance(event, PartStart):
-                (thought if event.kind == "thinking" else content).append(event.gap)
-            elif isinstance(event, PartEnd) and self._pending:
+            if isinstance(event, PartStart):
+                self._kind = event.kind
+            if self._kind == "thinking":
+                thought.append(words_of(event, self._kind))
+            else:
+                content.append(words_of(event, self._kind))
+            if isinstance(event, PartEnd):
                 thinking += self._pending
                 self._pending.clear()
         return "".join(thinking), "".join(content)
+
+
+def words_of(event: Event, kind: str) -> str:
+    """What an event adds to the text of its kind.
+
+    Calls stay in the text of most formats, when they are not to be read. Where a call is a message of its own
+    (gpt-oss), or a server has already read it, it is written out in the commonest of syntaxes: no word is lost.
+    """
+    if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
+        return event.text
+    if isinstance(event, PartStart):
+        return event.gap if kind != "tool_call" else f'<tool_call>{{"name": {json.dumps(event.name)}, "arguments": '
+    return "}</tool_call>" if isinstance(event, PartEnd) and kind == "tool_call" else ""

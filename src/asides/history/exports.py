@@ -44,11 +44,13 @@ class JsonLines:
         self._part = path.with_name(path.name + ".part")
         self.after = ""
         """The id of the last reply that is there already, where an export goes on."""
+        end = 0
         if resume and self._part.exists():
-            self._file = self._part.open("r+b")
-            self.after = self._last_whole_line()
-        else:
-            self._file = self._part.open("w+b")
+            self.after, end = self._last_whole_line()
+        self._file = self._part.open("r+b" if end else "w+b")
+        # Half a line may follow the last whole one.
+        self._file.seek(end)
+        self._file.truncate()
         # Thoughts are private, here as in the store.
         os.chmod(self._part, 0o600)
 
@@ -66,16 +68,15 @@ class JsonLines:
         """Add a line."""
         self._file.write(encode_line(reply) + b"\n")
 
-    def _last_whole_line(self) -> str:
-        """Cut off what is not a whole line, and say which reply the last whole one holds."""
+    def _last_whole_line(self) -> tuple[str, int]:
+        """The id of the reply in the last whole line, and where that line ends."""
         end, last = 0, b""
-        for line in self._file:
-            if line.endswith(b"\n"):
-                end, last = end + len(line), line
-        self._file.seek(end)
-        self._file.truncate()
+        with self._part.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    end, last = end + len(line), line
         try:
-            return msgspec.json.decode(last, type=_Named).id if last else ""
+            return (msgspec.json.decode(last, type=_Named).id if last else ""), end
         except msgspec.DecodeError:
             raise UsageError(f"{self._part} is not a half-written export; remove it, or leave out --resume") from None
 

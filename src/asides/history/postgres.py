@@ -25,6 +25,15 @@ CONNECT_SECONDS = 10
 MOST_INDEXED = 100_000
 """Characters of a thought whose words are indexed: a `tsvector` may not be larger than 1 MiB."""
 
+INSERT_REPLY = (
+    "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body) "
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING RETURNING number"
+)
+INSERT_THOUGHT = (
+    "INSERT INTO thoughts (reply, place, text, exact, characters, complete, seconds, words) "
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, to_tsvector('simple', %s))"
+)
+
 
 class PostgresHistory(History):
     """A database."""
@@ -56,10 +65,27 @@ class PostgresHistory(History):
 
     def add(self, replies: Iterable[Reply]) -> int:
         """Write replies, all or none, and say how many were new."""
-        named = [reply if reply.id else reply.named() for reply in replies]
-        with self._errors(), self._connection.transaction():
-            # In one order everywhere, so that two writers of the same replies cannot wait for each other.
-            return sum(self._insert(reply) for reply in sorted(named, key=lambda reply: (reply.time, reply.id)))
+        # In one order everywhere, so that two writers of the same replies cannot wait for each other.
+        named = sorted(
+            (reply if reply.id else reply.named() for reply in replies), key=lambda reply: (reply.time, reply.id)
+        )
+        if not named:
+            return 0
+        with self._errors(), self._connection.transaction(), self._connection.cursor() as cursor:
+            cursor.executemany(INSERT_REPLY, [reply_row(reply) for reply in named], returning=True)
+            new: list[tuple[int, Reply]] = []
+            for reply in named:
+                if (row := cursor.fetchone()) is not None:
+                    new.append((row[0], reply))
+                cursor.nextset()
+            thoughts = [
+                (number, *thought_row(thought), _indexed(thought))
+                for number, reply in new
+                for thought in reply.thoughts
+            ]
+            if thoughts:
+                cursor.executemany(INSERT_THOUGHT, thoughts)
+            return len(new)
 
     def compact(self) -> None:
         """Give the room of what was purged back to the tables."""
@@ -101,22 +127,6 @@ class PostgresHistory(History):
     def _migrations(self) -> list[str]:
         ((there,),) = self._rows("SELECT to_regclass('asides.migrations') IS NOT NULL")
         return [name for (name,) in self._rows("SELECT name FROM migrations")] if there else []
-
-    def _insert(self, reply: Reply) -> int:
-        number = self._connection.execute(
-            "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING RETURNING number",
-            reply_row(reply),
-        ).fetchone()
-        if number is None:
-            return 0
-        if reply.thoughts:
-            self._connection.cursor().executemany(
-                "INSERT INTO thoughts (reply, place, text, exact, characters, complete, seconds, words) "
-                "VALUES (%s, %s, %s, %s, %s, %s, %s, to_tsvector('simple', %s))",
-                [(number[0], *thought_row(thought), _indexed(thought)) for thought in reply.thoughts],
-            )
-        return 1
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._errors():

@@ -93,15 +93,16 @@ class SqliteHistory(History):
         # What is purged is overwritten, not only unlinked.
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA cache_size = -65536")
-        if not self._migrations():
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if tables and application != APPLICATION:
-                raise HistoryError(f"{self.name}: this file is a SQLite database of something else")
-        self._wait_for(lambda: connection.execute("PRAGMA auto_vacuum = INCREMENTAL"))
-        # Changing this needs the file alone for a moment, and SQLite does not wait for that by itself.
-        self._wait_for(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
         connection.execute("PRAGMA synchronous = FULL")
+        # In this order: another process may be making the store, and gives it both at once.
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if tables and application != APPLICATION:
+            raise HistoryError(f"{self.name}: this file is a SQLite database of something else")
+        if not tables:
+            self._wait_for(lambda: connection.execute("PRAGMA auto_vacuum = INCREMENTAL"))
+            # Changing this needs the file alone for a moment, and SQLite does not wait for that by itself.
+            self._wait_for(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
         self._migrate()
 
     def _wait_for(self, action: Any) -> None:
@@ -238,9 +239,8 @@ def _make_file(path: Path) -> None:
     """An empty file that only its owner may read, unless there is one. SQLite gives its log the same mode."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        return
+        if not path.exists():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise HistoryError(f"{path}: {error.strerror}", retry=True) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 # Letters of one column each that never join with what stands before them; for these nothing is looked up.
 _LETTERS = "!-~\u00a1-\u00ac\u00ae-\u02ff\u0391-\u0482\u048a-\u0556\u2010-\u2027\u2030-\u205e\u2200-\u22ff\u2500-\u257f"
@@ -43,9 +44,7 @@ class Cells:
                 yield self._add(character)
 
     def _add(self, character: str) -> tuple[str, int, bool]:
-        from wcwidth import wcswidth, wcwidth  # here, because its tables cost milliseconds and few words need them
-
-        alone = max(wcwidth(character), 0)
+        alone = _width(character)
         joins = bool(self._cluster) and (
             alone == 0
             or self._cluster[-1] == JOINER
@@ -58,8 +57,15 @@ class Cells:
         if len(self._cluster) >= LONGEST_CLUSTER:
             return character, 0, True
         self._cluster += character
-        before, self._width = self._width, max(wcswidth(self._cluster), self._width)
+        before, self._width = self._width, max(_width(self._cluster), self._width)
         return character, self._width - before, True
+
+
+@lru_cache(maxsize=4096)
+def _width(cluster: str) -> int:
+    from wcwidth import wcswidth  # here, because its tables cost milliseconds and few words need them
+
+    return max(wcswidth(cluster), 0)
 
 
 def _is_flag_letter(text: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
 from .headings import HEADING, describe, heading
 from .indent import INDENT, Indented, Layout
+from .screen import COLUMNS
 
 # What a pipe does not need is imported when it is needed, because the filter must start fast.
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Thoughts:
 
             style = style or Style()
             self._heading_codes, self._text_codes = codes(style.heading), codes(style.text)
-        self._cursor = cursor and self._width is not None
+        self._cursor = cursor
         self._mode = mode
         self._shared = shared
         self._harmless = harmless
@@ -66,6 +67,7 @@ class Thoughts:
         self._label = f"{label}: " if label else ""
         self._count = 0
         self._kind = ""
+        self._index = -1  # of the part that is open
         self._layout: Layout | None = None
         self._harm: Harmless | None = None
         self._spinner: Spinner | None = None
@@ -99,15 +101,15 @@ class Thoughts:
         if self._spinner is not None and self._kind == "":
             self._stop_spinner()
         if isinstance(event, ThinkingDelta):
+            if self._index != event.index:
+                self._start(PartStart(event.index, "thinking"))
             self._grow(event.text)
         elif isinstance(event, TextDelta):
             self._note_answer(event.text)
         elif isinstance(event, PartStart):
             self._start(event)
-        elif isinstance(event, PartEnd):
-            if self._kind == "thinking":
-                self._end(complete=event.complete)
-            self._kind = ""
+        elif isinstance(event, PartEnd) and event.index == self._index:
+            self._close(complete=event.complete)
 
     def tick(self) -> None:
         """Time has passed: move the spinner."""
@@ -131,18 +133,24 @@ class Thoughts:
 
     def finish(self) -> None:
         """The reply is over, or was stopped: leave nothing half drawn."""
-        if self._kind == "thinking":
-            self._end(complete=False)
+        self._close(complete=False)
         self._stop_spinner()
-        self._kind = ""
 
     def _stop_spinner(self) -> None:
         if self._spinner is not None:
             self._send(self._spinner.clear())
             self._spinner = None
 
+    def _close(self, *, complete: bool) -> None:
+        if self._kind == "thinking":
+            self._end(complete=complete)
+        self._kind = ""
+        self._index = -1
+
     def _start(self, event: PartStart) -> None:
-        self._kind = event.kind
+        # A server that has split a reply itself may end a part after the next has begun.
+        self._close(complete=True)
+        self._kind, self._index = event.kind, event.index
         if event.kind == "thinking":
             self._start_thought()
         elif event.kind == "tool_call":
@@ -219,7 +227,7 @@ class Thoughts:
             self._before = "answer"
 
     def _draw(self, spinner: Spinner) -> str:
-        width = self._width() if self._width is not None else 0
+        width = self._width() if self._width is not None else COLUMNS
         return spinner.draw(self._clock() - self._begun, self._characters, width)
 
     def _send_words(self, words: str) -> None:

@@ -302,6 +302,10 @@ def bindings(viewer: Viewer) -> KeyBindings:
     def leave(event: KeyPressEvent) -> None:
         event.app.exit(result=False)
 
+    @keys.add("c-z", filter=~typing)
+    def suspend(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
     @keys.add("c-c")
     @keys.add("<sigint>")
     def interrupt(event: KeyPressEvent) -> None:

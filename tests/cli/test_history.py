@@ -1,0 +1,273 @@
+"""`asides history` as a person uses it: real processes, pipes, a terminal."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from asides import history
+from tests.cli.running import COMMAND, PATIENCE, Running, environment, run
+from tests.history.samples import asked, reply
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A history with three replies, where the command looks for it."""
+    path = tmp_path / "kept.db"
+    monkeypatch.setenv("ASIDES_HISTORY", str(path))
+    with history.open(str(path)) as opened:
+        opened.add(
+            [
+                reply(
+                    "Is 7 a prime?\nWait, yes.\nIt is.", answer="Yes.", model="qwen3", agent="maths", conversation="t"
+                ),
+                reply("nothing here", "wait: Photosynthesis!", answer="Light.\nAnd water.", model="r1", after=60),
+                reply(answer="Just an answer.", model="r1", after=120, conversation="t", asked=asked("And now?")),
+            ]
+        )
+    return path
+
+
+def ids() -> list[str]:
+    """The ids in the order of writing."""
+    lines = run("history", "export").stdout.splitlines()
+    return [json.loads(line)["id"][:12] for line in lines]
+
+
+def test_list(store: Path) -> None:
+    """A line for each reply, the newest first, with what was chosen."""
+    done = run("history", "list")
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == 0
+    assert lines[0].split() == ["ID", "TIME", "MODEL", "SOURCE", "THOUGHTS", "ANSWER"]
+    assert [line.split()[0] for line in lines[1:]] == ids()[::-1]
+    assert lines[2].endswith("Light.")
+    assert len(run("history", "list", "--model", "q*").stdout.splitlines()) == 2
+    assert len(run("history", "list", "-n", "1").stdout.splitlines()) == 2
+    assert run("history", "list", "--until", "2000-01-01").stdout == b""
+    assert json.loads(run("history", "list", "--json", "-n", "1").stdout)["text"] == "Just an answer."
+
+
+def test_show(store: Path) -> None:
+    """One reply by the beginning of its id, the newest without one, parts of it, and a conversation's memory."""
+    first, second, third = ids()
+    shown = run("history", "show", first).stdout.decode()
+    assert "model   qwen3\n" in shown
+    assert "\nthinking 1:\n  Is 7 a prime?\n  Wait, yes.\n  It is.\n\nanswer:\n  Yes.\n" in shown
+    assert third in run("history", "show").stdout.decode()
+    assert run("history", "show", "--only", "text", second).stdout == b"Light.\nAnd water.\n"
+    assert run("history", "show", "--only", "thinking", second).stdout == b"nothing here\n\nwait: Photosynthesis!\n"
+    memory = run("history", "show", "--conversation", "t").stdout.decode()
+    assert memory == "assistant:\n  Yes.\n\nuser:\n  And now?\n\nassistant:\n  Just an answer.\n"
+    turns = run("history", "show", "--conversation", "t", "--json").stdout.splitlines()
+    assert json.loads(turns[1]) == {"role": "user", "content": "And now?"}
+    for wrong in ("zz", "0" * 32):
+        done = run("history", "show", wrong)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_search(store: Path) -> None:
+    """A half-remembered word finds its thought; exit code 1 when nothing is found."""
+    done = run("history", "search", "photosyn")
+    assert done.returncode == 0
+    head, snippet = done.stdout.decode().splitlines()
+    assert head.startswith(f"{ids()[1]}:2:1  ")
+    assert snippet == "    wait: Photosynthesis!"
+    found = json.loads(run("history", "search", "prime", "--json").stdout)
+    assert (found["thought"], found["line"], found["model"]) == (1, 1, "qwen3")
+    assert run("history", "search", "absent").returncode == 1
+    assert run("history", "search", "prime", "--model", "r1").returncode == 1
+    assert run("history", "search", '"*', "AND", "--", "NOT (").returncode == 1
+
+
+def test_grep(store: Path) -> None:
+    """Lines with their reply, thought and number; context, counts and exit codes as grep's."""
+    first, second, third = ids()
+
+    def grep(*arguments: str) -> tuple[int, str]:
+        done = run("history", "grep", *arguments)
+        return done.returncode, done.stdout.decode()
+
+    assert grep("Wait") == (0, f"{first}:1:2:Wait, yes.\n")
+    assert grep("-n", "-i", "wait") == (0, f"{first}:1:2:Wait, yes.\n{second}:2:1:wait: Photosynthesis!\n")
+    assert grep("-C1", "Wait") == (0, f"{first}-1-1-Is 7 a prime?\n{first}:1:2:Wait, yes.\n{first}-1-3-It is.\n")
+    assert grep("-A1", "-i", "wait") == (
+        0,
+        f"{first}:1:2:Wait, yes.\n{first}-1-3-It is.\n--\n{second}:2:1:wait: Photosynthesis!\n",
+    )
+    assert grep("-c", "[ei]s") == (0, f"{first}:2\n{second}:1\n")
+    assert grep("-l", "-i", "WAIT") == (0, f"{first}\n{second}\n")
+    assert grep("--answers", "answer|water") == (0, f"{second}:answer:2:And water.\n{third}:answer:1:Just an answer.\n")
+    assert grep("answer") == (1, "")
+    assert grep("-F", "7 a prime?") == (0, f"{first}:1:1:Is 7 a prime?\n")
+    assert grep("-w", "prim") == (1, "")
+    assert grep("-m1", "-l", ".") == (0, f"{first}\n")
+    assert grep("(")[0] == 2
+    assert grep("-C", "-1", "x")[0] == 2
+
+
+def test_stats(store: Path) -> None:
+    """Figures by model, and of the whole."""
+    lines = run("history", "stats").stdout.decode().splitlines()
+    assert lines[1].split()[:5] == ["r1", "run", "2", "2", "33"]
+    assert lines[3].split() == ["all", "3", "3", "64"]
+    found = json.loads(run("history", "stats", "--json", "--model", "qwen3").stdout)
+    assert [(share["model"], share["thoughts"]) for share in found["shares"]] == [("qwen3", 1)]
+
+
+def test_export_and_import(store: Path, tmp_path: Path) -> None:
+    """What one store exports another imports, once; and plain files and Parquet are written where asked."""
+    out = tmp_path / "out.jsonl"
+    assert run("history", "export", "-o", out).returncode == 0
+    assert run("history", "export").stdout == out.read_bytes()
+    copy = tmp_path / "copy.db"
+    for new in (3, 0):
+        done = run("history", "import", "--store", copy, out)
+        assert done.returncode == 0
+        assert f"{new} replies kept" in done.stderr.decode()
+    assert run("history", "export", "--store", copy).stdout == out.read_bytes()
+    assert run("history", "import", "--store", tmp_path / "stdin.db", given=out.read_bytes()).returncode == 0
+    assert run("history", "export", "--as", "files", "-o", tmp_path).returncode == 0
+    assert {path.name.split("_")[0] for path in (tmp_path / "thinks").iterdir()} == {"maths", "r1"}
+    pytest.importorskip("pyarrow", reason="pyarrow is not here: pip install 'asides[parquet]'")
+    assert run("history", "export", "--as", "parquet", "-o", tmp_path / "out.parquet").returncode == 0
+    assert (tmp_path / "out.parquet").read_bytes().startswith(b"PAR1")
+    assert run("history", "export", "--as", "parquet").returncode == 2
+
+
+def test_import_of_raw_output(tmp_path: Path) -> None:
+    """Traces are read in their format; a line that cannot be read is named, and the others are kept."""
+    traces = tmp_path / "traces.jsonl"
+    traces.write_text('{"text": "a</think>b", "model": "m"}\n\nrubbish\n{"text": "<think>c</think>d"}\n')
+    store = tmp_path / "h.db"
+    done = run("history", "import", "--store", store, "-f", "deepseek_r1", traces, tmp_path / "absent")
+    assert done.returncode == 2
+    assert b"line 3: no JSON" in done.stderr
+    assert b"2 replies kept, 1 line not readable" in done.stderr
+    assert b"absent: No such file" in done.stderr
+    found = [json.loads(line) for line in run("history", "export", "--store", store).stdout.splitlines()]
+    assert [(one["thoughts"][0]["text"], one["text"], one["format"]) for one in found] == [
+        ("a", "b", "deepseek_r1"),
+        ("c", "d", "deepseek_r1"),
+    ]
+    assert b"there is no format" in run("history", "import", "--store", store, "-f", "nonsense", traces).stderr
+
+
+def test_an_import_that_is_stopped(tmp_path: Path) -> None:
+    """Ctrl-C keeps what was read, and the same command goes on."""
+    store = tmp_path / "h.db"
+    with Running("history", "import", "--store", store) as importing:
+        importing.write(b'not JSON, so that we hear when it is read\n{"text": "<think>a</think>b", "time": 1}\n')
+        importing.read_until(importing.stderr, b"line 1")
+        importing.process.send_signal(signal.SIGINT)
+        # It waits for a line, and looks up when the next one comes.
+        importing.write(b'{"text": "<think>c</think>d", "time": 2}\n' * 3)
+        importing.close(importing.stdin)
+        assert importing.wait() == 130
+        assert b"the same command goes on" in importing.read_rest(importing.stderr)
+    with history.open(str(store), create=False) as opened:
+        assert opened.search("a").hits
+
+
+def test_purge(store: Path) -> None:
+    """It deletes what was chosen and nothing without being sure."""
+    assert run("history", "purge").returncode == 2
+    assert run("history", "purge", "--all").returncode == 2
+    dry = run("history", "purge", "--all", "--dry-run")
+    assert (dry.returncode, dry.stderr.count(b"3 replies with 3 thoughts")) == (0, 1)
+    assert len(ids()) == 3
+    assert b"deleted 1 reply with 2 thoughts" in run("history", "purge", "--match", "photo", "-i", "--yes").stderr
+    assert run("history", "search", "photosynthesis").returncode == 1
+    assert b"deleted 2 replies" in run("history", "purge", "--until", "1s", "--yes").stderr
+    assert ids() == []
+    assert run("history", "verify").returncode == 0
+
+
+@pytest.mark.parametrize(("answer", "left"), [(b"n\n", 3), (b"\n", 3), (b"y\n", 0)])
+def test_purge_asks_on_a_terminal(store: Path, answer: bytes, left: int) -> None:
+    """Only a yes deletes."""
+    with Running("history", "purge", "--all", terminals="stdin stdout stderr") as purging:
+        purging.read_until(purging.stderr, b"[y/N]")
+        purging.write(answer)
+        assert purging.wait() == (0 if left == 0 else 1)
+    assert len(ids()) == left
+
+
+def test_verify(store: Path) -> None:
+    """A sound store is exit code 0; one that was changed is 1, and names the reply."""
+    done = run("history", "verify")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"3 replies checked, sound" in done.stderr
+    with sqlite3.connect(store) as tampering:
+        tampering.execute("UPDATE replies SET text = 'No.' WHERE text = 'Yes.'")
+    tampering.close()
+    done = run("history", "verify")
+    assert done.returncode == 1
+    assert ids()[0].encode() in done.stdout
+
+
+def test_colour_and_controls_on_a_terminal(tmp_path: Path) -> None:
+    """What was searched for is bold; escape codes that a model wrote are shown, not obeyed. In a pipe they pass."""
+    path = tmp_path / "h.db"
+    with history.open(str(path)) as opened:
+        kept = opened.add([reply("a needle \x1b[2Jhere")])
+    assert kept == 1
+    for command in (["search", "needle"], ["grep", "needle"], ["show"]):
+        with Running("history", *command, "--store", path, terminals="stdout stderr") as showing:
+            written = showing.read_rest(showing.stdout)
+        assert b"\x1b[2J" not in written
+        assert b"\\x1b[2J" in written
+        assert (b"\x1b[1mneedle\x1b[22m" in written) == (command != ["show"])
+        with Running("history", *command, "--store", path, terminals="stdout stderr", NO_COLOR="1") as showing:
+            assert b"\x1b" not in showing.read_rest(showing.stdout)
+        assert b"a needle \x1b[2Jhere" in run("history", *command, "--store", path).stdout
+
+
+def test_no_history_yet(tmp_path: Path) -> None:
+    """Commands that read make no file, and say how to keep something."""
+    path = tmp_path / "none.db"
+    for command in (["list"], ["grep", "x"], ["purge", "--all"]):
+        done = run("history", *command, "--store", path)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert b"--save" in done.stderr
+        assert not path.exists()
+
+
+def test_a_reader_that_leaves(store: Path) -> None:
+    """`| head -1` ends it quietly."""
+    with Running("history", "export") as exporting:
+        exporting.close(exporting.stdout)
+        assert exporting.wait() in (0, 141)
+        assert exporting.read_rest(exporting.stderr) == b""
+
+
+def test_help_teaches() -> None:
+    """The command shows examples, and each of its commands explains itself."""
+    shown = run("history", "--help").stdout
+    assert b"examples:" in shown
+    for command in ("list", "show", "search", "grep", "export", "import", "purge", "stats", "verify"):
+        assert f"\n    {command} ".encode() in shown
+    assert b"--store" in run("history", "grep", "--help").stdout
+
+
+def test_the_store_of_the_configuration(tmp_path: Path) -> None:
+    """Without an option and the variable, the configuration's store is used."""
+    pytest.importorskip("yaml", reason="PyYAML is not here: pip install 'asides[terminal]'")
+    with history.open(str(tmp_path / "named.db")) as opened:
+        opened.add([reply("configured")])
+    (tmp_path / "asides.yaml").write_text(f"history:\n  store: {tmp_path}/named.db\n")
+    given = {name: value for name, value in environment().items() if name != "ASIDES_HISTORY"}
+    done = subprocess.run(
+        [*COMMAND, "history", "search", "configured"],
+        cwd=tmp_path,
+        env=given,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -1,0 +1,169 @@
+"""Other shapes: lines of JSON and back, Parquet, the plain files; and raw output that is read."""
+
+from __future__ import annotations
+
+import json
+import stat
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asides
+from asides import UsageError
+from asides.history import Reply, Thought
+from asides.history.exports import JsonLines, Parquet, PlainFiles, Writer
+from asides.history.imports import read_line
+from asides.history.records import encode_line
+from tests.history.samples import HOSTILE, START, asked, reply
+
+READ = partial(read_line, parse=asides.parse, format="auto", time=START)
+REPLIES = [reply("one", "two", model="m"), reply("three", after=1, asked=asked("Why?")), reply(after=2)]
+
+
+def stopped(writer: Writer) -> None:
+    """Ctrl-C after the first reply."""
+    with suppress(KeyboardInterrupt), writer:
+        writer.write(REPLIES[0])
+        raise KeyboardInterrupt
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=50), st.floats(allow_nan=False, allow_infinity=False))
+def test_lines_of_json_come_back(text: str, seconds: float) -> None:
+    """What is exported is imported as it was, with the same id."""
+    wanted = Reply(
+        time=START, text=text, thoughts=(Thought(0, text, False, seconds),), asked=asked(text), seconds=seconds
+    )
+    line = encode_line(wanted.named())
+    assert b"\n" not in line
+    assert READ(line) == wanted.named()
+
+
+def test_a_file_of_lines(tmp_path: Path) -> None:
+    """It has its name only when it is whole, and only its owner may read it."""
+    path = tmp_path / "out.jsonl"
+    with JsonLines(path) as lines:
+        for made in REPLIES:
+            lines.write(made)
+        assert not path.exists()
+    assert [READ(line) for line in path.read_bytes().splitlines()] == REPLIES
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_going_on_with_lines(tmp_path: Path) -> None:
+    """An export that was stopped in the middle of a line goes on after the last whole one."""
+    path = tmp_path / "out.jsonl"
+    stopped(JsonLines(path))
+    part = tmp_path / "out.jsonl.part"
+    part.write_bytes(part.read_bytes() + b'{"id": "half of a li')
+    with JsonLines(path, resume=True) as lines:
+        assert lines.after == REPLIES[0].id
+        for made in REPLIES[1:]:
+            lines.write(made)
+    assert [READ(line) for line in path.read_bytes().splitlines()] == REPLIES
+
+
+def test_going_on_with_something_else(tmp_path: Path) -> None:
+    """A file that is no half-written export is not touched in the dark."""
+    (tmp_path / "out.jsonl.part").write_text("my notes\n")
+    with pytest.raises(UsageError, match="not a half-written export"):
+        JsonLines(tmp_path / "out.jsonl", resume=True)
+    assert (tmp_path / "out.jsonl.part").read_text() == "my notes\n"
+
+
+def test_parquet(tmp_path: Path) -> None:
+    """A row for each reply, its thoughts in it; hostile text included."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not here: pip install 'asides[parquet]'")
+    path = tmp_path / "out.parquet"
+    hostile = [Reply(time=START, text=text, thoughts=(Thought(0, text),)).named() for text in HOSTILE]
+    with Parquet(path) as table:
+        for made in [*REPLIES, *hostile]:
+            table.write(made)
+    rows = parquet.read_table(path).to_pylist()
+    assert len(rows) == len(REPLIES) + len(HOSTILE)
+    assert rows[0]["thoughts"] == [
+        {"index": 0, "text": "one", "complete": True, "seconds": None},
+        {"index": 1, "text": "two", "complete": True, "seconds": None},
+    ]
+    assert rows[0]["time"] == START
+    assert rows[1]["asked"][0]["text"] == "Why?"
+    assert [row["id"] for row in rows] == [made.id for made in [*REPLIES, *hostile]]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_parquet_that_was_stopped(tmp_path: Path) -> None:
+    """Nothing is left of it."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not here: pip install 'asides[parquet]'")
+    stopped(Parquet(tmp_path / "out.parquet"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_plain_files(tmp_path: Path) -> None:
+    """A file for each reply that thought, named by agent and time; twice is once, and two in one second are two."""
+    made = [
+        reply("first\nline", "second", agent="code helper/../x"),
+        reply("same second", agent="code helper/../x"),
+        reply("no agent", model="Qwen/Qwen3-8B"),
+        reply(agent="no thoughts"),
+        reply("\ud800", agent="\0"),
+    ]
+    for _ in range(2):
+        with PlainFiles(tmp_path) as files:
+            for one in made:
+                files.write(one)
+    stamp = f"{START.astimezone():%Y%m%d-%H%M%S}"
+    folder = tmp_path / "thinks"
+    found = {path.name: path.read_text() for path in folder.iterdir()}
+    assert found[f"code-helper-..-x_{stamp}_thinks.txt"] == "[Thinking 1]\nfirst\nline\n\n[Thinking 2]\nsecond\n"
+    assert found[f"code-helper-..-x_{stamp}-{made[1].id[:12]}_thinks.txt"] == "[Thinking 1]\nsame second\n"
+    assert f"Qwen-Qwen3-8B_{stamp}_thinks.txt" in found
+    assert len(found) == 4
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_raw_output_is_read() -> None:
+    """A trace's raw text is taken apart; what else it says is kept where it belongs."""
+    line = json.dumps(
+        {"source": "some traces", "model": "m", "text": "<think>hm</think>yes", "timestamp": 1_700_000_000.5}
+    ).encode()
+    found = READ(line)
+    assert (found.text, found.thoughts[0].text) == ("yes", "hm")
+    assert (found.model, found.agent, found.source) == ("m", "some traces", "import")
+    assert found.time == datetime.fromtimestamp(1_700_000_000.5, UTC)
+    assert READ(b'{"response": "x", "created_at": "2026-01-01T00:00:00Z"}').time == datetime(2026, 1, 1, tzinfo=UTC)
+    assert READ(b'{"text": "no", "mine": "<think>a</think>b"}', field="mine").text == "b"
+    assert READ(b'{"text": "x", "time": "whenever", "model": 7}').time == START
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"{", "no JSON"),
+        (b"[1]", "no JSON object"),
+        (b'"x"', "no JSON object"),
+        (b"{}", "no model output"),
+        (b'{"text": 5}', "no model output"),
+        (b'{"thoughts": 5, "time": "x"}', "own records"),
+        (b"\xff\xfe", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
+    ],
+)
+def test_lines_that_hold_no_reply(line: bytes, words: str) -> None:
+    """Each is an error in words."""
+    with pytest.raises(UsageError, match=words):
+        READ(line)
+
+
+def test_an_id_is_not_believed() -> None:
+    """A record that was edited has another id than it says."""
+    record = msgspec.json.decode(encode_line(REPLIES[0]))
+    record["text"] = "edited"
+    found = READ(msgspec.json.encode(record))
+    assert found.text == "edited"
+    assert found.id != REPLIES[0].id

@@ -1,0 +1,149 @@
+"""Keeping in the background: it never stands in the way, and says what becomes of what it was given."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from asides import history
+from asides.history import Keeper
+from tests.history.samples import reply
+
+PATIENCE = 30.0
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.01)
+
+
+def test_what_is_given_is_written(address: str) -> None:
+    """Everything is in the store when `close` returns, in one place for the file and the server."""
+    keeper = Keeper(address)
+    assert all(keeper.keep(reply(f"thought {number}", after=number)) for number in range(500))
+    keeper.close()
+    assert (keeper.kept, keeper.dropped, keeper.waiting, keeper.failure) == (500, 0, 0, "")
+    with history.open(address, create=False) as store:
+        assert store.count().replies == 500
+
+
+def test_it_is_written_without_closing(tmp_path: Path) -> None:
+    """A gateway runs for weeks: what it keeps can be read soon after."""
+    keeper = Keeper(str(tmp_path / "h.db"))
+    keeper.keep(reply("now"))
+    wait_for(lambda: keeper.kept == 1)
+    keeper.keep(reply("later", after=1))
+    wait_for(lambda: keeper.kept == 2)
+    with history.open(str(tmp_path / "h.db"), create=False) as store:
+        assert store.search("now").hits
+    keeper.close()
+
+
+def test_a_program_that_ends_without_closing(tmp_path: Path) -> None:
+    """The end of the program writes what waits."""
+    program = (
+        "import sys; from asides.history import Keeper; from tests.history.samples import reply\n"
+        "keeper = Keeper(sys.argv[1]); keeper.keep(reply('last words'))\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "h.db")], check=True, timeout=PATIENCE)
+    with history.open(str(tmp_path / "h.db"), create=False) as store:
+        assert store.search("last").hits
+
+
+def test_a_store_that_fails_for_a_while(tmp_path: Path) -> None:
+    """Replies wait, it is said once, and once more when it works again; nothing is lost."""
+    said: list[str] = []
+    (tmp_path / "folder").write_text("in the way")
+    keeper = Keeper(str(tmp_path / "folder" / "h.db"), warn=said.append)
+    for number in range(5):
+        assert keeper.keep(reply("patience", after=number))
+    wait_for(lambda: bool(keeper.failure))
+    assert keeper.keep(reply("patience", after=9))
+    time.sleep(0.3)  # a second try fails too, and is not said again
+    assert len(said) == 1
+    assert keeper.waiting == 6
+    (tmp_path / "folder").unlink()
+    wait_for(lambda: keeper.kept == 6)
+    keeper.close()
+    assert (keeper.dropped, keeper.failure) == (0, "")
+    assert len(said) == 2
+    assert "works again" in said[1]
+
+
+def test_a_full_queue(tmp_path: Path) -> None:
+    """What does not fit is dropped, counted and said once; what fitted is written when the store is free."""
+    path = tmp_path / "h.db"
+    with history.open(str(path)):
+        pass
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    said: list[str] = []
+    keeper = Keeper(str(path), capacity=3, warn=said.append)
+    keeper.keep(reply("first"))
+    wait_for(lambda: not keeper._queue)  # the thread has taken it and waits for the lock
+    taken = [keeper.keep(reply("more", after=number)) for number in range(1, 8)]
+    assert taken == [True, True, True, False, False, False, False]
+    assert keeper.dropped == 4
+    assert sum("full" in words for words in said) == 1
+    other.execute("ROLLBACK")
+    other.close()
+    wait_for(lambda: keeper.kept == 4)
+    assert keeper.keep(reply("after", after=99))
+    keeper.close()
+    assert (keeper.kept, keeper.dropped) == (5, 4)
+
+
+def test_a_queue_full_of_long_replies(tmp_path: Path) -> None:
+    """Memory is bounded by characters too, but one reply always fits."""
+    (tmp_path / "folder").write_text("in the way")
+    keeper = Keeper(str(tmp_path / "folder" / "h.db"), characters=1000)
+    assert keeper.keep(reply("x" * 5000))
+    wait_for(lambda: bool(keeper.failure))
+    assert keeper.keep(reply("x" * 900))
+    assert not keeper.keep(reply("x" * 900, after=1))
+    keeper.close(timeout=0)
+    assert keeper.dropped == 3
+
+
+def test_closing_does_not_wait_for_ever(tmp_path: Path) -> None:
+    """What the store will not take in time is dropped, and the reason is said."""
+    said: list[str] = []
+    (tmp_path / "folder").write_text("in the way")
+    keeper = Keeper(str(tmp_path / "folder" / "h.db"), warn=said.append)
+    for number in range(3):
+        keeper.keep(reply("lost", after=number))
+    keeper.close(timeout=0.3)
+    assert (keeper.kept, keeper.dropped, keeper.waiting) == (0, 3, 0)
+    assert "3 replies were not kept" in said[-1]
+    assert not keeper.keep(reply("too late"))
+    assert keeper.dropped == 4
+    keeper.close()
+
+
+def test_nothing_happens_until_something_is_kept(tmp_path: Path) -> None:
+    """A keeper that is never used starts no thread and makes no file."""
+    Keeper(str(tmp_path / "h.db")).close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reply_that_can_never_be_written(tmp_path: Path) -> None:
+    """It is dropped and named; those beside it are kept."""
+    said: list[str] = []
+    keeper = Keeper(str(tmp_path / "h.db"), warn=said.append)
+    keeper.keep(reply("good"))
+    keeper.keep(msgspec.structs.replace(reply("broken", after=1), model=object()))
+    keeper.keep(reply("good too", after=2))
+    keeper.close()
+    assert (keeper.kept, keeper.dropped) == (2, 1)
+    with history.open(str(tmp_path / "h.db"), create=False) as store:
+        assert len(store.search("good").hits) == 2
+    assert ["a reply was not kept" in words for words in said] == [True]

@@ -1,0 +1,22 @@
+"""`python -m tests.history.writing STORE FIRST COUNT BATCH` writes replies; tells when each batch is safe."""
+
+from __future__ import annotations
+
+import sys
+
+from asides import history
+from tests.history.samples import reply
+
+
+def main() -> None:
+    """Write, and tell the numbers that are safe."""
+    store, first, count, batch = sys.argv[1], *map(int, sys.argv[2:])
+    with history.open(store) as opened:
+        for start in range(first, first + count, batch):
+            numbers = range(start, min(start + batch, first + count))
+            opened.add([reply(f"thought number {number}", "and " * 200, after=number) for number in numbers])
+            print(numbers[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()
