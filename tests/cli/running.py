@@ -28,7 +28,7 @@ PATIENCE = 30.0
 
 def environment(**changes: str) -> dict[str, str]:
     """The environment for a process: a terminal that knows colours, unless a test says otherwise."""
-    kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
     return {**kept, "TERM": "xterm", **changes}
 
 

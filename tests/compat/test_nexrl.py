@@ -80,6 +80,7 @@ def test_the_defaults() -> None:
 
 def test_an_unknown_name_lists_the_names() -> None:
     """A ValueError says what there is."""
+    assert issubclass(nexrl.UnknownParserError, asides.Error)
     with pytest.raises(ValueError, match=r"unknown reasoning parser 'qwen33'.*think_tag.*minimax_append_think"):
         create_reasoning_parser("qwen33")
 

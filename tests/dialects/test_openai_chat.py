@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import asides
 from asides import Thinking, ToolCall
+from asides.dialects import anthropic
 from asides.dialects import openai_chat as chat
 from asides.dialects.reply import Begin, Ended, Failed, Foreign, Item, Piece, Said, Thought, Usage, Words
 from asides.dialects.reply import CallPiece as ReplyCall
@@ -1056,3 +1057,27 @@ def test_parts_and_calls_are_what_the_parser_says() -> None:
     """The shapes hold what their names say."""
     assert isinstance(expected(BY_NAME["drafted"]).parts[0], Thinking)
     assert not any(isinstance(part, ToolCall) for part in expected(BY_NAME["drafted"]).parts)
+
+
+def test_instructions_come_first_for_clients_of_other_apis() -> None:
+    """A system message in the middle of an Anthropic conversation is words of the user: templates refuse it later."""
+    asked = anthropic.read_request(
+        {
+            "model": "m",
+            "max_tokens": 9,
+            "system": "Be kind.",
+            "messages": [
+                {"role": "user", "content": "Hello"},
+                {"role": "system", "content": "Be brief."},
+                {"role": "assistant", "content": "Hi"},
+                {"role": "system", "content": "Be clear."},
+            ],
+        }
+    )
+    messages = chat.write_request(asked)["messages"]
+    assert [(message["role"], message["content"]) for message in messages] == [
+        ("system", "Be kind."),
+        ("user", "Hello\n\nBe brief."),
+        ("assistant", "Hi"),
+        ("user", "Be clear."),
+    ]

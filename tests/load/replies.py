@@ -68,7 +68,8 @@ class Model:
             "slow": [data[:at], Pause(0.1 + at % 5 * 0.1), data[at : at + 30], Pause(0.1), data[at + 30 :]],
             "held": [data[:at], self.gate, data[at:]],
             "endless": [data[:at], Hang()],
-            "dies": [data[:at], Close() if number[-1] in "02468" else Reset()],
+            # A reset throws away what is still on its way, so it comes a little later.
+            "dies": [data[:at], *([Close()] if number[-1] in "02468" else [Pause(0.1), Reset()])],
         }
         return Reply(steps[manner])
 
@@ -120,7 +121,8 @@ def is_honest(number: int, dialect: Dialect, stream: bool, body: bytes) -> bool:
     """Whether a reply that broke off tells all that came before, and does not say that it is whole."""
     if not stream:
         return told(dialect, stream, body) == ("", "", False)
-    data = speech.chat_stream(spoken(number), {"model": "m"})
+    # As the gateway asks for it, so that it breaks off at the same place.
+    data = speech.chat_stream(spoken(number), {"model": "m", "stream_options": {"include_usage": True}})
     frames = data[: place(number, data)].split(b"\n\n")[:-1]
     raw = "".join(json.loads(frame[6:])["choices"][0]["delta"]["content"] for frame in frames)
     message = asides.parse(raw, "qwen3", start="text")

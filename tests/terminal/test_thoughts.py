@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import prompt_toolkit.styles
 import pytest
 
 import asides
 from asides.terminal import Mode, Style, Thoughts, describe, render
+from asides.terminal.style import sheet
 from tests.terminal.emulator import Emulator
 
 TWO = "<think>first\nthought</think>One<think>second</think>\nTwo"
@@ -271,3 +273,25 @@ def test_styles_that_are_none_are_refused(words: str) -> None:
 def test_looks_are_escape_codes(look: str, code: str) -> None:
     """What each word of a look stands for."""
     assert render(["x"], colour=True, style=Style(look, "plain")).startswith(f"\x1b[{code}mThinking\x1b[0m")
+
+
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [
+        ("bold+bright-red", "bold ansibrightred"),
+        ("white", "ansigray"),
+        ("bright-white", "ansiwhite"),
+        ("208", "#ff8700"),
+        ("244", "#808080"),
+        ("9", "#ff0000"),
+        ("#8899aa", "#8899aa"),
+        ("dim", "ansibrightblack"),
+        ("italic+underline", "italic underline"),
+        ("plain", ""),
+    ],
+)
+def test_looks_are_what_the_viewer_understands(look: str, words: str) -> None:
+    """The same looks in the words of prompt_toolkit, which takes them."""
+    made = sheet(Style(look, look))
+    assert made["heading"] == made["thought"] == words
+    prompt_toolkit.styles.Style.from_dict(made)

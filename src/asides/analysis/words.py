@@ -56,7 +56,8 @@ def words(text: str) -> list[str]:
     """The words, in order. Of scripts without spaces every letter is one; punctuation is none."""
     # Three ways to the same words; the plainer the text, the faster.
     if text.isascii():
-        return [word for word in text.translate(_ASCII_SPACES).split() if word != "'" and word.strip("'")]
+        found = text.translate(_ASCII_SPACES).split()
+        return [word for word in found if word.strip("'")] if "'" in text else found
     # A text has few different characters, so asking each is cheap.
     return (_careful_word() if any(map(_is_hard, set(text))) else _PLAIN_WORD).findall(text)
 

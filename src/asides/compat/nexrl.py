@@ -12,6 +12,7 @@ from .nexrl_detectors import (
     Qwen3Detector,
     Step3Detector,
     ThinkTagDetector,
+    UnknownParserError,
 )
 from .nexrl_parsers import (
     BaseReasoningParser,
@@ -43,6 +44,7 @@ __all__ = [
     "ThinkTagReasoningParser",
     "ToolCallItem",
     "ToolParser",
+    "UnknownParserError",
     "create_reasoning_parser",
     "create_tool_parser",
     "parser_from_config",

@@ -11,12 +11,17 @@ from typing import Any
 from ..api import Parser, parse
 from ..engine.format import Format
 from ..engine.policies import Start
+from ..errors import Error
 from ..formats import get_format
 from ..parts import ToolCall
 from .streaming import TwoTexts
 
 Reading = tuple[str | None, str]
 """Reasoning (None where there is none), then content."""
+
+
+class UnknownParserError(Error, ValueError):
+    """No reasoning or tool parser has this name."""
 
 
 class BaseReasoningFormatDetector:

@@ -7,7 +7,7 @@ import msgspec
 from ..engine.format import TEXT, THINKING
 from ..errors import UnknownFormatError
 from ..formats import get_format
-from .nexrl_detectors import DETECTORS, BaseReasoningFormatDetector, Reading, ThinkTagDetector
+from .nexrl_detectors import DETECTORS, BaseReasoningFormatDetector, Reading, ThinkTagDetector, UnknownParserError
 
 
 class ReasoningParseResult(msgspec.Struct, frozen=True):
@@ -97,10 +97,13 @@ def _detector_of_format(name: str, stream_reasoning: bool, forced: bool | None) 
         format = get_format(name)
     except UnknownFormatError as error:
         near = f"did you mean {', '.join(error.near)}? " if error.near else ""
-        raise ValueError(f"unknown reasoning parser {name!r}; {near}there are {', '.join(DETECTORS)}") from error
+        names = ", ".join(DETECTORS)
+        raise UnknownParserError(f"unknown reasoning parser {name!r}; {near}there are {names}") from error
     opener = next((marker for marker, state in format.states.get(TEXT, {}).items() if state == THINKING), None)
     closer = next((marker for marker, state in format.states.get(THINKING, {}).items() if state == TEXT), None)
     if opener is None or closer is None or format.settle is not None or format.header is not None:
-        raise ValueError(f"{name} puts no thinking between two markers; read it with asides.parse(text, {name!r})")
+        raise UnknownParserError(
+            f"{name} puts no thinking between two markers; read it with asides.parse(text, {name!r})"
+        )
     force = format.start == THINKING if forced is None else forced
     return BaseReasoningFormatDetector(opener, closer, force, stream_reasoning, format=format)

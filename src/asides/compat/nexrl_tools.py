@@ -11,6 +11,7 @@ from ..api import parse
 from ..engine.format import Format
 from ..errors import UnknownFormatError
 from ..formats import get_format
+from .nexrl_detectors import UnknownParserError
 
 _NAMES = {"simple_xml": "qwen3", "xml": "qwen3"}
 """NexRL's names that are no format's: JSON between `<tool_call>` tags."""
@@ -79,4 +80,4 @@ def create_tool_parser(parser_type: str = "auto", *, tools: list[dict[str, Any]]
         return ToolParser(_NAMES.get(name, name), tools=tools)
     except UnknownFormatError as error:
         near = f"did you mean {', '.join(error.near)}?" if error.near else "`asides formats` lists the names"
-        raise ValueError(f"unknown tool parser {parser_type!r}; {near}") from error
+        raise UnknownParserError(f"unknown tool parser {parser_type!r}; {near}") from error

@@ -59,6 +59,8 @@ class ReplyReader:
         self._idle = True
         self._begun = False
         self._over = False
+        self._unsaid = False
+        """Whether it said that it was over, but not why."""
         self._usage: dict[str, Any] | None = None
         self._choices: dict[int, ChoiceReader] = {}
         self._names: tuple[str, ...] = ()
@@ -96,6 +98,8 @@ class ReplyReader:
         pieces: list[Piece] = []
         for frame in self._frames.finish():
             self._frame(b"", frame.raw, pieces)
+        if self._unsaid:
+            self._stopped(pieces)
         if not self._over:
             self._over = True
             if self._choices and all(choice.ended for choice in self._choices.values()):
@@ -192,8 +196,15 @@ class ReplyReader:
             pieces.append(Foreign(self._dialect, "frame", frame))
 
     def _done(self, pieces: list[Piece]) -> None:
-        """The upstream says that it is over; a choice without a reason has stopped."""
+        """The upstream says that it is over. Where it has not said why, the end of the stream tells whether it was."""
         self._over = True
+        self._unsaid = not self._choices or not all(choice.ended for choice in self._choices.values())
+        if not self._unsaid:
+            self._tell_usage(pieces)
+
+    def _stopped(self, pieces: list[Piece]) -> None:
+        """A choice without a reason has stopped."""
+        self._unsaid = False
         for number, choice in (self._choices or {0: ChoiceReader(0)}).items():
             if not choice.ended:
                 choice.ended = True

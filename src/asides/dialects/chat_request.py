@@ -395,6 +395,8 @@ def _read_call(call: dict[str, Any], param: str) -> CallPiece:
 
 def write_request(request: Request, options: WriteOptions = WriteOptions()) -> dict[str, Any]:  # noqa: B008
     """The request for an upstream that speaks chat completions."""
+    if request.dialect != NAME:
+        request = msgspec.structs.replace(request, turns=_system_first(request.turns))
     shared = shared_by_responses(request) if request.dialect == "openai_responses" else {}
     leave_out(request, NAME, {*shared, *(("text",) if "verbosity" in shared else ())})
     same = request.dialect == NAME
@@ -430,6 +432,21 @@ def write_request(request: Request, options: WriteOptions = WriteOptions()) -> d
     write_wish(body, request, options, same)
     body.update(extra)
     return body
+
+
+def _system_first(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    """The turns with instructions only at their beginning: many chat templates refuse them later.
+
+    Later ones become words of the user, beside those that they follow.
+    """
+    found: list[Turn] = []
+    for turn in turns:
+        later = turn.role in ("system", "developer") and any(each.role not in ("system", "developer") for each in found)
+        if later and found[-1].role == "user":
+            found[-1] = msgspec.structs.replace(found[-1], pieces=(*found[-1].pieces, *turn.pieces))
+        else:
+            found.append(msgspec.structs.replace(turn, role="user") if later else turn)
+    return tuple(found)
 
 
 def _write_tools(body: dict[str, Any], request: Request, tools: list[dict[str, Any]]) -> None:

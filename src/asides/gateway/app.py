@@ -51,6 +51,7 @@ class Gateway:
             "tags": self._tags,
             "show": self._show,
             "version": self._version,
+            "running": self._running,
             "health": self._health,
             "home": self._home,
             "metrics": self._metrics,
@@ -216,6 +217,15 @@ class Gateway:
                         await call.answer(200, to_json(told))
                         return
         await call.answer(200, to_json({"version": OLLAMA_VERSION}))
+
+    async def _running(self, call: Call, route: routes.Route, record: Record) -> None:
+        """Which models are loaded: only Ollama knows."""
+        for upstream in self._state.upstreams:
+            with contextlib.suppress(Refusal, UpstreamLost):
+                if await upstream.find_kind() == "ollama":
+                    await call.answer(200, to_json(await ask_json(upstream, "GET", "/api/ps", None)))
+                    return
+        await call.answer(200, to_json({"models": []}))
 
     async def _health(self, call: Call, route: routes.Route, record: Record) -> None:
         await call.answer(200, to_json({"status": "ok", "open": self._open}))

@@ -18,7 +18,7 @@ DIALECTS: Final = frozenset({"openai_chat", "completions", "openai_responses", "
 ROUTES: Final = frozenset(
     {
         *("count_tokens", "generate", "health", "home", "metrics", "model", "models", "not_allowed", "options"),
-        *("pass_on", "show", "tags", "version"),
+        *("pass_on", "running", "show", "tags", "version"),
     }
 )
 UPSTREAM_ERRORS: Final = frozenset({"connect", "idle", "lost", "malformed", "status_4xx", "status_5xx"})

@@ -174,11 +174,11 @@ class Pipeline:
 
     def lose(self, why: str) -> bytes:
         """The upstream broke off: what was held back, then the error."""
-        pieces = [piece for piece in self._reader.finish() if not isinstance(piece, Failed)]
-        failed = Failed(why, LOST.status, LOST.kind, LOST.code)
-        if self._noted.failed is not None or self._noted.reason:
-            return self._write(pieces) + self._writer.finish()  # it had said all it had to say
-        return self._write([*pieces, failed]) + self._writer.finish()
+        pieces = self._reader.finish()
+        kept: list[Piece] = [piece for piece in pieces if not isinstance(piece, Failed | Ended)]
+        if len(kept) < len(pieces):  # it had not said that all of it was over
+            kept.append(Failed(why, LOST.status, LOST.kind, LOST.code))
+        return self._write(kept) + self._writer.finish()
 
     def _write(self, pieces: Sequence[Piece]) -> bytes:
         out: list[bytes] = []

@@ -34,6 +34,7 @@ GOT = {
     "/models": Route("models", openai_chat),
     "/api/tags": Route("tags", ollama),
     "/api/version": Route("version", ollama),
+    "/api/ps": Route("running", ollama),
     "/healthz": Route("health", openai_chat),
     "/health": Route("health", openai_chat),
     "/metrics": Route("metrics", openai_chat),

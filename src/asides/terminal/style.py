@@ -113,6 +113,9 @@ _WORDS = {
 }
 
 
+_LEVELS = (0, 95, 135, 175, 215, 255)
+
+
 def _shade(number: int) -> tuple[int, int, int]:
     """A colour of the table of 256 as red, green and blue. The first sixteen are the terminal's own; these are near."""
     if number < 16:
@@ -122,4 +125,5 @@ def _shade(number: int) -> tuple[int, int, int]:
         grey = 8 + 10 * (number - 232)
         return grey, grey, grey
     red, rest = divmod(number - 16, 36)
-    return tuple(0 if part == 0 else 55 + 40 * part for part in (red, *divmod(rest, 6)))  # type: ignore[return-value]  # three
+    green, blue = divmod(rest, 6)
+    return _LEVELS[red], _LEVELS[green], _LEVELS[blue]
