@@ -91,7 +91,13 @@ def test_what_only_looks_like_a_turn_is_none(text: str) -> None:
 def test_several_in_a_row_are_one_turn() -> None:
     """Of phrases with next to nothing between them, the first counts."""
     assert count_turns("Wait, no, actually, it is five.") == {"stop": 1, "correction": 0, "check": 0, "alternative": 0}
+    assert sum(count_turns("No, wait - actually, it is five.").values()) == 1
+
+
+def test_each_sentence_has_turns_of_its_own() -> None:
+    """However short it is."""
     assert sum(count_turns("Wait. It is five after all. Wait. It is six.").values()) == 2
+    assert sum(count_turns("Let me check.\n\nActually, no. Hmm.").values()) == 3
 
 
 @given(st.text(max_size=300))

@@ -86,7 +86,7 @@ def test_every_recording_is_one_thought_and_one_answer(model: str, recording: An
     for asked in recording.asked:
         message = read(model, content(model=model, messages=question(f"So, {asked.upper()}?")))
         assert message.thinking == recording.thinking
-        assert message.text == f"{NOTE} {recording.answer}"
+        assert message.text == f"{NOTE}\n\n{recording.answer}"
         assert message.notices == ()
 
 
@@ -165,7 +165,7 @@ def test_a_tool_is_called_and_its_result_told() -> None:
     assert (call.name, call.arguments, call.error) == ("get_weather", '{"city":"Lisbon"}', None)
     results = [{"role": "tool", "content": "{sunny}"}, {"role": "tool", "content": [{"type": "text", "text": "24 C"}]}]
     told = content(model="recorded-tools", messages=[*asked, {"role": "assistant"}, *results], tools=[WEATHER])
-    assert read("recorded-tools", told).text == f"{NOTE} The tool says: {{sunny}} 24 C"
+    assert read("recorded-tools", told).text == f"{NOTE}\n\nThe tool says: {{sunny}} 24 C"
 
 
 def test_no_other_tool_is_ever_called() -> None:

@@ -177,6 +177,7 @@ def test_a_file_that_is_not_there(traces: Path) -> None:
         (["--format", "nonsense"], "no format"),
         (["--history", "--field", "x"], "--history reads no files"),
         (["--since", "1d"], "go with --history"),
+        (["--html", "-", "--json"], "the same place"),
         (["--by", "model", "--by-file"], "not allowed with"),
         (["--tokenizer", "no/such.json"], "no such file"),
         (["--history=no/such/store.db"], "no/such/store.db"),
@@ -240,8 +241,10 @@ def test_the_report_is_written(traces: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     done = run("stats", traces, "--by", "model", "--html", page)
     assert (done.returncode, done.stdout) == (0, b"")
-    assert "<svg" in page.read_text(encoding="utf-8")
+    page_of_models = page.read_bytes()
+    assert b"<svg" in page_of_models
     assert told(traces, "--html", page)["all"]["replies"] == 5
+    assert run("stats", traces, "--by", "model", "--html", "-").stdout == page_of_models
 
 
 def test_the_history(tmp_path: Path) -> None:

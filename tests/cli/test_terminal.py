@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
+from wcwidth import wcswidth
 
-from asides.terminal.cells import columns as columns_of
 from tests.cli.running import COMMAND, PATIENCE, OnScreen, Running, environment, run
 
 HEADING = b"\x1b[34mThinking\x1b[0m\r\n"
@@ -80,7 +80,7 @@ def test_thoughts_fit_the_terminal(columns: int) -> None:
     indent = "  " if columns >= 12 else ""
     assert lines[0] == "Thinking"
     assert lines[-2:] == ["", "Hi"]
-    assert all(line.startswith(indent) and columns_of(line) < columns for line in lines[1:-2])
+    assert all(line.startswith(indent) and wcswidth(line) < columns for line in lines[1:-2])
     thought = "".join("".join(lines[1:-2]).split())
     assert thought == "Somewordsand日本語のテキスト、withemoji👩\u200d👩\u200d👧too"
 

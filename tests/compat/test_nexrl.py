@@ -343,6 +343,22 @@ def test_the_tool_parser() -> None:
     assert create_tool_parser("qwen3").parse("plain").tool_calls is None
 
 
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("qwen", "qwen3"),
+        ("qwen25", "qwen3"),
+        ("qwen3_coder", "qwen3_coder"),
+        ("deepseekv31", "deepseek_v31"),
+        ("deepseek", "deepseek_v31"),
+        ("gpt_oss", "harmony"),
+    ],
+)
+def test_names_of_tool_parsers(name: str, format: str) -> None:
+    """NexRL's names mean the formats of these families."""
+    assert create_tool_parser(name).format is asides.get_format(format)
+
+
 def test_an_unknown_tool_parser() -> None:
     """A ValueError says what might be meant."""
     with pytest.raises(ValueError, match="unknown tool parser 'qwen3_codr'; did you mean qwen3_coder"):

@@ -123,7 +123,9 @@ def is_honest(number: int, dialect: Dialect, stream: bool, body: bytes) -> bool:
         return told(dialect, stream, body) == ("", "", False)
     # As the gateway asks for it, so that it breaks off at the same place.
     data = speech.chat_stream(spoken(number), {"model": "m", "stream_options": {"include_usage": True}})
-    frames = data[: place(number, data)].split(b"\n\n")[:-1]
+    *frames, last = data[: place(number, data)].split(b"\n\n")
+    if last.rstrip(b"\n").endswith(b"}]}"):
+        frames.append(last)  # only the blank line behind it is missing
     raw = "".join(json.loads(frame[6:])["choices"][0]["delta"]["content"] for frame in frames)
     message = asides.parse(raw, "qwen3", start="text")
     return told(dialect, stream, body) == (message.thinking, message.text, False)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth, wcwidth
 
-from asides.terminal.cells import SIMPLE, columns
+from asides.terminal.cells import SIMPLE, Cells
 from asides.terminal.harmless import Harmless, harmless
 from asides.terminal.indent import Indented
 from asides.terminal.wrap import Wrapped
@@ -18,6 +18,11 @@ FLAG = "\U0001f1e9\U0001f1ea"
 HEART = "\u2764\ufe0f"
 PIECES = [*"abcdefgh  \n\t(),.", "ä", "e\u0301", "日", "本", "、", "「", FAMILY, FLAG, HEART, "👍🏽"]
 WORDS = st.lists(st.sampled_from(PIECES), max_size=120).map("".join)
+
+
+def columns(text: str) -> int:
+    """The columns that a text takes, by the sum of its pieces."""
+    return sum(width for _, width, _ in Cells().pieces(text))
 
 
 def lines_of(text: str, width: int, *, sizes: int = 0, cursor: bool = False) -> list[str]:

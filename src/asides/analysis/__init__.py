@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .figures import Figures, analyze, analyze_thoughts, quality
-from .quality import Quality
+from .grading import Quality
 from .repetition import Loop
 from .summary import Summary, summarize
 

@@ -11,7 +11,7 @@ from ..engine.format import Format
 from ..engine.message import Message
 from ..parts import Text, Thinking, ToolCall
 from .empty import count_empty
-from .quality import Quality, grade
+from .grading import Quality, grade
 from .repetition import Loop, repetition
 from .turns import TurnKind, count_turns
 from .words import count_questions, count_steps, words

@@ -9,9 +9,9 @@ from html import escape
 
 from . import charts
 from .charts import Series
+from .grading import PARTS
 from .groups import Groups
 from .labels import clean, cut
-from .quality import PARTS
 from .report_style import STYLE
 from .summary import Notable, Summary
 from .turns import KINDS
@@ -35,7 +35,10 @@ DEFINITIONS = (
     ("words", "runs of letters and digits; of scripts without spaces, every letter."),
     ("share", "characters of thinking in those of thinking, answer and calls."),
     ("questions", "question marks that end something, in the thoughts."),
-    ("turns of mind", "phrases that stop, correct, check or try another way; several in a row are one."),
+    (
+        "turns of mind",
+        "phrases that stop, correct, check or try another way; several in a row in one sentence are one.",
+    ),
     ("repetition", "of all runs of 8 words in the thoughts, the share that had occurred before."),
     ("looping", "a passage stands at least three times in a row and covers at least 60 words."),
     ("never closed", "the output ended, or was stopped, inside a thought."),

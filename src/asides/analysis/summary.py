@@ -9,7 +9,7 @@ import msgspec
 
 from .distribution import Distribution
 from .figures import Figures
-from .quality import PARTS
+from .grading import PARTS
 from .turns import KINDS
 
 Over = Literal["replies", "thinking"]

@@ -231,7 +231,9 @@ LEADS = r"(?:(?:but|oh|ah|no|so|ok|okay|well|and|hmm|aber|ach|mais|bon|pero|но
 UNSPACED_LEADS = "(?:但是?|啊|哦|でも|あ|え)?[，、]?"
 """Little words that may come before a phrase that opens a clause."""
 APART = 3
-"""Turns with no more characters than this between them are one: "wait, no, actually"."""
+"""Turns of one sentence with no more characters than this between them are one: "wait, no, actually"."""
+SENTENCE = frozenset("\n.!?…。！？")
+"""What ends a sentence."""
 
 
 class Script:
@@ -296,9 +298,9 @@ def count_turns(text: str) -> dict[TurnKind, int]:
     said = "\n" + text.lower().replace("’", "'")
     scripts = (LATIN,) if said.isascii() else SCRIPTS
     counts: dict[TurnKind, int] = dict.fromkeys(KINDS, 0)
-    last = -APART - 1
+    last = -APART
     for start, end, kind in sorted(found for script in scripts for found in script.find(said)):
-        if start - last > APART:
+        if start - last >= APART or not SENTENCE.isdisjoint(said[last : start + 1]):
             counts[kind] += 1
         last = max(last, end)
     return counts

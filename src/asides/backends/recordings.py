@@ -57,7 +57,7 @@ class Voice(msgspec.Struct, frozen=True):
 
     def say(self, thinking: str, answer: str, *, thinks: bool) -> str:
         """The raw output, with markers."""
-        return _fill(self.thought if thinks else self.plain, thinking=thinking, answer=f"{NOTE} {answer}")
+        return _fill(self.thought if thinks else self.plain, thinking=thinking, answer=f"{NOTE}\n\n{answer}")
 
 
 VOICES = {

@@ -18,8 +18,8 @@ from .options import Arguments
 from .show import DIM, PLAIN
 from .streams import STDOUT, Output
 
-SECONDS_PER_CHUNK = 0.03
-PAUSE_SECONDS = 1.0
+SECONDS_PER_CHUNK = 0.01
+PAUSE_SECONDS = 0.4
 CHUNK_SIZES = (3, 1, 4, 2, 5)
 BOLD = ("\x1b[1m", "\x1b[22m")
 LABELS = {"thinking": "thinking", "text": "answer", "tool_call": "call"}

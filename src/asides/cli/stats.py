@@ -77,7 +77,7 @@ def _show(options: argparse.Namespace, counting: Counting) -> None:
     if options.json:
         # Not msgspec: names and excerpts may hold half a surrogate pair, which it refuses.
         output.write_bytes(json.dumps(counting.to_dict(), indent=2).encode() + b"\n")
-    elif not options.html or output.terminal:
+    elif not options.html or (output.terminal and options.html != "-"):
         from .stats_table import Look, tables
 
         look = Look(width=_width(), ascii=options.ascii or not _speaks_unicode(), colour=output.colour)
@@ -88,9 +88,14 @@ def _show(options: argparse.Namespace, counting: Counting) -> None:
 def _write_report(path: str, counting: Counting) -> None:
     from ..analysis.report import report
 
-    page = report(counting.groups, title=counting.title(), notes=counting.notes())
+    page = report(counting.groups, title=counting.title(), notes=counting.notes()).encode("utf-8", "replace")
+    if path == "-":
+        output = Output(STDOUT)
+        output.write_bytes(page)
+        output.flush()
+        return
     with open(path, "wb") as file:
-        file.write(page.encode("utf-8", "replace"))
+        file.write(page)
 
 
 def load_tokenizer(path: str) -> Callable[[str], int]:
@@ -169,12 +174,16 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     showing = parser.add_argument_group("what to show")
     showing.add_argument("--json", action="store_true", help="everything as JSON")
     showing.add_argument(
-        "--html", metavar="FILE", help="write a report with charts, a single page that needs no network"
+        "--html",
+        metavar="FILE",
+        help="write a report with charts, one page that needs no network; - for standard output",
     )
     showing.add_argument("--ascii", action="store_true", help="draw with ASCII alone")
     options = parser.parse_args(arguments)
     if options.history is not None and (options.files or options.field or options.by_file):
         parser.error("--history reads no files; --history=STORE names the store")
+    if options.html == "-" and options.json:
+        parser.error("--html - and --json would write to the same place; name a file for the report")
     if options.history is None and (options.since or options.until):
         parser.error("--since and --until go with --history")
     return options

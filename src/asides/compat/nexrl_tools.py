@@ -13,8 +13,8 @@ from ..errors import UnknownFormatError
 from ..formats import get_format
 from .nexrl_detectors import UnknownParserError
 
-_NAMES = {"simple_xml": "qwen3", "xml": "qwen3"}
-"""NexRL's names that are no format's: JSON between `<tool_call>` tags."""
+_NAMES = {"deepseek": "deepseek_v31"}
+"""NexRL's names that are no format's."""
 
 
 class ToolCallItem(msgspec.Struct, frozen=True):

@@ -70,8 +70,3 @@ def _width(cluster: str) -> int:
 
 def _is_flag_letter(text: str) -> bool:
     return len(text) == 1 and "\U0001f1e6" <= text <= "\U0001f1ff"
-
-
-def columns(text: str) -> int:
-    """The columns of a text without control characters."""
-    return len(text) if text.isascii() else sum(width for _, width, _ in Cells().pieces(text))

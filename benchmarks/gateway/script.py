@@ -1,0 +1,74 @@
+"""What the scripted model says, and where each piece of it must end up. Shared by the upstream and by who checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+PIECES = (
+    " and",
+    " so",
+    " x<y",
+    ' "q"',
+    " ñ→ß",
+    " 中文",
+    "\n\n*",
+    " a\\b",
+    " </thin",
+    "k?",
+    " is",
+    " 7;",
+    " 🙂",
+    " the",
+)
+"""Pieces the size of tokens, among them what trips a careless splitter: quotes, halves of markers, wide characters."""
+INTERVAL = 0.010
+"""Seconds between two frames of a paced reply."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where a piece ends up: in the thinking or in the answer, which is then so long."""
+
+    thinking: bool
+    length: int
+
+
+@dataclass(frozen=True)
+class Script:
+    """One reply."""
+
+    thinking: str
+    answer: str
+    pieces: tuple[str, ...]
+    """As the model writes them, markers among them."""
+    landings: tuple[Part | None, ...]
+    """For each piece. None for markers, and for a piece whose end may rightly be held back for a moment."""
+    pace: str
+    """`burst`, `paced`, or `idle`: the first piece and then nothing."""
+
+
+@lru_cache
+def script(name: str) -> Script:
+    """The reply that a model's name stands for: `paced-100`, `burst-300` or `idle-9`, with the number of its pieces."""
+    kind, _, number = name.partition("-")
+    if kind not in ("paced", "burst", "idle") or not number.isdigit():
+        raise ValueError(f"no script is called {name!r}; try paced-100 or burst-300")
+    count = max(int(number), 6)
+    thinking = ("First", *(PIECES[i % len(PIECES)] for i in range(count * 2 // 3 - 2)), " done.")
+    answer = ("Then", *(PIECES[i % len(PIECES)] for i in range(count - count * 2 // 3 - 2)), " end.")
+    opening, closing = ("<thi", "nk>\n"), ("\n</th", "ink>", "\n\n")
+    landings: list[Part | None] = [None] * len(opening)
+    landings += _landings(thinking, True) + [None] * len(closing) + _landings(answer, False)
+    pieces = (*opening, *thinking, *closing, *answer)
+    return Script("".join(thinking), "".join(answer), pieces, tuple(landings), kind)
+
+
+def _landings(pieces: tuple[str, ...], thinking: bool) -> list[Part | None]:
+    length = 0
+    found: list[Part | None] = []
+    for piece in pieces:
+        length += len(piece)
+        may_wait = piece.endswith("</thin") or piece[-1].isspace()
+        found.append(None if may_wait else Part(thinking, length))
+    return found

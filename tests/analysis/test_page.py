@@ -1,0 +1,67 @@
+"""docs/analysis.md says what is so: its example runs, its lists and its numbers are the code's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from asides.analysis import grading, repetition
+from asides.analysis.grading import PARTS
+from asides.analysis.groups import MOST_GROUPS
+from asides.analysis.report import CHARTED
+from asides.analysis.summary import COUNTED, HAVING
+from asides.analysis.traces import OUTPUT_FIELDS, REASONING_FIELDS, SECONDS_FIELDS
+from asides.analysis.turns import APART
+from tests.cli.running import COMMAND, PATIENCE, environment
+
+PAGE = (Path(__file__).parents[2] / "docs" / "analysis.md").read_text(encoding="utf-8")
+FLAT = " ".join(PAGE.split())
+
+
+def test_the_example_is_what_the_command_prints(tmp_path: Path) -> None:
+    """The traces on the page give the table on the page."""
+    traces, shown = re.findall(
+        r"```json\n(.*?)```.*?```\n\$ asides stats traces.jsonl --by model\n(.*?)```", PAGE, re.S
+    )[0]
+    (tmp_path / "traces.jsonl").write_text(traces, encoding="utf-8")
+    done = subprocess.run(
+        [*COMMAND, "stats", "traces.jsonl", "--by", "model"],
+        cwd=tmp_path,
+        env=environment(COLUMNS="80", LC_ALL="C.UTF-8"),
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert done.stdout.decode() == shown
+
+
+def test_every_field_that_is_looked_for_is_named() -> None:
+    """In the order in which they are looked for."""
+    for fields in (OUTPUT_FIELDS, REASONING_FIELDS, tuple(SECONDS_FIELDS)):
+        *others, last = [f"`{field}`" for field in fields]
+        assert any(f"{', '.join(others)}{joined}{last}" in FLAT for joined in (", ", " or "))
+
+
+def test_every_figure_and_every_part_is_explained() -> None:
+    """What JSON holds has its row."""
+    rows = "\n".join(line for line in PAGE.splitlines() if line.startswith("|"))
+    for name in (*COUNTED, *HAVING, *PARTS):
+        plain = name.replace("thinking_", "").replace("text_", "").replace("call_", "")
+        assert plain in rows or plain == "thinking", name
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    """A constant that changes must change here too."""
+    for said in (
+        f"words / ({grading.ENOUGH_WORDS} × thoughts)",
+        f"{grading.STEP_WORDS} × steps / words",
+        f"{grading.CHECK_WORDS} × (questions + turns) / max(words, {grading.CHECK_WORDS})",
+        f"1 up to {grading.CALM_TURNS:.0f} turns in 100 words, falling evenly to 0 at {grading.RESTLESS_TURNS:.0f}",
+        f"runs of {repetition.SIZE} words",
+        f"at least {repetition.LOOP_TIMES} times in a row and covers at least {repetition.LOOP_WORDS} words; "
+        f"{repetition.PLAIN_LOOP_WORDS} if it has no letter",
+        f"at most {APART} characters between them",
+        f"the first {MOST_GROUPS}",
+        f"the {CHARTED} groups of the most replies",
+    ):
+        assert said in FLAT, said
