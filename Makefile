@@ -74,7 +74,7 @@ clean: ## Remove the environments, the caches and what was built
 	exit 1
 
 .venv/.demo: .venv/.created pyproject.toml
-	.venv/bin/python $(PIP) --editable .
+	.venv/bin/python $(PIP) --editable '.[gateway]'
 	@touch $@
 
 # The dev extra brings the package too, so both stamps are current afterwards.

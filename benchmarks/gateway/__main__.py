@@ -128,16 +128,23 @@ def _middle(values: list[float]) -> float:
     return median(values) if values else 0.0
 
 
-def start_times(upstream: int) -> list[list[str]]:
-    """How long until each takes connections: the best of three."""
+def fresh_table(upstream: int) -> None:
+    """What shows only in a fresh process: how long until it takes connections, and what an idle stream takes."""
     makers = {"pass-through": processes.pass_through, "asides": processes.asides}
-    found: dict[str, list[float]] = {name: [] for name in makers}
+    times: dict[str, list[float]] = {name: [] for name in makers}
+    sizes: dict[str, list[float]] = {name: [] for name in makers}
     for _ in range(3):
         for name, make in makers.items():
             port = processes.free_port()
             with processes.running(make(port, upstream), port) as target:
-                found[name].append(target.started)
-    return [[name, measure.duration(min(times)), measure.duration(max(times))] for name, times in found.items()]
+                times[name].append(target.started)
+                sizes[name].append(uvloop.run(idle(port, target.pid, _dialect(name), IDLE)))
+    rows = [
+        [name, measure.duration(min(times[name])), measure.duration(max(times[name])), f"{median(sizes[name]):.1f} kB"]
+        for name in makers
+    ]
+    headers = ("", "start-up", "worst of 3", f"each of {IDLE} idle streams")
+    measure.print_table("fresh processes", headers, rows)
 
 
 def main() -> int:
@@ -172,12 +179,7 @@ def main() -> int:
         many = paced_table(bench, names, 200, "200 paced streams")
         burst_table(bench, names)
         dialect_table(bench, many["pass-through"])
-        rows = []
-        for name in ("pass-through", "asides"):
-            each = uvloop.run(idle(targets[name].port, targets[name].pid, _dialect(name), IDLE))
-            rows.append([name, f"{each:.1f} kB"])
-        measure.print_table(f"memory of each of {IDLE} idle streams", ("", "each"), rows)
-        measure.print_table("start-up", ("", "best of 3", "worst"), start_times(upstream.port))
+        fresh_table(upstream.port)
     for problem in bench.wrong:
         print(f"WRONG: {problem}")
     print(f"({time.monotonic() - began:.0f} s)")

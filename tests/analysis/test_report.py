@@ -93,6 +93,12 @@ def test_no_replies_make_a_page_too() -> None:
     read(report(Groups(), notes=["no JSON: 3 lines"]))
 
 
+def test_a_single_group_keeps_its_name() -> None:
+    """Only what has none is called `all`."""
+    assert '<th scope="row">one</th>' in report(groups("one"))
+    assert '<th scope="row">all</th>' in report(groups(""))
+
+
 def test_many_groups_are_all_in_the_table() -> None:
     """The charts show those of the most replies."""
     names = [f"model number {number}" for number in range(40)]

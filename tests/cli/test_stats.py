@@ -324,6 +324,24 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peaks[1] - peaks[0] < grown // 2  # KiB
 
 
+REAL = Path(__file__).parents[3] / "shared" / "data" / "traces"
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the real traces are not here: ../shared/data/traces")
+def test_real_traces() -> None:
+    """Long thinking of a distilled R1, and an agent's calls."""
+    found = told(
+        "--by",
+        "source",
+        *(REAL / f"{name}.jsonl" for name in ("r1distill_gpqa_kennethleungty", "deepseek_v32_dsml_fixtures_vllm")),
+    )
+    agent, distilled = found["groups"]
+    assert (agent["replies"], distilled["replies"], found["skipped"]) == (30, 20, {"no_json": 0, "no_output": 0})
+    assert (agent["totals"]["calls"], distilled["totals"]["calls"]) == (66, 0)
+    assert distilled["replies_with"]["turns"] == 20
+    assert distilled["distributions"]["thinking_words"]["p50"] > 100 * agent["distributions"]["thinking_words"]["p50"]
+
+
 def test_help_teaches() -> None:
     """With examples."""
     shown = run("stats", "--help").stdout.decode()

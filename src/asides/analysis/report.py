@@ -10,7 +10,7 @@ from html import escape
 from . import charts
 from .charts import Series
 from .grading import PARTS
-from .groups import Groups
+from .groups import NAMELESS, Groups
 from .labels import clean, cut
 from .report_style import STYLE
 from .summary import Notable, Summary
@@ -53,8 +53,10 @@ Column = tuple[str, Callable[[Summary], str]]
 
 def report(groups: Groups, *, title: str = "", notes: Sequence[str] = ()) -> str:
     """The page, whole. `title` says what was counted, `notes` what could not be."""
-    largest = groups.largest_first()
     whole = groups.all()
+    largest = [(clean(name), summary) for name, summary in groups.largest_first()]
+    if [name for name, _ in largest] == [NAMELESS]:
+        largest = [("all", whole)]
     shown = largest[:CHARTED]
     body = [
         "<header><h1>How it thinks</h1>",
@@ -123,11 +125,11 @@ def _table(largest: Sequence[tuple[str, Summary]], whole: Summary) -> str:
         columns.insert(4, ("tokens, median", lambda summary: f"{summary.quantile('thinking_tokens', 0.5):,.0f}"))
     if "seconds" in whole.spreads:
         columns.insert(4, ("seconds, median", lambda summary: f"{summary.quantile('seconds', 0.5):,.1f}"))
-    rows = [*largest, ("all", whole)] if len(largest) > 1 else [("all", whole)]
+    rows = [*largest, ("all", whole)] if len(largest) > 1 else largest
     return _rows(
         "Every group in a row",
         ["", *(title for title, _ in columns)],
-        [[clean(name), *(write(summary) for _, write in columns)] for name, summary in rows],
+        [[name, *(write(summary) for _, write in columns)] for name, summary in rows],
     )
 
 
@@ -136,7 +138,7 @@ def _length(shown: Sequence[tuple[str, Summary]]) -> str:
     rows = []
     for name, summary in shown:
         values = [summary.quantile("thinking_words", share) for share in shares]
-        rows.append(Series(_shown(name), values, f"{values[2]:,.0f}"))
+        rows.append(Series(name, values, f"{values[2]:,.0f}"))
     numbers = [[row.name, *(f"{value:,.0f}" for value in row.values)] for row in rows]
     heads = ["", "10% below", "25% below", "median", "75% below", "90% below"]
     lead = (
@@ -165,7 +167,7 @@ def _spread(
         found = summary.spreads.get(measure)
         counts = found.bins(edges) if found else [0] * len(edges)
         total = sum(counts)
-        rows.append(Series(_shown(name), [count / total if total else 0.0 for count in counts], f"{total:,} replies"))
+        rows.append(Series(name, [count / total if total else 0.0 for count in counts], f"{total:,} replies"))
     scale = 10 if measure == "share" else 1
     unit = "%" if measure == "share" else ""
     heads = ["", *(f"from {edge // scale:,}{unit}" for edge in edges)]
@@ -174,7 +176,7 @@ def _spread(
 
 
 def _turns(shown: Sequence[tuple[str, Summary]]) -> str:
-    rows = [Series(_shown(name), [summary.per_thousand_words(kind) for kind in KINDS]) for name, summary in shown]
+    rows = [Series(name, [summary.per_thousand_words(kind) for kind in KINDS]) for name, summary in shown]
     kinds = "".join(f"<dt>{escape(kind)}</dt><dd>{escape(meaning)}</dd>" for kind, meaning in KINDS.items())
     numbers = [[row.name, *(f"{value:.2f}" for value in row.values)] for row in rows]
     figure = _figure(charts.stacked("Turns of mind in 1,000 words", list(KINDS), rows), ["", *KINDS], numbers)
@@ -187,7 +189,7 @@ def _oddities(shown: Sequence[tuple[str, Summary]]) -> str:
         kind for kind in ODDITIES if kind in ODDITIES[:2] or any(summary.having.get(kind[0]) for _, summary in shown)
     ]
     heads = [title for _, title in told]
-    rows = [Series(_shown(name), [summary.fraction(kind) for kind, _ in told]) for name, summary in shown]
+    rows = [Series(name, [summary.fraction(kind) for kind, _ in told]) for name, summary in shown]
     most = max((value for row in rows for value in row.values), default=0.0)
     numbers = [[row.name, *(_percent(value) for value in row.values)] for row in rows]
     figure = _figure(
@@ -202,7 +204,7 @@ def _quality(shown: Sequence[tuple[str, Summary]]) -> str:
     rows = []
     for name, summary in shown:
         parts = summary.quality
-        rows.append(Series(_shown(name), [summary.mean("quality_score"), *(parts[part] for part in PARTS)]))
+        rows.append(Series(name, [summary.mean("quality_score"), *(parts[part] for part in PARTS)]))
     numbers = [[row.name, *(f"{value:.2f}" for value in row.values)] for row in rows]
     figure = _figure(
         charts.bars("Quality score and its parts, means", heads, rows, [1.0] * len(heads), "score"),
@@ -228,10 +230,6 @@ def _notable(whole: Summary) -> str:
 
 def _places(notables: Sequence[Notable]) -> list[list[str]]:
     return [[clean(notable.place), f"{notable.words:,}", cut(clean(notable.excerpt), 160)] for notable in notables]
-
-
-def _shown(name: str) -> str:
-    return clean(name) if name != "(none)" else "all"
 
 
 def _percent(value: float) -> str:

@@ -211,16 +211,14 @@ class _Completion(_Request):
 
     def piece(self, text: str) -> dict[str, Any]:
         """A choice that holds a piece of it."""
-        return {"text": text, "logprobs": None}
+        return self.whole(text)
 
 
 def _voice(model: Any) -> Voice:
     voice = VOICES.get(model) if isinstance(model, str) else None
     if voice is None:
-        names = ", ".join(VOICES)
-        raise _Refusal(
-            404, f"there is no recorded model {model!r}; there are {names}", param="model", code="model_not_found"
-        )
+        said = f"there is no recorded model {str(model)[:100]!r}; there are {', '.join(VOICES)}"
+        raise _Refusal(404, said, param="model", code="model_not_found")
     return voice
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ..analysis.labels import clean, columns, cut, shorten
 from ..analysis.grading import PARTS
+from ..analysis.labels import clean, columns, cut, shorten
 from ..analysis.summary import Summary
 from ..analysis.turns import KINDS
 from .stats_read import Counting
