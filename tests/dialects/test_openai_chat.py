@@ -1077,7 +1077,7 @@ def test_instructions_come_first_for_clients_of_other_apis() -> None:
     messages = chat.write_request(asked)["messages"]
     assert [(message["role"], message["content"]) for message in messages] == [
         ("system", "Be kind."),
-        ("user", "Hello\n\nBe brief."),
+        ("user", "Be brief.\n\nHello"),
         ("assistant", "Hi"),
         ("user", "Be clear."),
     ]

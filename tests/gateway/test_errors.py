@@ -13,7 +13,7 @@ import ollama
 import openai
 import pytest
 
-from tests.gateway.clients import DIALECTS, PATHS, Dialect, ask, body_of, chat_deltas, events, post
+from tests.gateway.clients import DIALECTS, PATHS, Dialect, ask, body_of, chat_deltas, events, get, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import NDJSON, Close, Reply, Reset, Step, Upstream, json_reply, upstream
 
@@ -125,6 +125,12 @@ def test_gone_before_the_first_byte(house: House, dialect: Dialect, step: Step) 
         reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-v", stream=stream))
         assert reply.status_code == 502
         assert message_of(dialect, reply.json())
+
+
+def test_lists_without_it(house: House) -> None:
+    """Models of the others are listed though one upstream is not there."""
+    for path in ("/v1/models", "/api/tags"):
+        assert get(house.gateway.url, path).status_code == 200
 
 
 def half(*rest: Step, plain: bool = False) -> Reply:

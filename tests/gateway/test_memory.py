@@ -171,6 +171,20 @@ def test_two_conversations_at_once(house: House) -> None:
     assert sent_back(house, history("call_1", "Same?"), key="sk-b")[1]["reasoning_content"] == "Thought of B."
 
 
+def test_the_same_words_in_another_conversation(house: House) -> None:
+    """One key may serve many people: what was said before, and the system's words, tell their conversations apart."""
+    first = {"role": "system", "content": "You serve Alice, whose vault's number is 4711."}
+    other = {"role": "system", "content": "You serve Bob."}
+    earlier = [{"role": "user", "content": "I am Alice."}, {"role": "assistant", "content": "Hello."}]
+    later = [{"role": "user", "content": "I am Bob."}, {"role": "assistant", "content": "Hello."}]
+    question = {"role": "user", "content": "Go on."}
+    called(house, messages=[first, *earlier, question])
+    turns = history("x", "Go on.")
+    assert sent_back(house, [first, *earlier, *turns])[4]["reasoning_content"] == SECRET
+    for before in ([other, *later], [first, *later], [other, *earlier], earlier, []):
+        assert SECRET not in json.dumps(sent_back(house, [*before, *turns])), before
+
+
 def test_a_turn_without_calls_is_not_kept(house: House) -> None:
     """Only thoughts before calls are kept: no model wants the others back."""
     house.upstream.say(f"<think>{SECRET}</think>\n\nHello.")

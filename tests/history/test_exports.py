@@ -11,16 +11,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asides
-from asides import UsageError
+from asides import UsageError, history
 from asides.history import Reply, Thought
 from asides.history.exports import JsonLines, Parquet, PlainFiles, Writer
 from asides.history.imports import read_line
 from asides.history.records import encode_line
-from tests.history.samples import HOSTILE, START, asked, reply
+from tests.history.samples import HOSTILE, START, STEADY, asked, reply
 
 READ = partial(read_line, parse=asides.parse, format="auto", time=START)
 REPLIES = [reply("one", "two", model="m"), reply("three", after=1, asked=asked("Why?")), reply(after=2)]
@@ -33,6 +33,7 @@ def stopped(writer: Writer) -> None:
         raise KeyboardInterrupt
 
 
+@STEADY
 @given(st.text(st.characters(exclude_categories=()), max_size=50), st.floats(allow_nan=False, allow_infinity=False))
 def test_lines_of_json_come_back(text: str, seconds: float) -> None:
     """What is exported is imported as it was, with the same id."""
@@ -158,6 +159,43 @@ def test_lines_that_hold_no_reply(line: bytes, words: str) -> None:
     """Each is an error in words."""
     with pytest.raises(UsageError, match=words):
         READ(line)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=()), max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+TIMES = st.sampled_from(["2026-01-01", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-01T00:00:00", 1, 1e300])
+OWN = {
+    "time": TIMES | JSON,
+    "thoughts": st.lists(
+        st.fixed_dictionaries({"index": st.integers(), "text": JSON | st.text()}, optional={"seconds": st.floats()}),
+        max_size=2,
+    ),
+    **{
+        name: JSON | st.text()
+        for name in ("id", "model", "text", "calls", "notices", "asked", "seconds", "termination")
+    },
+}
+
+
+@settings(STEADY, max_examples=50)
+@given(record=st.fixed_dictionaries({}, optional=OWN))
+def test_any_record_is_kept_or_refused(tmp_path: Path, record: dict[str, object]) -> None:
+    """A line that someone else made is a reply that can be kept and read again, or an error in words."""
+    line = json.dumps(record).encode()
+    try:
+        found = READ(line)
+    except UsageError:
+        return
+    with history.open(str(tmp_path / "kept.db")) as store:
+        store.add([found])
+        assert store.reply(found.id) == found
+        assert not [problem for step in store.verify() for problem in step.problems]
+        with PlainFiles(tmp_path) as files:
+            files.write(found)
+        assert list(store.purge())[-1].replies == 1
 
 
 def test_an_id_is_not_believed() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from asides import UsageError
 from asides.history.grep import compile_pattern, matching_lines
+from tests.history.samples import STEADY
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 
@@ -55,6 +56,7 @@ def test_patterns() -> None:
         compile_pattern("(")
 
 
+@STEADY
 @given(st.text(max_size=100), st.integers(0, 3), st.integers(0, 3))
 def test_lines_rise(text: str, before: int, after: int) -> None:
     """Every line is shown once, in order, as it stands in the text."""

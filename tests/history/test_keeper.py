@@ -129,6 +129,33 @@ def test_closing_does_not_wait_for_ever(tmp_path: Path) -> None:
     keeper.close()
 
 
+def test_what_is_given_last(tmp_path: Path) -> None:
+    """A reply that comes just before the end is written, every time."""
+    for number in range(30):
+        keeper = Keeper(str(tmp_path / "h.db"))
+        keeper.keep(reply("first", after=number))
+        time.sleep(number * 0.004)  # to meet the thread in all that it may be doing
+        keeper.keep(reply("last", after=number))
+        keeper.close()
+        assert (keeper.kept, keeper.dropped) == (2, 0)
+
+
+def test_a_file_that_is_no_history(tmp_path: Path) -> None:
+    """What is wrong with the store is told once, not for every reply; mended, everything is kept."""
+    said: list[str] = []
+    path = tmp_path / "h.db"
+    path.write_text("these are notes of mine, and not a database " * 100)
+    keeper = Keeper(str(path), warn=said.append)
+    for number in range(5):
+        keeper.keep(reply("patience", after=number))
+    wait_for(lambda: bool(keeper.failure))
+    assert ["not a SQLite database" in words for words in said] == [True]
+    path.unlink()
+    wait_for(lambda: keeper.kept == 5)
+    keeper.close()
+    assert keeper.dropped == 0
+
+
 def test_nothing_happens_until_something_is_kept(tmp_path: Path) -> None:
     """A keeper that is never used starts no thread and makes no file."""
     Keeper(str(tmp_path / "h.db")).close()

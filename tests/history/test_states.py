@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from asides import history
 from asides.history import Reply, Thought, Turn, Where
-from tests.history.samples import START
+from tests.history.samples import START, STEADY
 
 WORDS = st.sampled_from(["alpha", "beta", "gamma", "Alphabet", "质数", "\0", "\ud800", '"', "AND"])
 TEXTS = st.one_of(st.lists(WORDS, max_size=4).map(" ".join), st.text(st.characters(exclude_categories=()), max_size=20))
@@ -100,4 +100,4 @@ def texts(reply: Reply) -> list[Any]:
 
 
 TestKeeping = Keeping.TestCase
-TestKeeping.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
+TestKeeping.settings = settings(STEADY, max_examples=15, stateful_step_count=12)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.history.words import Term, find_snippet, plain_words, read_query
+from tests.history.samples import STEADY
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=200)
 
@@ -44,6 +45,7 @@ def test_a_snippet_of_what_cannot_be_shown_in_place() -> None:
     assert find_snippet("café", read_query("cafe")).text == "café"
 
 
+@STEADY
 @given(ANY, ANY)
 def test_any_query_and_any_text(query: str, text: str) -> None:
     """Nothing is an error, and marks are places in the snippet."""

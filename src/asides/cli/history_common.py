@@ -9,6 +9,7 @@ import time
 from datetime import datetime
 
 from ..history import History, Where, open, read_time
+from ..history.records import local
 from .options import Arguments
 from .streams import STDERR, Output
 
@@ -98,7 +99,7 @@ def replies(count: int) -> str:
 
 def moment(when: datetime) -> str:
     """A time for a person, in local time."""
-    return f"{when.astimezone():%Y-%m-%d %H:%M:%S}"
+    return f"{local(when):%Y-%m-%d %H:%M:%S}"
 
 
 def first_line(text: str, width: int) -> str:

@@ -83,7 +83,7 @@ def _show_only(page: Page, reply: Reply, part: str) -> None:
         page.lines("\n\n".join(thought.text for thought in reply.thoughts))
     else:
         for call in reply.calls:
-            page.lines(msgspec.json.encode(msgspec.to_builtins(call)).decode())
+            page.data(encode_line(call) + b"\n")
 
 
 def _show_reply(page: Page, reply: Reply) -> None:
@@ -93,7 +93,7 @@ def _show_reply(page: Page, reply: Reply) -> None:
         "model": reply.model,
         "source": reply.source,
         "agent": reply.agent,
-        "talk": reply.conversation,
+        "conversation": reply.conversation,
         "format": reply.format,
         "took": f"{reply.seconds:.1f} s" if reply.seconds is not None else "",
         "ended": "cut off" if reply.termination == "cut" else "",
@@ -101,7 +101,7 @@ def _show_reply(page: Page, reply: Reply) -> None:
     }
     for name, value in facts.items():
         if value:
-            page.line(f"{name:<8}{value}")
+            page.line(f"{name:<14}{value}")
     for turn in reply.asked:
         page.line()
         page.line(f"{turn.role}:", page.bold)
@@ -124,7 +124,7 @@ def _show_reply(page: Page, reply: Reply) -> None:
 def _show_conversation(page: Page, turns: list[Turn], *, as_json: bool) -> None:
     for place, turn in enumerate(turns):
         if as_json:
-            page.data(msgspec.json.encode(turn.to_dict()) + b"\n")
+            page.data(encode_line(turn.to_dict()) + b"\n")
             continue
         if place:
             page.line()
@@ -141,7 +141,7 @@ def search(options: argparse.Namespace) -> int:
         found = history.search(" ".join(options.words), where(options), limit=options.number)
     for hit in found.hits:
         if options.json:
-            page.data(msgspec.json.encode(_hit(hit)) + b"\n")
+            page.data(encode_line(_hit(hit)) + b"\n")
         else:
             facts = "  ".join(fact for fact in (moment(hit.time), hit.model, hit.agent) if fact)
             page.line(f"{hit.reply[:SHORT]}:{hit.thought}:{hit.snippet.line}  {facts}")
@@ -161,7 +161,7 @@ def _hit(hit: Hit) -> dict[str, object]:
         "model": hit.model,
         "source": hit.source,
         "agent": hit.agent,
-        "snippet": hit.snippet.text.encode("utf-8", "replace").decode(),
+        "snippet": hit.snippet.text,
         "marks": hit.snippet.marks,
     }
 

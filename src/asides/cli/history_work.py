@@ -90,7 +90,7 @@ def _export_to_output(history: History, chosen: Where, interrupt: Interrupt) -> 
 
 def import_lines(options: argparse.Namespace) -> int:
     """Lines of JSON into the store."""
-    find_format(options.format)
+    find_format(options.format)  # so that a wrong name is one complaint, and not one for every line
     code = OK
     with open_store(options, create=True) as history, Interrupt() as interrupt:
         for path in options.files or ["-"]:
@@ -127,24 +127,24 @@ class _Import:
             time=changed,
             field=options.field,
         )
+        self._progress = Progress(f"{os.path.basename(self._name)}: imported", self._size)
         self._batch: list[Reply] = []
         self._characters = 0
         self._new = self._seen = self._problems = 0
 
     def run(self, interrupt: Interrupt) -> int:
         """Read the file to its end or to Ctrl-C; returns how many lines could not be read."""
-        progress = Progress(f"{self._name}: imported", self._size)
         done = 0
-        with open(self._descriptor, "rb", closefd=self._descriptor != STDIN) as file:
-            for number, line in enumerate(file, 1):
-                done += len(line)
-                if line.strip():
-                    self._take(line, number)
-                progress.show(done, replies(self._seen))
-                if interrupt.came:
-                    break
+        interrupt.failure = None
+        for number, line in enumerate(self._lines(interrupt), 1):
+            done += len(line)
+            if line.strip():
+                self._take(line, number)
+            self._progress.show(done, replies(self._seen))
         self._flush()
-        progress.end()
+        self._progress.end()
+        if interrupt.failure is not None:
+            raise interrupt.failure
         there = self._seen - self._new
         complain(
             f"{self._name}: {replies(self._new)} kept"
@@ -153,12 +153,31 @@ class _Import:
         )
         return self._problems
 
+    def _lines(self, interrupt: Interrupt) -> Iterator[bytes]:
+        """The lines, until Ctrl-C; what a pipe holds by then is read, because nobody could read it again."""
+        try:
+            pieces: list[bytes] = []
+            for chunk in interrupt.read(self._descriptor):
+                if interrupt.came and self._descriptor != STDIN:
+                    return
+                first, *others = chunk.split(b"\n")
+                pieces.append(first)
+                for other in others:
+                    yield b"".join(pieces)
+                    pieces = [other]
+            if any(pieces) and not interrupt.came:
+                yield b"".join(pieces)
+        finally:
+            if self._descriptor != STDIN:
+                os.close(self._descriptor)
+
     def _take(self, line: bytes, number: int) -> None:
         try:
             reply = self._read(line)
         except UsageError as error:
             self._problems += 1
             if self._problems <= MOST_COMPLAINTS:
+                self._progress.end()
                 complain(f"{self._name}, line {number}: {error}")
             return
         self._seen += 1
@@ -195,7 +214,8 @@ def purge(options: argparse.Namespace) -> int:
             return ODD
         with Interrupt() as interrupt:
             gone = _last(history.purge(chosen, pattern), total.replies, interrupt)
-            history.compact()
+            if gone.replies:
+                history.compact()
             complain(f"deleted {_what(gone)}")
             if interrupt.came:
                 complain("stopped before the end; the same command deletes the rest")

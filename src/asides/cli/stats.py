@@ -20,10 +20,10 @@ never closed. FILE is a reply as text, or traces: lines of JSON, each with a raw
 output in one of its fields. `-` is standard input, and so is no file at all.
 """
 EXAMPLES = f"""\
-The field with the output is guessed ({{guessed}}...); --field names it.
-Lines that are no JSON, or hold no output, are counted and told, and reading
-goes on. docs/analysis.md says what every figure is, and that the quality score
-is a heuristic of form: it cannot tell whether a thought is right.
+The field with the output is guessed (output, response, completion, text...);
+--field names it. Lines that are no JSON, or hold no output, are counted and
+told, and reading goes on. docs/analysis.md says what every figure is. The
+quality score is a heuristic of form: it cannot tell whether a thought is right.
 
 examples:
   asides stats reply.txt                   one reply
@@ -134,13 +134,11 @@ def _speaks_unicode() -> bool:
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    from ..analysis.traces import OUTPUT_FIELDS
-
     parser = Arguments(
         prog="asides stats",
         usage="asides stats [options] [FILE ...]",
         description=DESCRIPTION,
-        epilog=EXAMPLES.format(guessed=", ".join(OUTPUT_FIELDS[3:6])),
+        epilog=EXAMPLES,
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="a reply, or traces")
     reading = parser.add_argument_group("what to read")

@@ -68,18 +68,17 @@ class Counting:
         """Count a reply in."""
         self._add(self._parse(text), None, path, path if self._by_file else "")
 
-    def count_record(self, record: Any, path: str, place: str) -> bool:
-        """Count the replies of a record in; False where it holds none."""
+    def count_record(self, record: Any, path: str, place: str) -> None:
+        """Count the replies of a record in."""
         found = self.find(record)
         if not found.replies:
             self._skip("no output found", place)
-            return False
+            return
         self.fields[found.field] = self.fields.get(found.field, 0) + 1
         group = path if self._by_file else self.group(record)
         seconds = find_seconds(record, self._seconds_field)
         for message in found.replies:
             self._add(message, seconds, place, group)
-        return True
 
     def count_line(self, line: bytes, path: str, place: str) -> None:
         """Count a line of a trace file in."""

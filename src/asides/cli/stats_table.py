@@ -74,8 +74,11 @@ def rows(whole: Summary) -> list[Row]:
     one = whole.replies == 1
     median, per = ("", "") if one else (" (median)", " per reply")
 
-    def spread(name: str, title: str, write: Callable[[float], str] = _number, full: float | None = None) -> Row:
-        return Row(title + median, lambda summary: summary.quantile(name, 0.5), write, full)
+    def spread(name: str, title: str) -> Row:
+        return Row(title + median, lambda summary: summary.quantile(name, 0.5), _number)
+
+    def part(name: str) -> Row:
+        return Row(f"  {name}", lambda summary: summary.quality[name], _score, 1.0)
 
     def having(name: str, title: str) -> Row:
         if one:
@@ -123,8 +126,7 @@ def rows(whole: Summary) -> list[Row]:
     found.append(
         Row("quality score" + ("" if one else " (mean)"), lambda summary: summary.mean("quality_score"), _score, 1.0)
     )
-    found += [Row(f"  {part}", lambda summary, part=part: summary.quality[part], _score, 1.0) for part in PARTS]  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-    return found
+    return [*found, *map(part, PARTS)]
 
 
 def tables(counting: Counting, look: Look) -> str:

@@ -437,13 +437,13 @@ def write_request(request: Request, options: WriteOptions = WriteOptions()) -> d
 def _system_first(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     """The turns with instructions only at their beginning: many chat templates refuse them later.
 
-    Later ones become words of the user, beside those that they follow.
+    Later ones become words of the user, before those that they follow, so that the question stays last.
     """
     found: list[Turn] = []
     for turn in turns:
         later = turn.role in ("system", "developer") and any(each.role not in ("system", "developer") for each in found)
         if later and found[-1].role == "user":
-            found[-1] = msgspec.structs.replace(found[-1], pieces=(*found[-1].pieces, *turn.pieces))
+            found[-1] = msgspec.structs.replace(found[-1], pieces=(*turn.pieces, *found[-1].pieces))
         else:
             found.append(msgspec.structs.replace(turn, role="user") if later else turn)
     return tuple(found)

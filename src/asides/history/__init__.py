@@ -8,7 +8,8 @@ from pathlib import Path
 from .errors import HistoryError
 from .keeper import Keeper
 from .records import Call, Notice, Reply, Thought, Turn
-from .store import Checked, Counts, Found, History, Hit, Purged, Share
+from .results import Checked, Counts, Found, Hit, Purged, Share
+from .store import History
 from .where import Where, read_time
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 import msgspec
 
 from ..errors import UsageError
-from .records import Reply, encode_line, label
+from .records import Reply, encode_line, label, local
 
 FOLDER = "thinks"
 BATCH = 1000
@@ -199,7 +199,7 @@ class PlainFiles:
     def _free_path(self, reply: Reply, content: bytes) -> Path | None:
         """Where this reply goes; None when a file holds it already."""
         who = re.sub(r"[^\w.-]+", "-", reply.agent or reply.model or "model").strip(".-")[:80] or "model"
-        stem = f"{who}_{reply.time.astimezone():%Y%m%d-%H%M%S}"
+        stem = f"{who}_{local(reply.time):%Y%m%d-%H%M%S}"
         # Two replies of one second: the second has its id in its name.
         for name in (stem, f"{stem}-{reply.id[:12]}"):
             path = self._folder / f"{name}_{FOLDER}.txt"

@@ -16,6 +16,7 @@ from .records import Reply
 RAW_FIELDS = ("text", "raw", "output", "completion", "response", "content")
 """Where a record may hold the model's output, in the order of looking."""
 TIME_FIELDS = ("time", "timestamp", "created", "created_at", "date")
+MOST_PARTS = 2**31
 LONGEST_TIME = 253_402_300_799
 """The last second of the year 9999."""
 
@@ -29,10 +30,7 @@ def read_line(line: bytes, parse: Callable[[str], Message], *, format: str, time
     if not isinstance(record, dict):
         raise UsageError("no JSON object")
     if "thoughts" in record and "time" in record and not field:
-        try:
-            return msgspec.convert(record, Reply).named()
-        except msgspec.ValidationError as error:
-            raise UsageError(f"not one of our own records: {error}") from None
+        return _own(record)
     raw = _raw(record, field)
     reply = Reply.of(
         parse(raw),
@@ -44,6 +42,18 @@ def read_line(line: bytes, parse: Callable[[str], Message], *, format: str, time
         format=format,
         time=_time(record) or time,
     )
+    return reply.named()
+
+
+def _own(record: dict[str, Any]) -> Reply:
+    try:
+        reply = msgspec.convert(record, Reply)
+        reply = msgspec.structs.replace(reply, time=reply.time.astimezone(UTC))
+    except (msgspec.ValidationError, OverflowError, ValueError) as error:
+        raise UsageError(f"not one of our own records: {error}") from None
+    places = [thought.index for thought in reply.thoughts]
+    if places != sorted(set(places)) or (places and not 0 <= places[0] <= places[-1] < MOST_PARTS):
+        raise UsageError("not one of our own records: the indexes of its thoughts do not rise")
     return reply.named()
 
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+from ..errors import Error
 from .errors import HistoryError
 from .records import Reply
 from .store import History
@@ -107,16 +108,24 @@ class Keeper:
 
     def _run(self) -> None:
         writer = _Writer(self._store)
-        while True:
-            self._wake.wait()
-            self._closing.wait(GATHER)
-            self._wake.clear()
-            while batch := self._take():
-                if not self._write(writer, batch):
+        try:
+            while True:
+                # Asked before writing: what was put into the queue before it closed must not be left there.
+                last = self._closing.is_set()
+                if not self._write_all(writer) or last:
                     return
-            if self._closing.is_set():
-                writer.close()
-                return
+                self._wake.wait()
+                self._closing.wait(GATHER)
+        finally:
+            writer.close()
+
+    def _write_all(self, writer: _Writer) -> bool:
+        """Write what waits. False when the time to do so is over."""
+        self._wake.clear()
+        while batch := self._take():
+            if not self._write(writer, batch):
+                return False
+        return True
 
     def _take(self) -> list[Reply]:
         with self._lock:
@@ -202,7 +211,11 @@ class _Writer:
         if self._history is None:
             from . import open
 
-            self._history = open(self._store)
+            try:
+                self._history = open(self._store)
+            except Error as error:
+                # Whatever it is, it is not the reply's fault, and it can be mended while we wait.
+                raise HistoryError(str(error), retry=True) from error
         try:
             self._history.add(batch)
         except HistoryError:

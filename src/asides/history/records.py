@@ -145,12 +145,16 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def named(self) -> Reply:
-        """The same with its id, and with labels that every store can hold."""
+        """The same with its id, and with labels and durations that every store can hold."""
         labels = {
             name: label(getattr(self, name))
             for name in ("model", "source", "agent", "conversation", "format", "termination")
         }
-        tidy = msgspec.structs.replace(self, **labels)
+        thoughts = tuple(
+            msgspec.structs.replace(thought, seconds=None) if _finite(thought.seconds) != thought.seconds else thought
+            for thought in self.thoughts
+        )
+        tidy = msgspec.structs.replace(self, **labels, thoughts=thoughts, seconds=_finite(self.seconds))
         return msgspec.structs.replace(tidy, id=identity(tidy))
 
     @property
@@ -247,12 +251,20 @@ def readable(text: str) -> str:
     )
 
 
-def encode_line(reply: Reply) -> bytes:
-    """A reply as a line of JSON, without the newline."""
+def encode_line(record: Any) -> bytes:
+    """A record as a line of JSON, without the newline, whatever is in its texts."""
     try:
-        return msgspec.json.encode(reply)
+        return msgspec.json.encode(record)
     except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(reply), separators=(",", ":")).encode("ascii")
+        return json.dumps(msgspec.to_builtins(record), separators=(",", ":")).encode("ascii")
+
+
+def local(time: datetime) -> datetime:
+    """A time as the clocks here show it; at the ends of the calendar, where there may be no such time, in UTC."""
+    try:
+        return time.astimezone()
+    except (OverflowError, ValueError, OSError):
+        return time
 
 
 def _finite(seconds: float | None) -> float | None:

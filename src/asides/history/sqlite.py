@@ -14,7 +14,7 @@ from typing import Any
 from .errors import HistoryError
 from .records import Reply
 from .sqlite_schema import APPLICATION, MIGRATIONS
-from .store import MOST_RANKED, History, reply_row, thought_row
+from .store import MOST_RANKED, History, original_text, reply_row, thought_row
 from .where import Where
 from .words import Term, indexable
 
@@ -22,6 +22,8 @@ PATIENCE = 5.0
 """Seconds to wait for another writer."""
 BEGIN_PAUSE = 0.02
 LAST = 2**63 - 1
+STEP = 1000
+"""Pages of the file that are rewritten at once."""
 
 REASONS = {
     sqlite3.SQLITE_BUSY: ("another program is writing to it; try again", True),
@@ -31,8 +33,8 @@ REASONS = {
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", True),
     sqlite3.SQLITE_READONLY: ("it may only be read", True),
     sqlite3.SQLITE_PERM: ("you may not open it", True),
-    sqlite3.SQLITE_NOTADB: ("this file is no history: it is not a SQLite database", False),
-    sqlite3.SQLITE_CORRUPT: ("it is damaged; `asides history verify` tells how", False),
+    sqlite3.SQLITE_NOTADB: ("this file is no history: it is not a SQLite database", True),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged; `asides history verify` tells how", True),
     sqlite3.SQLITE_TOOBIG: ("a reply is too long to be kept", False),
 }
 """By the low byte of SQLite's code: what to say, and whether the same may work later."""
@@ -75,12 +77,17 @@ class SqliteHistory(History):
 
     def compact(self) -> None:
         """Rewrite the index without the words of what was purged, and give the room back."""
-        with self._errors():
-            # FTS5 only marks words as deleted until its pieces are merged.
+        # FTS5 only marks words as deleted until its pieces are merged. In steps, so that no writer waits for long;
+        # that the first is negative asks for all pieces, and a step that changes next to nothing was the last.
+        pages, changed = -STEP, 2
+        while changed >= 2:
+            before = self._connection.total_changes
             with self._transaction() as connection:
-                connection.execute("INSERT INTO words(words) VALUES('optimize')")
-            self._connection.execute("PRAGMA incremental_vacuum").fetchall()
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                connection.execute("INSERT INTO words(words, rank) VALUES('merge', ?)", (pages,))
+            pages, changed = STEP, self._connection.total_changes - before
+        while self._rows("PRAGMA freelist_count") != [(0,)]:
+            self._rows(f"PRAGMA incremental_vacuum({STEP})")
+        self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def size(self) -> int:
         """Bytes of the file and its log."""
@@ -190,7 +197,7 @@ class SqliteHistory(History):
             connection.executemany(
                 # The index keeps no texts, so it must be told what to forget.
                 "INSERT INTO words(words, rowid, text) VALUES('delete', ?, ?)",
-                [(number, indexable(_exact(text, data))) for number, text, data in thoughts],
+                [(number, indexable(original_text(text, data))) for number, text, data in thoughts],
             )
             connection.execute(f"DELETE FROM thoughts WHERE reply IN ({marks})", numbers)
             connection.execute(f"DELETE FROM replies WHERE number IN ({marks})", numbers)
@@ -267,7 +274,3 @@ def _insert(connection: sqlite3.Connection, row: tuple[Any, ...], thoughts: list
 def _match(term: Term) -> str:
     # Words hold letters and digits only, so there is no quote to double.
     return f'"{" ".join(term.words)}"' + ("*" if term.begins else "")
-
-
-def _exact(text: str, data: bytes | None) -> str:
-    return text if data is None else data.decode("utf-8", "surrogatepass")

@@ -12,8 +12,6 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-import msgspec
-
 from ..engine.message import Message
 from .errors import HistoryError
 from .records import (
@@ -24,12 +22,14 @@ from .records import (
     exact,
     from_microseconds,
     identity,
+    label,
     microseconds,
     read_body,
     readable,
 )
+from .results import Checked, Counts, Found, Hit, Purged, Share
 from .where import Where
-from .words import Snippet, Term, find_snippet, read_query
+from .words import Term, find_snippet, read_query
 
 PAGE = 200
 """Replies read, checked or deleted at once: constant memory, and no lock for long."""
@@ -37,65 +37,6 @@ MOST_RANKED = 5000
 """With more hits than this a word says little about a thought: then the newest come first, at once."""
 REPLY = "r.number, r.id, r.time, r.model, r.source, r.agent, r.conversation, r.format, r.text, r.exact, r.body"
 ALL = Where()
-
-
-class Counts(msgspec.Struct, frozen=True):
-    """How many."""
-
-    replies: int = 0
-    thoughts: int = 0
-
-
-class Hit(msgspec.Struct, frozen=True):
-    """A thought that was found."""
-
-    reply: str
-    """The id of the reply."""
-    thought: int
-    """Which of the reply's thoughts, counted from 1."""
-    time: datetime
-    model: str
-    source: str
-    agent: str
-    snippet: Snippet
-
-
-class Found(msgspec.Struct, frozen=True):
-    """What a search found."""
-
-    hits: tuple[Hit, ...] = ()
-    ranked: bool = True
-    """Best first. False: there were too many to rank, so the newest first."""
-
-
-class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """What one model's replies from one source amount to."""
-
-    model: str
-    source: str
-    replies: int
-    thoughts: int
-    characters: int
-    """Of the thoughts."""
-    first: datetime
-    last: datetime
-
-
-class Purged(msgspec.Struct, frozen=True):
-    """How far a purge has come."""
-
-    seen: int = 0
-    """Replies that were looked at."""
-    replies: int = 0
-    """Replies that were deleted, or would be."""
-    thoughts: int = 0
-
-
-class Checked(msgspec.Struct, frozen=True):
-    """How far a check has come, and what was wrong on the way since the last one."""
-
-    replies: int
-    problems: tuple[str, ...] = ()
 
 
 class History(ABC):
@@ -222,13 +163,14 @@ class History(ABC):
     def conversation(self, id: str) -> list[Turn]:
         """A conversation's memory, in order: what goes back to a model. Clean text, and calls that may be run."""
         rows = self._rows(
-            "SELECT r.text, r.exact, r.body FROM replies AS r WHERE r.conversation = ? ORDER BY r.time, r.number", (id,)
+            "SELECT r.text, r.exact, r.body FROM replies AS r WHERE r.conversation = ? ORDER BY r.time, r.number",
+            (label(id),),
         )
         turns: list[Turn] = []
         for text, data, rest in rows:
             held = read_body(rest)
             calls = tuple(call for call in held.calls if call.error is None)
-            turns += (*held.asked, Turn("assistant", _text(text, data), calls))
+            turns += (*held.asked, Turn("assistant", original_text(text, data), calls))
         return turns
 
     def search(self, query: str, where: Where = ALL, *, limit: int = 20) -> Found:
@@ -243,7 +185,8 @@ class History(ABC):
         numbers, ranked = self._find(whole, where, limit)
         if len(numbers) < limit and any(term.begins for term in terms):
             more, more_ranked = self._find(terms, where, limit)
-            numbers += [number for number in more if number not in set(numbers)]
+            seen = set(numbers)
+            numbers += [number for number in more if number not in seen]
             ranked = ranked and more_ranked
         return Found(tuple(self._hits(numbers[:limit], terms)), ranked)
 
@@ -330,7 +273,7 @@ class History(ABC):
                 f"WHERE t.reply IN ({marks}) ORDER BY t.reply, t.place",
                 list(thoughts),
             ):
-                thoughts[number].append(Thought(index, _text(text, data), bool(complete), seconds))
+                thoughts[number].append(Thought(index, original_text(text, data), bool(complete), seconds))
         return [_reply(row, thoughts[row[0]]) for row in rows]
 
     def _hits(self, numbers: list[int], terms: list[Term]) -> list[Hit]:
@@ -345,7 +288,7 @@ class History(ABC):
         )
         hits = {
             number: Hit(
-                id, place, from_microseconds(time), model, source, agent, find_snippet(_text(text, data), terms)
+                id, place, from_microseconds(time), model, source, agent, find_snippet(original_text(text, data), terms)
             )
             for number, text, data, id, time, model, source, agent, place in rows
         }
@@ -385,7 +328,8 @@ def text_columns(text: str) -> tuple[str, bytes | None]:
     return (text, None) if data is None else (readable(text), data)
 
 
-def _text(text: str, data: bytes | None) -> str:
+def original_text(text: str, data: bytes | None) -> str:
+    """The reverse of `text_columns`."""
     return text if data is None else bytes(data).decode("utf-8", "surrogatepass")
 
 
@@ -400,7 +344,7 @@ def _reply(row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
         agent=agent,
         conversation=conversation,
         format=format,
-        text=_text(text, data),
+        text=original_text(text, data),
         thoughts=tuple(thoughts),
         calls=held.calls,
         notices=held.notices,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, time, timedelta
 import msgspec
 
 from ..errors import UsageError
-from .records import microseconds
+from .records import label, microseconds
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
@@ -43,18 +43,18 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
             values += map(_like, self.models)
         if self.sources:
             found.append("r.source IN (" + ", ".join("?" for _ in self.sources) + ")")
-            values += self.sources
+            values += map(label, self.sources)
         if self.agent:
             found.append("lower(r.agent) LIKE ? ESCAPE '!'")
             values.append(_like(self.agent))
         if self.conversation:
             found.append("r.conversation = ?")
-            values.append(self.conversation)
+            values.append(label(self.conversation))
         return "".join(f" AND {condition}" for condition in found), values
 
 
 def _like(pattern: str) -> str:
-    plain = re.sub(r"[!%_]", r"!\g<0>", pattern.lower())
+    plain = re.sub(r"[!%_]", r"!\g<0>", label(pattern).lower())
     return plain.replace("*", "%").replace("?", "_")
 
 
