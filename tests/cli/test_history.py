@@ -182,7 +182,7 @@ def test_purge(store: Path) -> None:
     assert len(ids()) == 3
     assert b"deleted 1 reply with 2 thoughts" in run("history", "purge", "--match", "photo", "-i", "--yes").stderr
     assert run("history", "search", "photosynthesis").returncode == 1
-    assert b"deleted 2 replies" in run("history", "purge", "--until", "1s", "--yes").stderr
+    assert b"deleted 2 replies" in run("history", "purge", "--older-than", "1s", "--yes").stderr
     assert ids() == []
     assert run("history", "verify").returncode == 0
 

@@ -25,7 +25,7 @@ examples:
   asides history show 3fa9c1d2        one reply, by the beginning of its id
   asides history export > replies.jsonl
   asides history import traces.jsonl -f qwen3
-  asides history purge --until 30d --dry-run
+  asides history purge --older-than 30d --dry-run
 
 Times are local. Each command has its own --help.
 
@@ -171,6 +171,7 @@ def _add_working(commands: argparse._SubParsersAction[Arguments]) -> None:
         "delete replies with their thoughts, for good",
         "Asks before it deletes. What is deleted is overwritten in the file.\n",
     )
+    purging.add_argument("--older-than", dest="until", metavar="TIME", help="the same as --until: 30d, a date")
     purging.add_argument("--match", metavar="PATTERN", help="only where an answer or a thought matches this expression")
     purging.add_argument("-i", "--ignore-case", action="store_true", help="without case")
     purging.add_argument("--all", action="store_true", help="everything")

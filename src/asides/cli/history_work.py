@@ -264,7 +264,7 @@ def verify(options: argparse.Namespace) -> int:
                 break
         progress.end()
         state = "sound" if not problems else amount(problems, "problem", "problems")
-        complain(f"{history.name}: {replies(done)} checked, {state}")
+        complain(f"{history.name}: {replies(done)} checked, {state}{' so far' if interrupt.came else ''}")
         if interrupt.came:
             return INTERRUPTED
     return ODD if problems else OK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 import sys
@@ -18,6 +19,8 @@ from .protocol import limited
 log = logging.getLogger("asides.gateway")
 
 BACKLOG = 2048
+COLLECT = (20_000, 20, 50)
+"""How often the garbage collector runs: hardly anything here is a cycle, and a full run stops every stream."""
 
 
 class ServeError(Error):
@@ -71,6 +74,10 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        # What is there now stays; the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*COLLECT)
         if self.started:
             self.announce()
 

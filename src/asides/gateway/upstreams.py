@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,6 +20,8 @@ from .refusals import Refusal
 Kind = Literal["openai", "ollama"]
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
+CHECKS = 8
+"""How often in the time that an upstream may be silent it is looked at."""
 KEEP_IDLE = 4.0
 """Seconds that an idle connection is kept: less than servers keep theirs (uvicorn 5), so that none is used which the
 other side is just closing."""
@@ -136,7 +139,7 @@ class HttpUpstream:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise self._unreachable(error) from error
         try:
-            yield _HttpAnswer(reply)
+            yield _HttpAnswer(reply, self._limits.idle)
         except BaseException:
             reply.close()
             raise
@@ -167,20 +170,41 @@ class HttpUpstream:
 class _HttpAnswer:
     """The answer of a server over HTTP."""
 
-    def __init__(self, reply: aiohttp.ClientResponse) -> None:
+    def __init__(self, reply: aiohttp.ClientResponse, idle: float) -> None:
         self._reply = reply
+        self._idle = idle
+        self._read = False
+        self._quiet = 0
+        self._timer: asyncio.TimerHandle | None = None
+        if reply.connection is not None and reply.connection.protocol is not None:
+            # From here on silence is watched below: the client would set a timer anew with every read.
+            reply.connection.protocol.read_timeout = None
         self.status = reply.status
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in reply.headers.items()}
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes."""
+        self._watch()
         try:
             async for chunk in self._reply.content.iter_any():
+                self._read = True
                 yield chunk
-        except TimeoutError as error:
-            raise UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle") from error
         except (aiohttp.ClientError, OSError) as error:
+            if self._quiet >= CHECKS:
+                raise UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle") from error
             raise UpstreamLost("the upstream broke off in the middle of its answer", "lost") from error
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _watch(self) -> None:
+        """Look again in a while; let go of an upstream that sent nothing for too long."""
+        self._quiet = 0 if self._read else self._quiet + 1
+        self._read = False
+        if self._quiet > CHECKS:
+            self._reply.close()
+            return
+        self._timer = asyncio.get_running_loop().call_later(self._idle / CHECKS, self._watch)
 
     async def read(self, limit: int) -> bytes:
         """The whole body."""

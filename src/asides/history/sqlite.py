@@ -43,16 +43,16 @@ REASONS = {
 class SqliteHistory(History):
     """A file."""
 
-    def __init__(self, path: Path, *, create: bool = True, patience: float = PATIENCE) -> None:
+    def __init__(self, path: Path, *, create: bool = True, patience: float | None = None) -> None:
         self.name = str(path)
         self._path = path
-        self._patience = patience
+        self._patience = PATIENCE if patience is None else patience
         if create:
             _make_file(path)
         elif not path.exists():
             raise HistoryError(f"there is no history at {path}; `--save` keeps thoughts, and this is where they go")
         with self._errors():
-            self._connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
+            self._connection = sqlite3.connect(path, timeout=self._patience, isolation_level=None)
             try:
                 self._prepare()
             except BaseException:
