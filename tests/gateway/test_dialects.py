@@ -169,14 +169,10 @@ def test_bytes_cut_at_random(house: House, seed: int) -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("kind", ["v", "o"])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", WITH_TOOLS)
 def test_already_split(house: House, dialect: Dialect, kind: str, stream: bool) -> None:
     """What the upstream has split off itself arrives as the same, and its answer is not read for thinking again."""
     house.say("Write `x` or <think>: it is text.", thought="Two and two.", field="reasoning")
-    if dialect in ("completions", "ollama_generate") and kind == "o":
-        pytest.skip("the scripted /api/generate splits nothing")
-    if dialect == "completions":
-        pytest.skip("plain completions have no field of their own for thinking")
     seen = ask(dialect, house.gateway.url, stream=stream, model=f"qwen-{kind}")
     assert (seen.thinking, seen.text) == ("Two and two.", "Write `x` or <think>: it is text.")
 

@@ -44,6 +44,12 @@ def house() -> Iterator[House]:
             yield House(running, vllm, native)
 
 
+@pytest.fixture(autouse=True)
+def _forget(house: House) -> None:
+    house.vllm.forget()
+    house.ollama.forget()
+
+
 def message_of(dialect: Dialect, body: Any) -> str:
     """The words of an error in the dialect's own shape, which is checked."""
     if dialect.startswith("ollama"):

@@ -166,6 +166,37 @@ def test_purged_words_are_not_on_the_disk(path: Path) -> None:
         assert store.count().replies == 1
 
 
+def test_a_purge_while_another_reads(path: Path) -> None:
+    """What was purged is still in the log then, and it is said; afterwards it is gone for good."""
+    with SqliteHistory(path, patience=0.05) as store:
+        store.add([reply("hunter2secret")])
+        reading = sqlite3.connect(path, isolation_level=None)
+        reading.execute("BEGIN")
+        reading.execute("SELECT count(*) FROM replies").fetchall()
+        assert list(store.purge())[-1].replies == 1
+        with pytest.raises(HistoryError, match=r"cannot be emptied|another program"):
+            store.compact()
+        reading.close()
+        store.compact()
+        assert all(b"hunter2secret" not in file.read_bytes() for file in path.parent.iterdir())
+
+
+def test_a_store_without_room_to_give_back(path: Path) -> None:
+    """A file that SQLite cannot shrink is compacted all the same, and that ends."""
+    path.parent.mkdir()
+    with sqlite3.connect(path) as plain:
+        plain.execute("PRAGMA journal_mode = WAL")
+        plain.execute("PRAGMA user_version = 1")
+    plain.close()
+    with history.open(str(path)) as store:
+        store.add([reply("words " * 10_000)])
+        assert list(store.purge())[-1].replies == 1
+        store.compact()
+        assert problems(store) == [] or problems(store) == [
+            f"others may read the file (mode {stat.S_IMODE(path.stat().st_mode):04o}); chmod 600 {path}"
+        ]
+
+
 def test_a_file_that_is_something_else(path: Path) -> None:
     """Neither a text nor another program's database is written to."""
     path.parent.mkdir()

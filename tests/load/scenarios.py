@@ -85,15 +85,20 @@ def held(house: House) -> Held:
         return Held(process.num_fds(), clients, len(alive) - clients, megabytes, process.num_threads())
 
 
-async def rest(house: House, outcome: Outcome) -> None:
-    """Wait until nothing of the scene is left; what stays is a problem."""
+async def rest(house: House, outcome: Outcome, *, last: bool) -> None:
+    """Wait until nothing of the scene is left; what stays is a problem.
+
+    Connections to the upstream are kept for some seconds for who comes next, so only the last scene waits for their end.
+    """
     deadline = time.monotonic() + PATIENCE
     while True:
         now = held(house)
         async with house.session.get(house.gateway.url + "/healthz") as reply:
             working = (await reply.json())["open"]
+        kept = 0 if last else now.upstreams
         # One connection is our own, which asks for the health.
-        if now.descriptors <= house.descriptors + 1 and now.clients <= 1 and now.upstreams == 0 and not working:
+        at_rest = now.descriptors <= house.descriptors + 1 + kept and now.clients <= 1 and now.upstreams == kept
+        if at_rest and not working:
             break
         if time.monotonic() > deadline:
             outcome.problems.append(f"left behind: {now}, {working} requests; at rest {house.descriptors} descriptors")
@@ -257,6 +262,8 @@ SCENES: dict[str, Scene] = {
     "kill and restart": killed,
 }
 """In this order; the last one ends the gateway."""
+LAST = "streams at once"
+"""After which nothing at all may be left."""
 
 
 def flags(server: Upstream) -> tuple[str, ...]:
@@ -297,7 +304,7 @@ async def play(scale: float, tell: Callable[[Outcome], None] = lambda outcome: N
                 outcome.problems.append(f"{type(error).__name__}: {error}")
             outcome.seconds = time.monotonic() - began
             if scene is not killed:
-                await rest(house, outcome)
+                await rest(house, outcome, last=name == LAST)
                 outcome.notes.append(f"{held(house).megabytes - before:+.1f} MB at rest")
             if outcome.counts["wrong"]:
                 outcome.problems.insert(0, f"{outcome.counts['wrong']} replies were wrong")

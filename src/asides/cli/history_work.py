@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..api import parse
 from ..errors import UsageError
-from ..history import History, Purged, Reply, Where
+from ..history import History, HistoryError, Purged, Reply, Where
 from ..history.exports import JsonLines, Parquet, PlainFiles, Writer
 from ..history.grep import compile_pattern
 from ..history.imports import read_line
@@ -207,16 +207,20 @@ def purge(options: argparse.Namespace) -> int:
             if interrupt.came:
                 return INTERRUPTED
         what = _what(found)
-        if options.dry_run or not found.replies:
+        if options.dry_run:
             complain(f"{what} would be deleted from {history.name}")
             return OK
-        if not options.yes and not _agrees(f"Delete {what} from {history.name} for good?"):
+        if found.replies and not options.yes and not _agrees(f"Delete {what} from {history.name} for good?"):
             return ODD
         with Interrupt() as interrupt:
             gone = _last(history.purge(chosen, pattern), total.replies, interrupt)
-            if gone.replies:
-                history.compact()
             complain(f"deleted {_what(gone)}")
+            try:
+                # Also when nothing was deleted: the last purge may have been stopped before this.
+                history.compact()
+            except HistoryError as error:
+                complain(f"{error}; words of what was deleted may be in it until the same command has run again")
+                return FAILED
             if interrupt.came:
                 complain("stopped before the end; the same command deletes the rest")
                 return INTERRUPTED

@@ -138,11 +138,20 @@ class _Choice:
             if self._is_open_question(self._early.lstrip()):
                 return []
             return self._tell(self._begin_words())
-        events = self._read(self._parser, piece.text)
-        if len(events) == 1 and type(events[0]) is TextDelta and self._alignment is None:
-            self.said_characters += len(events[0].text)
-            return [Said(self._number, events[0])]
-        return self._tell(events)
+        if self._first or self._repeat is not None or self._alignment is not None:
+            return self._tell(self._read(self._parser, piece.text))
+        # By far the most words go straight on.
+        self._tape.pieces.append(piece.text)
+        events = self._parser.feed(piece.text)
+        if len(events) == 1:
+            event = events[0]
+            if type(event) is TextDelta:
+                self.said_characters += len(event.text)
+                return [Said(self._number, event)]
+            if type(event) is ThinkingDelta and self._show:
+                self.thought_characters += len(event.text)
+                return [Said(self._number, event)]
+        return self._tell(self._counted(events)) if events else []
 
     def _align(self, piece: Words) -> None:
         if self._alignment is None:

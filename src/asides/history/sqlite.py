@@ -6,7 +6,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -85,9 +85,16 @@ class SqliteHistory(History):
             with self._transaction() as connection:
                 connection.execute("INSERT INTO words(words, rank) VALUES('merge', ?)", (pages,))
             pages, changed = STEP, self._connection.total_changes - before
-        while self._rows("PRAGMA freelist_count") != [(0,)]:
+        free, left = LAST, self._free_pages()
+        while 0 < left < free:
             self._rows(f"PRAGMA incremental_vacuum({STEP})")
-        self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
+            free, left = left, self._free_pages()
+        ((held, _, _),) = self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        if held:
+            raise HistoryError(f"{self.name}: another program reads it, so its log cannot be emptied", retry=True)
+
+    def _free_pages(self) -> int:
+        return int(self._rows("PRAGMA freelist_count")[0][0])
 
     def size(self) -> int:
         """Bytes of the file and its log."""
@@ -99,6 +106,7 @@ class SqliteHistory(History):
         connection.execute("PRAGMA foreign_keys = ON")
         # What is purged is overwritten, not only unlinked.
         connection.execute("PRAGMA secure_delete = ON")
+        # 64 MiB at most: ids are hashes, so their index is read and written all over.
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA synchronous = FULL")
         # In this order: another process may be making the store, and gives it both at once.
@@ -112,7 +120,7 @@ class SqliteHistory(History):
             self._wait_for(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
         self._migrate()
 
-    def _wait_for(self, action: Any) -> None:
+    def _wait_for(self, action: Callable[[], object]) -> None:
         deadline = time.monotonic() + self._patience
         while True:
             try:
