@@ -17,6 +17,8 @@ SECTIONS = {
     "calls": "calls",
     "dialects": "dialects",
     "tokens": "tokens",
+    "analysis": "analysis",
+    "history": "history",
 }
 """What a section is called, and the module that holds it."""
 NOTE = """\

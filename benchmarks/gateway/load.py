@@ -13,6 +13,7 @@ import httptools
 import psutil
 
 from benchmarks.gateway import reading
+from benchmarks.gateway.processes import KEY
 from benchmarks.gateway.reading import Dialect
 from benchmarks.gateway.script import script
 
@@ -110,7 +111,7 @@ class Client(asyncio.Protocol):
             await self.connect()
         assert self._transport is not None
         head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nContent-Type: application/json\r\n"
-        head += f"Authorization: Bearer sk-bench\r\nContent-Length: {len(body)}\r\n\r\n"
+        head += f"Authorization: Bearer {KEY}\r\nContent-Length: {len(body)}\r\n\r\n"
         self._transport.write(head.encode() + body)
         try:
             async with asyncio.timeout(PATIENCE):

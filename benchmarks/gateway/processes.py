@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -18,6 +20,9 @@ from tempfile import TemporaryDirectory
 import psutil
 
 PATIENCE = 120.0
+KEY = f"sk-{secrets.token_hex(32)}"
+"""What clients show; litellm does not start without one."""
+LITELLM = {"LITELLM_MASTER_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,9 @@ def running(command: Sequence[str], port: int, model: str = "burst-9") -> Iterat
         log = Path(folder, "log")
         with log.open("wb") as out:
             began = time.monotonic()
-            process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**os.environ, **LITELLM}
+            )
             try:
                 _wait(process, port, log)
                 started = time.monotonic() - began
@@ -111,6 +118,7 @@ def _answers(port: int, model: str) -> bool:
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "?"}]}).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/chat/completions", body)
     request.add_header("content-type", "application/json")
+    request.add_header("authorization", f"Bearer {KEY}")
     try:
         with urllib.request.urlopen(request, timeout=10) as reply:
             return bool(reply.status == 200)

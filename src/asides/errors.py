@@ -4,6 +4,8 @@ Error
  +-- UnknownFormatError   no format has this name (also a ValueError)
  +-- StrictError          the model wrote something odd and the caller asked for strictness
  +-- UsageError           the library was called in an order or with a value that cannot work
+
+Rooms that need one have an error of their own beside what raises it: `ConfigError`, `HistoryError`, `RequestError`…
 """
 
 from __future__ import annotations

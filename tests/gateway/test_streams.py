@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,24 +19,38 @@ IDLE = 1.5
 
 
 class House(NamedTuple):
-    """A gateway before one upstream, with short limits."""
+    """A gateway before one upstream."""
 
     gateway: Gateway
     upstream: Upstream
 
 
-@pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    """One for all tests of this file."""
+@contextmanager
+def opened(**limits: float) -> Iterator[House]:
+    """A gateway with these limits."""
     with upstream() as server:
         config = {
             "upstreams": [{"url": server.url}],
             "defaults": {"format": "qwen3"},
             "models": {"raw": {"format": "none"}},
-            "limits": {"keep_alive": 0.1, "idle": IDLE},
+            "limits": {"keep_alive": 0.1, **limits},
         }
         with gateway(config) as running:
             yield House(running, server)
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    """One that bears silence for long, so that whoever leaves is noticed for leaving."""
+    with opened() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[House]:
+    """One that soon gives up a silent upstream."""
+    with opened(idle=IDLE) as found:
+        yield found
 
 
 def frame(words: str, dialect: Dialect = "chat", reason: str | None = None) -> bytes:
@@ -209,33 +224,33 @@ def test_keep_alive_as_chunks_or_not_at_all(house: House, choice: str) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_an_upstream_that_never_answers(house: House, stream: bool) -> None:
+def test_an_upstream_that_never_answers(hasty: House, stream: bool) -> None:
     """No byte for longer than the limit is a 504."""
-    house.upstream.forget()
-    house.upstream.send(Reply(before=[Hang()]))
-    reply = post(house.gateway.url, PATHS["messages"], body_of("messages", stream=stream))
+    hasty.upstream.forget()
+    hasty.upstream.send(Reply(before=[Hang()]))
+    reply = post(hasty.gateway.url, PATHS["messages"], body_of("messages", stream=stream))
     assert reply.status_code == 504
     assert reply.json()["error"]["message"]
-    assert left(house)
+    assert left(hasty)
 
 
-def test_an_upstream_that_goes_quiet(house: House) -> None:
+def test_an_upstream_that_goes_quiet(hasty: House) -> None:
     """A stream in which nothing comes for longer than the limit ends with an error, all words delivered."""
-    house.upstream.forget()
-    house.upstream.send(Reply([frame("<think>A</think>B <"), Hang()]))
-    found = events(post(house.gateway.url, PATHS["chat"], body_of("chat", stream=True)).content)
+    hasty.upstream.forget()
+    hasty.upstream.send(Reply([frame("<think>A</think>B <"), Hang()]))
+    found = events(post(hasty.gateway.url, PATHS["chat"], body_of("chat", stream=True)).content)
     assert (chat_deltas(found, "reasoning_content"), chat_deltas(found)) == ("A", "B <")
     assert found[-1]["error"]["message"]
-    assert left(house)
+    assert left(hasty)
 
 
-def test_there_is_no_limit_on_the_whole(house: House) -> None:
+def test_there_is_no_limit_on_the_whole(hasty: House) -> None:
     """A stream may take longer than the idle limit as long as something comes."""
     steps: list[Step] = []
     for number in range(4):
         steps += [frame(f"{number}"), Pause(IDLE * 0.4)]
-    house.upstream.send(Reply([*steps, frame("", reason="stop"), b"data: [DONE]\n\n"]))
-    assert ask("chat", house.gateway.url, stream=True).text == "0123"
+    hasty.upstream.send(Reply([*steps, frame("", reason="stop"), b"data: [DONE]\n\n"]))
+    assert ask("chat", hasty.gateway.url, stream=True).text == "0123"
 
 
 # The wire itself.

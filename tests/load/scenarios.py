@@ -88,7 +88,7 @@ def held(house: House) -> Held:
 async def rest(house: House, outcome: Outcome, *, last: bool) -> None:
     """Wait until nothing of the scene is left; what stays is a problem.
 
-    Connections to the upstream are kept for some seconds for who comes next, so only the last scene waits for their end.
+    Connections to the upstream are kept some seconds for who comes next, so only the last scene waits for their end.
     """
     deadline = time.monotonic() + PATIENCE
     while True:

@@ -6,11 +6,13 @@ import argparse
 import codecs
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from ..api import Parser
 from ..engine.format import TEXT, THINKING, Format
+from ..engine.message import Message
 from ..errors import StrictError, UnknownFormatError
 from ..events import Event, Notice, PartStart
 from ..formats import get_format
@@ -56,7 +58,7 @@ def run(arguments: list[str]) -> int:
         streams.flush()
     with Interrupt() as interrupt:
         show = choose(options, streams)
-        reading = Reading(format, policies(options), streams, show, verbose=options.verbose)
+        reading = Reading(format, policies(options), streams, show, verbose=options.verbose, keep=keeping(options))
         code = reading.read(interrupt.read(STDIN, lambda: show.idle))
         if interrupt.failure is not None:
             streams.say(f"standard input: {interrupt.failure.strerror}")
@@ -73,12 +75,29 @@ def find_format(name: str) -> Format:
         raise explain_unknown(error) from error
 
 
+def keeping(options: argparse.Namespace) -> Callable[[Message], bool] | None:
+    """What keeps a reply that has been shown, where `--save` asks for it."""
+    if not options.save:
+        return None
+    from .history_save import save  # here, because most who filter keep nothing
+
+    return partial(save, source="filter", format=options.format, model=options.model, agent=options.agent)
+
+
 class Reading:
     """Takes one input after another apart and shows what is in it."""
 
     def __init__(
-        self, format: Format, policies: dict[str, Any], streams: Streams, show: Show, *, verbose: bool
+        self,
+        format: Format,
+        policies: dict[str, Any],
+        streams: Streams,
+        show: Show,
+        *,
+        verbose: bool,
+        keep: Callable[[Message], bool] | None = None,
     ) -> None:
+        self._keep = keep
         self._format = format
         self._policies = policies
         self._streams = streams
@@ -112,6 +131,9 @@ class Reading:
         else:
             self._show.end()
         self._streams.flush()
+        # After the answer is out: whatever becomes of the store, the reader has it.
+        if self._keep is not None and not self._keep(parser.message):
+            code = FAILED
         return code
 
     def _tell(self, events: Sequence[Event]) -> None:

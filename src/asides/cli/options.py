@@ -85,7 +85,7 @@ def add_reading(parser: argparse.ArgumentParser, *, start: str) -> argparse._Arg
     )
     reading.add_argument("--no-calls", action="store_true", help="read calls as ordinary text")
     reading.add_argument("--tools", metavar="FILE", help="a JSON list of tool definitions; gives types to arguments")
-    parser.set_defaults(strict=False)
+    parser.set_defaults(strict=False, save=False)
     return reading
 
 
@@ -132,6 +132,10 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
         action="store_true",
         help="tell on standard error what each marker did and what was odd",
     )
+    keeping = parser.add_argument_group("what to keep")
+    keeping.add_argument("--save", action="store_true", help="keep the reply and its thoughts; see `asides history`")
+    keeping.add_argument("--model", default="", metavar="NAME", help="with --save: the model's name, to find it by")
+    keeping.add_argument("--agent", default="", metavar="NAME", help="with --save: a name for who is speaking")
     parser.add_argument("--version", action=Version)
 
 
@@ -158,7 +162,7 @@ def check_style(options: argparse.Namespace) -> None:
 
 
 def policies(options: argparse.Namespace) -> dict[str, Any]:
-    """The options as the policies of a `Parser` that keeps nothing it has told."""
+    """The options as the policies of a `Parser`, which holds what it has told only to save it."""
     return {
         "start": options.start,
         "whitespace": "exact" if options.exact else "tidy",
@@ -167,7 +171,7 @@ def policies(options: argparse.Namespace) -> dict[str, Any]:
         "calls": not options.no_calls,
         "tools": _read_tools(options.tools) if options.tools else None,
         "strict": options.strict,
-        "collect": False,
+        "collect": options.save,
     }
 
 

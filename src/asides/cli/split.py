@@ -7,7 +7,7 @@ import os
 
 from ..engine.format import TEXT
 from . import EXIT_CODES, FAILED, INTERRUPTED, OK
-from .filter import Reading, find_format
+from .filter import Reading, find_format, keeping
 from .options import Arguments, add_options, check_options, policies
 from .show import choose
 from .streams import STDIN, Interrupt, Streams
@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
         options.start = "undecided"
     streams = Streams()
     show = choose(options, streams)
-    reading = Reading(format, policies(options), streams, show, verbose=options.verbose)
+    reading = Reading(format, policies(options), streams, show, verbose=options.verbose, keep=keeping(options))
     several = len(options.files) > 1
     code = OK
     with Interrupt() as interrupt:

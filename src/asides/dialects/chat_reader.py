@@ -69,6 +69,17 @@ class ReplyReader:
         """Those of them that only this dialect understands."""
         self._extra: dict[str, Any] = {}
 
+    def words(self, chunk: bytes) -> tuple[int, str] | None:
+        """The choice and the words of bytes that are one more frame of content, as most are; None: `feed` them."""
+        alike = self._alike.find(chunk) if self._idle else None
+        if alike is None:
+            return None
+        choice, field = alike[0]
+        if field or choice.ended:
+            return None
+        choice.in_thinking = False
+        return choice.number, alike[1]
+
     def feed(self, chunk: bytes) -> list[Piece]:
         """Read bytes and return what they tell."""
         pieces: list[Piece] = []

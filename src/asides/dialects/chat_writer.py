@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 from ..errors import UsageError
-from ..events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from .chat_reader import write_error
 from .chat_request import NAME, detail_text
 from .framing import DONE, sse, to_json
@@ -37,19 +37,27 @@ class ReplyWriter:
         self._head = self._tail = b""
         self._started = False
 
+    def delta(self, number: int, event: Event) -> bytes:
+        """Write more of an open part that came with nothing else."""
+        return self._quick(number, event) or self._said(Said(number, event))
+
+    def _quick(self, number: int, event: Event) -> bytes:
+        """The chunk of a delta like those before; empty where it is not."""
+        choice = self._choices.get(number)
+        if choice is not None and not choice.gap and not self._fields:
+            if type(event) is TextDelta:
+                choice.has_text = True
+                return b"%b%b%b" % (choice.content, to_json(event.text), self._tail)
+            if type(event) is ThinkingDelta and choice.thought:
+                return b"%b%b%b" % (choice.thought, to_json(event.text), self._tail)
+        return b""
+
     def feed(self, item: Item) -> bytes:
         """Write what an item tells."""
         if type(item) is Said:
-            choice = self._choices.get(item.choice)
-            event = item.event
-            if choice is not None and not self._fields and not item.logprobs and not item.other_logprobs:
-                kind = type(event)
-                if kind is TextDelta and not choice.gap:
-                    choice.has_text = True
-                    return b"%b%b%b" % (choice.content, to_json(event.text), self._tail)  # type: ignore[union-attr]
-                if kind is ThinkingDelta and not choice.gap and choice.thought:
-                    return b"%b%b%b" % (choice.thought, to_json(event.text), self._tail)  # type: ignore[union-attr]
-            return self._said(item)
+            if item.logprobs or item.other_logprobs:
+                return self._said(item)
+            return self._quick(item.choice, item.event) or self._said(item)
         if isinstance(item, Begin):
             self._start(item)
             return b"".join(self._open(number) for number in range(self._request.choices))

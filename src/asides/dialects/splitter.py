@@ -74,6 +74,21 @@ class Splitter:
                 return [piece]
         return []
 
+    @property
+    def thought_characters(self) -> int:
+        """How much was thought, shown or not."""
+        return sum(choice.thought_characters for choice in self._choices.values())
+
+    @property
+    def said_characters(self) -> int:
+        """How much was said, calls included."""
+        return sum(choice.said_characters for choice in self._choices.values())
+
+    def delta(self, number: int, text: str) -> Event | list[Item]:
+        """Read words without log probabilities; where all that they tell is more of an open part, that alone."""
+        choice = self._choices.get(number)
+        return self.feed(Words(number, text)) if choice is None or not choice.plain else choice.delta(text)
+
     def finish(self) -> list[Item]:
         """Nothing more will come: release what is held back."""
         return [item for choice in self._choices.values() for item in choice.finish(cut=True)]
@@ -87,8 +102,7 @@ class Splitter:
 
     def _usage(self, usage: Usage) -> Usage:
         """Where the upstream does not count thinking, share the tokens out by characters."""
-        thought = sum(choice.thought_characters for choice in self._choices.values())
-        said = sum(choice.said_characters for choice in self._choices.values())
+        thought, said = self.thought_characters, self.said_characters
         if usage.reasoning_tokens or not thought:
             return usage  # a count of none beside thinking is not a count
         share = round(usage.output_tokens * thought / (thought + said))
@@ -106,6 +120,8 @@ class _Choice:
         self._seed = seed
         self._ids: set[str] = set()
         self._parser: Parser | None = None
+        self.plain = False
+        """Whether what the parser tells needs no change: nothing came before it, nothing is aligned or compared."""
         self._early = ""
         """Words before it is known how they shall be read."""
         self._count = 0
@@ -138,22 +154,28 @@ class _Choice:
             if self._is_open_question(self._early.lstrip()):
                 return []
             return self._tell(self._begin_words())
-        if self._first or self._repeat is not None or self._alignment is not None:
+        if not self.plain:
             return self._tell(self._read(self._parser, piece.text))
-        # By far the most words go straight on.
-        self._tape.pieces.append(piece.text)
-        events = self._parser.feed(piece.text)
+        told = self.delta(piece.text)
+        return told if isinstance(told, list) else [Said(self._number, told)]
+
+    def delta(self, text: str) -> Event | list[Item]:
+        """Words, where it is plain how they are read."""
+        assert self._parser is not None
+        self._tape.pieces.append(text)
+        events = self._parser.feed(text)
         if len(events) == 1:
             event = events[0]
             if type(event) is TextDelta:
                 self.said_characters += len(event.text)
-                return [Said(self._number, event)]
+                return event
             if type(event) is ThinkingDelta and self._show:
                 self.thought_characters += len(event.text)
-                return [Said(self._number, event)]
+                return event
         return self._tell(self._counted(events)) if events else []
 
     def _align(self, piece: Words) -> None:
+        self.plain = False
         if self._alignment is None:
             self._alignment = Alignment(len(self._early) if self._parser is None else self._tape.sync())
         elif self._parser is None and not self._early:
@@ -181,6 +203,7 @@ class _Choice:
             events = self._close_split()
         self._parser = self._make_parser(format)
         self._first = self._count
+        self.plain = not self._first and self._repeat is None and self._alignment is None
         self._tape = Tape()
         return events + self._read(self._parser, text)
 
@@ -247,7 +270,7 @@ class _Choice:
         return tuple(self._alignment.rest()) if self._alignment is not None and self._show else ()
 
     def _close_words(self) -> list[Event]:
-        parser, self._parser = self._parser, None
+        parser, self._parser, self.plain = self._parser, None, False
         if parser is None:
             return []
         events = self._shift(parser, parser.finish())

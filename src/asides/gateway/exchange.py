@@ -139,7 +139,7 @@ class Exchange:
         """A streamed reply."""
         call, record, request = self._call, self._record, way.request
         noted = record.noted = self._noted(way)
-        splitter = self._splitter(way, whole=False)
+        splitter = record.splitter = self._splitter(way, whole=False)
         line = pipeline.Pipeline(
             way.theirs.ReplyReader(),
             splitter,
@@ -151,7 +151,7 @@ class Exchange:
         await self._begin_stream(answer, way)
         beat = quiet.Beat(call, self._dialect, request, self._state.config)
         try:
-            async for chunk in answer.chunks():
+            while chunk := await answer.read_some():
                 out = line.feed(chunk)
                 if out:
                     beat.busy = True
@@ -179,7 +179,7 @@ class Exchange:
             raise error.refusal from error
         request = way.request
         noted = self._record.noted = self._noted(way)
-        splitter = self._splitter(way, whole=True)
+        splitter = self._record.splitter = self._splitter(way, whole=True)
         pieces = read_whole(way.theirs, body)
         items = pipeline.items_of(
             pieces,
@@ -330,7 +330,7 @@ async def pass_on(
         record.answered = time.monotonic()
         await call.begin(answer.status, headers.for_client(answer.headers, same=True, raw=True))
         try:
-            async for chunk in answer.chunks():
+            while chunk := await answer.read_some():
                 await call.write(chunk)
         except UpstreamLost as error:
             record.error, record.upstream_error = str(error), error.reason

@@ -67,7 +67,8 @@ def _key(credential: str, model: str, before: Sequence[Turn], calls: Iterable[Ca
     said: list[str] = []
     since = 0
     for turn in before:
-        if turn.role == "user":
+        if turn.role in ("system", "developer", "user"):
+            # One key may serve many people, whose data stand in the instructions.
             said.append(turn.text)
             since = 0
         elif turn.role == "assistant":

@@ -6,7 +6,7 @@ One path for every frame that is not passed on byte for byte. Knows no socket.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from ..dialects.reply import Begin, Ended, Failed, Item, Piece, Said, Usage
@@ -40,38 +40,38 @@ class Noted:
     """What is noted of a reply while it passes: for metrics, logs, the memory and history."""
 
     def __init__(self, *, keep: bool) -> None:
-        self._keep = keep
+        self.keep = keep
         """Whether words are kept: the memory needs thoughts and calls, history all of it."""
         self.first_thought: float | None = None
         """When it came, by the monotonic clock."""
         self.first_answer: float | None = None
-        self.thought_characters = 0
-        self.said_characters = 0
         self.notices: dict[str, int] = {}
         self.choices: dict[int, Choice] = {}
         self.usage: Usage | None = None
         self.failed: Failed | None = None
         self.reason = ""
 
+    def see_delta(self, number: int, event: Event) -> None:
+        """Note more of a text or of a thought."""
+        if type(event) is TextDelta:
+            choice = self._choice(number)
+            choice.answered = True
+            if self.keep:
+                choice.texts.append(event.text)
+            if self.first_answer is None:
+                self.first_answer = time.monotonic()
+        elif type(event) is ThinkingDelta:
+            if self.keep:
+                self._choice(number).thoughts[-1].append(event.text)
+            if self.first_thought is None:
+                self.first_thought = time.monotonic()
+
     def see(self, item: Item) -> None:
         """Note an item."""
         if type(item) is Said:
-            event = item.event
-            kind = type(event)
-            if kind is TextDelta:
-                self.said_characters += len(event.text)  # type: ignore[union-attr]  # `kind` says that it has text
-                choice = self._choice(item.choice)
-                choice.answered = True
-                if self._keep:
-                    choice.texts.append(event.text)  # type: ignore[union-attr]  # likewise
-                if self.first_answer is None:
-                    self.first_answer = time.monotonic()
-            elif kind is ThinkingDelta:
-                self.thought_characters += len(event.text)  # type: ignore[union-attr]  # likewise
-                if self._keep:
-                    self._choice(item.choice).thoughts[-1].append(event.text)  # type: ignore[union-attr]  # likewise
-                if self.first_thought is None:
-                    self.first_thought = time.monotonic()
+            kind = type(item.event)
+            if kind is TextDelta or kind is ThinkingDelta:
+                self.see_delta(item.choice, item.event)
             else:
                 self._other(item)
         elif isinstance(item, Usage):
@@ -95,11 +95,10 @@ class Noted:
                     self.first_answer = time.monotonic()
                 choice.answered = True
                 choice.calls[event.index] = (event.name or "", event.id or "", [])
-            elif self._keep and event.gap:
+            elif self.keep and event.gap:
                 choice.texts.append(event.gap)
         elif isinstance(event, ToolCallDelta):
-            self.said_characters += len(event.text)
-            if self._keep and event.index in choice.calls:
+            if self.keep and event.index in choice.calls:
                 choice.calls[event.index][2].append(event.text)
         elif isinstance(event, PartEnd):
             if choice.kinds.get(event.index) == "thinking":
@@ -161,12 +160,28 @@ class Pipeline:
         self._model = model
         """The name that the client knows the model by, where the upstream has another."""
         self._mend = empty_answer == "thinking"
+        self._seen: type = type(None)
+        """What was noted last: more of the same need not be."""
+        self._words: Callable[[bytes], tuple[int, str] | None] | None = getattr(reader, "words", None)
+        self._delta: Callable[[int, Event], bytes] | None = getattr(writer, "delta", None)
         self.begun = False
         """Whether anything of the reply was read."""
 
     def feed(self, chunk: bytes) -> bytes:
         """Read bytes of the upstream and return those for the client."""
-        return self._write(self._reader.feed(chunk))
+        found = self._words(chunk) if self._words is not None else None
+        if found is None:
+            return self._write(self._reader.feed(chunk))
+        # One more frame of content, as most are: past the records between the rooms, through the same rooms.
+        number, text = found
+        told = self._splitter.delta(number, text)
+        if isinstance(told, list):
+            return self._give(told, []) if told else b""
+        kind = type(told)
+        if kind is not self._seen or number or self._noted.keep:
+            self._seen = kind
+            self._noted.see_delta(number, told)
+        return self._delta(number, told) if self._delta is not None else self._writer.feed(Said(number, told))
 
     def finish(self) -> bytes:
         """The upstream's reply is over."""
@@ -182,14 +197,20 @@ class Pipeline:
 
     def _write(self, pieces: Sequence[Piece]) -> bytes:
         out: list[bytes] = []
-        splitter, writer, noted = self._splitter, self._writer, self._noted
         for piece in pieces:
-            for item in splitter.feed(piece):
-                noted.see(item)
-                if type(item) is not Said:
-                    item = self._changed(item, out)
-                out.append(writer.feed(item))
+            items = self._splitter.feed(piece)
+            if items:
+                self._give(items, out)
         return out[0] if len(out) == 1 else b"".join(out)
+
+    def _give(self, items: list[Item], out: list[bytes]) -> bytes:
+        writer, noted = self._writer, self._noted
+        for item in items:
+            noted.see(item)
+            if type(item) is not Said:
+                item = self._changed(item, out)
+            out.append(writer.feed(item))
+        return b"".join(out)
 
     def _changed(self, item: Item, out: list[bytes]) -> Item:
         if isinstance(item, Begin):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dialects.splitter import Splitter
 from .pipeline import Noted
 
 
@@ -18,6 +19,7 @@ class Record:
         "noted",
         "request_body",
         "route",
+        "splitter",
         "stream",
         "upstream",
         "upstream_error",
@@ -41,5 +43,7 @@ class Record:
         self.answered: float | None = None
         """When the upstream began to answer, by the monotonic clock."""
         self.noted: Noted | None = None
+        self.splitter: Splitter | None = None
+        """What took the reply apart, and counted it."""
         self.request_body = b""
         """Kept only where the log may hold bodies."""

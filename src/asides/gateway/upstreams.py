@@ -34,8 +34,8 @@ class Answer(Protocol):
     headers: Mapping[str, str]
     """By lower-case name."""
 
-    def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes."""
+    async def read_some(self) -> bytes:
+        """More of the body, as it comes; empty at its end. What goes wrong is an `UpstreamLost`."""
 
     async def read(self, limit: int) -> bytes:
         """The whole body."""
@@ -139,7 +139,11 @@ class HttpUpstream:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise self._unreachable(error) from error
         try:
-            yield _HttpAnswer(reply, self._limits.idle)
+            answer = _HttpAnswer(reply, self._limits.idle)
+            try:
+                yield answer
+            finally:
+                answer.stop_watching()
         except BaseException:
             reply.close()
             raise
@@ -179,23 +183,25 @@ class _HttpAnswer:
         if reply.connection is not None and reply.connection.protocol is not None:
             # From here on silence is watched below: the client would set a timer anew with every read.
             reply.connection.protocol.read_timeout = None
+        self._watch()
         self.status = reply.status
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in reply.headers.items()}
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes."""
-        self._watch()
+    async def read_some(self) -> bytes:
+        """More of the body, as it comes."""
         try:
-            async for chunk in self._reply.content.iter_any():
-                self._read = True
-                yield chunk
+            chunk = await self._reply.content.readany()
         except (aiohttp.ClientError, OSError) as error:
-            if self._quiet >= CHECKS:
+            if self._quiet > CHECKS:
                 raise UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle") from error
             raise UpstreamLost("the upstream broke off in the middle of its answer", "lost") from error
-        finally:
-            if self._timer is not None:
-                self._timer.cancel()
+        self._read = True
+        return chunk
+
+    def stop_watching(self) -> None:
+        """The answer is over, or nobody wants it."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _watch(self) -> None:
         """Look again in a while; let go of an upstream that sent nothing for too long."""
@@ -210,7 +216,7 @@ class _HttpAnswer:
         """The whole body."""
         parts: list[bytes] = []
         size = 0
-        async for chunk in self.chunks():
+        while chunk := await self.read_some():
             size += len(chunk)
             if size > limit:
                 raise Refusal(502, f"the upstream's answer is larger than {limit} bytes (limits.body)")
@@ -254,8 +260,8 @@ class _RecordedAnswer:
         self.headers = headers
         self._chunks = chunks
 
-    def chunks(self) -> AsyncIterator[bytes]:
-        return self._chunks
+    async def read_some(self) -> bytes:
+        return await anext(self._chunks, b"")
 
     async def read(self, limit: int) -> bytes:
         return b"".join([chunk async for chunk in self._chunks])

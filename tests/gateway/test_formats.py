@@ -1,0 +1,133 @@
+"""Who tells how a model writes: the file, its name, its server, or nobody; and when calls are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from tests.gateway.clients import Seen, ask
+from tests.gateway.running import Gateway, gateway
+from tests.gateway.upstream import Upstream, json_reply, upstream
+
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}"
+)
+HARMONY = "<|channel|>analysis<|message|>Why.<|end|><|start|>assistant<|channel|>final<|message|>So.<|return|>"
+CALL = '<tool_call>\n{"name": "find", "arguments": {"query": "x"}}\n</tool_call>'
+
+
+class House(NamedTuple):
+    """A gateway that is told nothing of its models, before a server that shows nothing, one that does, and Ollama."""
+
+    gateway: Gateway
+    silent: Upstream
+    showing: Upstream
+    ollama: Upstream
+
+    def ask(self, raw: str, model: str, *, stream: bool = True, tools: bool = False) -> Seen:
+        """What a chat client sees when the model says this."""
+        for each in (self.silent, self.showing, self.ollama):
+            each.say(raw, size=2)
+        return ask("chat", self.gateway.url, model=model, stream=stream, tools=tools)
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    """One for all tests of this file."""
+    with upstream() as silent, upstream() as showing, upstream("ollama", models=["local", "jinja"]) as ollama:
+        showing.send(json_reply({"chat_template": CHATML}), "/props")
+        config = {
+            "upstreams": [
+                {"url": showing.url, "name": "showing", "models": ["shown", "shown-wrong"]},
+                {"url": ollama.url, "name": "ollama", "models": ["local", "jinja"]},
+                {"url": silent.url, "name": "silent", "models": ["*"]},
+            ],
+            "models": {
+                "shown-wrong": {"format": "harmony"},
+                "gpt-oss-but-none": {"format": "none"},
+                "calling": {"format": "qwen3", "calls": "always"},
+                "mute": {"format": "qwen3", "calls": "never"},
+            },
+        }
+        with gateway(config) as running:
+            yield House(running, silent, showing, ollama)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    ("model", "raw"),
+    [
+        ("Qwen/Qwen3-8B", "<think>\nWhy.\n</think>\n\nSo."),
+        ("openai/gpt-oss-20b", HARMONY),
+        ("gpt-oss:20b", HARMONY),
+        ("deepseek-ai/DeepSeek-R1", "Why.\n</think>\n\nSo."),
+        ("deepseek-ai/DeepSeek-R1-0528", "<think>\nWhy.\n</think>\n\nSo."),
+        ("mistralai/Magistral-Small-2509", "[THINK]Why.[/THINK]So."),
+    ],
+)
+def test_by_name(house: House, model: str, raw: str, stream: bool) -> None:
+    """A model whose name is known is read as its family writes, and from where its output begins."""
+    seen = house.ask(raw, model, stream=stream)
+    assert (seen.thinking, seen.text) == ("Why.", "So.")
+
+
+def test_by_the_server(house: House) -> None:
+    """A server that shows its template tells the format, and that the prompt has opened the thought."""
+    seen = house.ask("Why.\n</think>\n\nSo.", "shown")
+    assert (seen.thinking, seen.text) == ("Why.", "So.")
+
+
+def test_the_file_beats_the_server(house: House) -> None:
+    """What the file says of a model holds, whatever its server shows."""
+    seen = house.ask(HARMONY, "shown-wrong")
+    assert (seen.thinking, seen.text) == ("Why.", "So.")
+    assert house.ask(HARMONY, "gpt-oss-but-none").text == HARMONY
+
+
+def test_by_ollama(house: House) -> None:
+    """Behind Ollama too, whose own templates are not Jinja."""
+    for raw in ("<think>\nWhy.\n</think>\n\nSo.", HARMONY):
+        seen = house.ask(raw, "local")
+        assert (seen.thinking, seen.text) == ("Why.", "So.")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "<think>\nWhy.\n</think>\n\nSo.",
+        HARMONY,
+        "[THINK]Why.[/THINK]So.",
+        "<seed:think>Why.</seed:think>So.",
+        "◁think▷Why.◁/think▷So.",
+    ],
+)
+def test_by_nobody(house: House, raw: str, stream: bool) -> None:
+    """A model that nobody knows is read as soon as it shows how it writes."""
+    seen = house.ask(raw, "a-model-of-my-own", stream=stream)
+    assert (seen.thinking, seen.text) == ("Why.", "So.")
+
+
+def test_words_without_markers(house: House) -> None:
+    """A model that does not think, of which nobody knows anything, is passed on as it speaks."""
+    words = "if a < b: `<think>` is only named here."
+    for stream in (False, True):
+        seen = house.ask(words, "a-model-of-my-own", stream=stream)
+        assert (seen.thinking, seen.text) == ("", words)
+
+
+def test_calls_are_read_when_tools_are_given(house: House) -> None:
+    """Without tools what looks like a call is text, unless the model's settings say otherwise."""
+    raw = f"<think>Why.</think>\n\nSo.\n{CALL}"
+    for stream in (False, True):
+        assert house.ask(raw, "Qwen/Qwen3-8B", stream=stream, tools=True).calls == (("find", {"query": "x"}),)
+        plain = house.ask(raw, "Qwen/Qwen3-8B", stream=stream)
+        assert plain.calls == ()
+        assert plain.text == f"So.\n{CALL}"
+        assert house.ask(raw, "calling", stream=stream).calls == (("find", {"query": "x"}),)
+        mute = house.ask(raw, "mute", stream=stream, tools=True)
+        assert (mute.thinking, mute.calls) == ("Why.", ())
+        assert CALL in mute.text
