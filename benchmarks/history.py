@@ -1,4 +1,4 @@
-"""Section `history`: writing thoughts, finding them again by size of the store, and what keeping costs a stream.
+"""Section `history`: writing thoughts, finding them again by size of the store, and what keeping costs the gateway.
 
 `python -m benchmarks.history 1000000` measures a store of that many thoughts, which takes minutes to fill.
 """
@@ -12,13 +12,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from statistics import median
 
-import asides
+import uvloop
+
 from asides import history
-from asides.history import History, Keeper, Reply, Thought, Where
-from benchmarks import measure, samples
+from asides.history import History, Reply, Thought, Where
+from benchmarks import measure
+from benchmarks.gateway import processes
+from benchmarks.gateway.load import measure as load
+from benchmarks.gateway.load import processor_seconds
 
 SIZES = (10_000, 100_000)
 THOUGHTS = 2
@@ -29,9 +34,12 @@ LETTERS = "etaoinshrdlcumwfgypbvk"
 VOCABULARY = 60_000
 COMMON, USUAL, RARE = 0, 100, 30_000
 """Ranks of words to search for: of the first, nearly every second thought has one."""
-CHUNK = 4
-REPLIES = 100
-SIZE = 4_000
+STREAMS, ROUNDS, MODEL = 64, 5, "paced-100"
+"""Streams at once through the gateway, replies on each, and the scripted model: a frame every 10 ms, 100 of them."""
+TURNS = 7
+"""Times that each gateway is measured."""
+WRITTEN = 0.5
+"""Seconds after which the last reply is surely written."""
 
 
 class Corpus:
@@ -72,12 +80,22 @@ def run(sizes: tuple[int, ...] = SIZES) -> None:
         rows,
     )
     print("`scanned`: one pass with a regular expression over every thought, as `asides history grep` makes it.\n")
-    off, on, kept = _stream()
+    rates, kept = _gateway()
+    # Of each pair, so that a slow moment of the machine falls on both.
+    ratios = sorted(on / off for off, on in zip(rates["off"], rates["on"], strict=True))
     measure.print_table(
-        f"History: {REPLIES} replies of {SIZE:,} characters in pieces of {CHUNK}, parsed; processor time, the "
-        "background thread included",
-        ["history", "time", "ratio to off"],
-        [["off", measure.duration(off), "1.00x"], [f"on ({kept} kept)", measure.duration(on), measure.ratio(on, off)]],
+        f"History: frames for each second that the gateway's process works, its thread that writes included; {STREAMS} "
+        f"paced streams of replies of about 100 frames. Both by turns, {TURNS} times",
+        ["history", "per cpu s", "ratio to off", "of single pairs"],
+        [
+            ["off", f"{median(rates['off']):,.0f}", "1.00x", ""],
+            [
+                f"on ({kept:,} kept)",
+                f"{median(rates['on']):,.0f}",
+                f"{median(ratios):.2f}x",
+                f"{ratios[0]:.2f}x to {ratios[-1]:.2f}x",
+            ],
+        ],
     )
 
 
@@ -138,36 +156,35 @@ def _scan(store: History, word: str) -> float:
     return time.perf_counter() - start
 
 
-def _stream() -> tuple[float, float, int]:
-    """Processor time for a stream without history and with it, and how many replies the latter kept."""
-    prose = samples.of_length(samples.PROSE, SIZE // 2)
-    chunks = samples.cut(f"<think>{prose}</think>\n\n{prose}", CHUNK)
-    kept = 0
-
-    def off() -> None:
-        for _ in range(REPLIES):
-            _parse(chunks, collect=False)
-
-    def on() -> None:
-        nonlocal kept
-        with tempfile.TemporaryDirectory() as folder:
-            keeper = Keeper(str(Path(folder) / "history.db"))
-            for number in range(REPLIES):
-                message = _parse(chunks, collect=True).message
-                keeper.keep(Reply.of(message, source="gateway", time=START + timedelta(seconds=number)))
-            keeper.close()
-            kept = keeper.kept
-
-    times = measure.best_of_each({"off": off, "on": on}, repeat=5)
-    return times["off"], times["on"], kept
-
-
-def _parse(chunks: list[str], *, collect: bool) -> asides.Parser:
-    parser = asides.Parser("qwen3", collect=collect)
-    for chunk in chunks:
-        parser.feed(chunk)
-    parser.finish()
-    return parser
+def _gateway() -> tuple[dict[str, list[float]], int]:
+    """Frames per processor second of a gateway without history and of one with it, and how many replies that kept."""
+    rates: dict[str, list[float]] = {"off": [], "on": []}
+    with ExitStack() as stack:
+        store = f"{stack.enter_context(tempfile.TemporaryDirectory())}/history.db"
+        port = processes.free_port()
+        upstream = stack.enter_context(processes.running(processes.upstream(port), port))
+        targets = {}
+        for name in rates:
+            port = processes.free_port()
+            command = processes.asides(port, upstream.port)
+            if name == "on":
+                command = ["env", f"ASIDES_HISTORY={store}", *command, "--save"]
+            targets[name] = stack.enter_context(processes.running(command, port))
+        for turn in range(TURNS):
+            # First one, then the other begins.
+            for name in ("off", "on") if turn % 2 else ("on", "off"):
+                target = targets[name]
+                before = processor_seconds(target.pid)
+                point = uvloop.run(load(target.port, target.pid, upstream.port, "chat", MODEL, STREAMS, ROUNDS))
+                if point.right != point.replies:
+                    raise SystemExit(
+                        f"history {name}: {point.right}/{point.replies} replies right: {point.complaints[:3]}"
+                    )
+                # The last replies are still being written: that counts too.
+                time.sleep(WRITTEN)
+                rates[name].append(point.frames / (processor_seconds(target.pid) - before))
+        with history.open(store) as kept:
+            return rates, kept.count().replies
 
 
 if __name__ == "__main__":

@@ -31,9 +31,8 @@ MAY_IMPORT = {
     "analysis": LEAF | {"engine", "formats", "api"},
     "history": LEAF | {"engine", "formats", "api", "analysis"},
     "terminal": LEAF,
-    "compat": LEAF | {
-        "analysis", "api", "backends", "config", "dialects", "engine", "formats", "history", "render", "terminal"
-    },
+    "compat": LEAF
+    | {"analysis", "api", "backends", "config", "dialects", "engine", "formats", "history", "render", "terminal"},
 }
 TOP = {"cli", "gateway", "__main__"}
 """Nothing imports these, but they each other."""

@@ -64,8 +64,9 @@ def paced_table(bench: Bench, names: Sequence[str], streams: int, title: str) ->
     base = median(_middle(point.waits) for point in points[0])
     rate = {name: median(p.per_processor_second for p in each) for name, each in zip(everyone, points, strict=True)}
     added = {
-        name: median(_middle(p.waits) for p in each) - base if any(p.waits for p in each) else 0.0
+        name: median(_middle(p.waits) for p in each) - base
         for name, each in zip(everyone, points, strict=True)
+        if all(p.waits for p in each)
     }
     rows = []
     for name, each in zip(everyone, points, strict=True):
@@ -78,8 +79,8 @@ def paced_table(bench: Bench, names: Sequence[str], streams: int, title: str) ->
                 f"{rate[name]:,.0f}",
                 f"{rate[name] / rate['pass-through']:.2f}x",
                 f"{spread:.2f}",
-                f"{added[name]:.2f} ms",
-                f"{added[name] / added['pass-through']:.2f}x" if added["pass-through"] > 0 else "-",
+                f"{added[name]:.2f} ms" if name in added else "-",
+                f"{added[name] / added['pass-through']:.2f}x" if name in added and added["pass-through"] > 0 else "-",
                 f"{sum(p.right for p in each)}/{sum(p.replies for p in each)}",
             ]
         )

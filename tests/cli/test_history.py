@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -140,6 +141,30 @@ def test_export_and_import(store: Path, tmp_path: Path) -> None:
     assert run("history", "export", "--as", "parquet", "-o", tmp_path / "out.parquet").returncode == 0
     assert (tmp_path / "out.parquet").read_bytes().startswith(b"PAR1")
     assert run("history", "export", "--as", "parquet").returncode == 2
+
+
+def test_an_export_that_cannot_be_written(store: Path, tmp_path: Path) -> None:
+    """A folder where a file is wanted is told before anything is written; a full disk names the file and the way on."""
+    for form in ("jsonl", "parquet"):
+        for place in (".", tmp_path):
+            done = run("history", "export", "--as", form, "-o", place)
+            assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+            assert b"is a folder" in done.stderr
+    assert not list(tmp_path.glob("*.part"))
+    out = tmp_path / "out.jsonl"
+    done = subprocess.run(
+        [*COMMAND, "history", "export", "-o", out],
+        capture_output=True,
+        timeout=PATIENCE,
+        env=environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+    )
+    assert done.returncode == 2
+    assert str(out).encode() in done.stderr
+    assert b"--resume" in done.stderr
+    assert not out.exists()
+    assert run("history", "export", "--resume", "-o", out).returncode == 0
+    assert run("history", "export").stdout == out.read_bytes()
 
 
 def test_import_of_raw_output(tmp_path: Path) -> None:

@@ -108,6 +108,12 @@ def house() -> Iterator[House]:
             yield House(running, first, second)
 
 
+@pytest.fixture(autouse=True)
+def _forget(house: House) -> None:
+    house.openai.forget()
+    house.ollama.forget()
+
+
 def check(seen: Seen, case: Case) -> None:
     """The client was shown exactly this."""
     assert seen.thinking == case.thinking

@@ -13,9 +13,9 @@ import ollama
 import openai
 import pytest
 
-from tests.gateway.clients import DIALECTS, PATHS, Dialect, ask, body_of, chat_deltas, events, get, post
+from tests.gateway.clients import DIALECTS, PATHS, WITH_TOOLS, Dialect, ask, body_of, chat_deltas, events, get, post
 from tests.gateway.running import Gateway, gateway
-from tests.gateway.upstream import NDJSON, Close, Reply, Reset, Step, Upstream, json_reply, upstream
+from tests.gateway.upstream import JSON, NDJSON, SSE, Close, Reply, Reset, Step, Upstream, json_reply, upstream
 
 
 class House(NamedTuple):
@@ -242,6 +242,28 @@ def test_a_whole_reply_that_is_no_reply(house: House) -> None:
             assert isinstance(reply.json(), dict)
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "-1", "12345678901234567890123", '"x"', "null", "[]"])
+def test_absurd_numbers(house: House, number: str) -> None:
+    """Whatever stands where an upstream should say a number, its words arrive."""
+    usage = f'"usage": {{"prompt_tokens": {number}, "completion_tokens": {number}}}'
+    head = f'"id": "1", "created": {number}, {usage}'
+    choice = '"index": 0, "finish_reason": "stop"'
+    content = '{"content": "<think>A</think>B"}'
+    whole = f'{{{head}, "choices": [{{{choice}, "message": {content}}}]}}'
+    frame = f'data: {{{head}, "choices": [{{{choice}, "delta": {content}}}]}}\n\ndata: [DONE]\n\n'
+    counts = f'"prompt_eval_count": {number}, "eval_count": {number}, "total_duration": {number}'
+    line = f'{{"created_at": {number}, "message": {content}, "done": true, "done_reason": "stop", {counts}}}\n'
+    for dialect in WITH_TOOLS:
+        for stream in (False, True):
+            house.vllm.send(Reply([(frame if stream else whole).encode()], headers=SSE if stream else JSON))
+            house.ollama.send(Reply([line.encode()], headers=NDJSON if stream else JSON))
+            for model in ("m-v", "m-o"):
+                seen = post(house.gateway.url, PATHS[dialect], body_of(dialect, model=model, stream=stream))
+                assert seen.status_code == 200, (dialect, stream, model, seen.text)
+                assert '"error":{' not in seen.text, (dialect, stream, model, seen.text)
+                assert '"B"' in seen.text
+
+
 ODD_STREAMS: dict[str, bytes] = {
     "crlf": b'data: {"choices":[{"index":0,"delta":{"content":"<think>A</think>B"}}]}\r\n\r\ndata: [DONE]\r\n\r\n',
     "no space": b'data:{"choices":[{"index":0,"delta":{"content":"<think>A</think>B"}}]}\n\ndata:[DONE]\n\n',
@@ -314,11 +336,24 @@ def test_no_request_at_all(house: House, dialect: Dialect, wrong: str) -> None:
 )
 def test_a_wrong_field(house: House, dialect: Dialect, changed: dict[str, Any], param: str) -> None:
     """A field that cannot be understood is a 400 that says which."""
-    reply = post(house.gateway.url, PATHS[dialect], {**body_of(dialect, model="m-v"), **changed})
-    assert reply.status_code == 400
-    assert param in message_of(dialect, reply.json())
-    if "param" in (error := reply.json()["error"]) and isinstance(error, dict):
-        assert error["param"] == param
+    for model in ("m-v", "m-o"):
+        reply = post(house.gateway.url, PATHS[dialect], {**body_of(dialect, model=model), **changed})
+        assert reply.status_code == 400
+        assert param in message_of(dialect, reply.json())
+        if dialect in ("chat", "completions", "responses"):
+            assert reply.json()["error"]["param"] == param
+
+
+def test_a_field_that_cannot_be_translated(house: House) -> None:
+    """What only the upstream of another dialect must understand is a 400 too, not a crash."""
+    wrong: tuple[tuple[Dialect, Any], ...] = (
+        ("completions", True),
+        ("chat", {"type": "json_schema", "json_schema": "x"}),
+    )
+    for dialect, value in wrong:
+        reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-o", response_format=value))
+        assert reply.status_code == 400
+        assert reply.json()["error"]["param"].startswith("response_format")
 
 
 def test_a_field_that_has_no_counterpart(house: House) -> None:
@@ -339,7 +374,6 @@ def test_a_deep_request(house: House) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_request_that_is_too_large(house: House, dialect: Dialect) -> None:
     """A body beyond the limit is a 413, with its length said or not, and the next request works."""
-    house.vllm.forget()
     large = json.dumps(body_of(dialect, model="m-v", question="x" * 250_000)).encode()
     reply = post(house.gateway.url, PATHS[dialect], large)
     assert reply.status_code == 413

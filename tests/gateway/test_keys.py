@@ -58,6 +58,12 @@ def house() -> Iterator[House]:
             yield House(first, second, plain, keyed)
 
 
+@pytest.fixture(autouse=True)
+def _forget(house: House) -> None:
+    house.plain.forget()
+    house.keyed.forget()
+
+
 def shown(headers: dict[str, str], key: str) -> dict[str, str]:
     """Headers that show a key."""
     return {name: value.format(key) for name, value in headers.items()}
@@ -141,7 +147,6 @@ def test_a_gateway_key_stops_here(house: House, headers: dict[str, str], key: st
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_wrong_key(house: House, dialect: Dialect) -> None:
     """No key, a wrong one, or one in a place where keys do not stand: 401 in the dialect's shape; nobody is asked."""
-    house.plain.forget()
     wrong: list[dict[str, str]] = [
         {},
         {"Authorization": f"Bearer {GATEWAY_KEY}x"},
@@ -252,7 +257,6 @@ def test_a_configured_origin(house: House) -> None:
     allowed = preflight.headers["access-control-allow-headers"].lower()
     assert allowed == "*" or all(name in allowed for name in wanted.split(", "))
     assert "origin" in preflight.headers.get("vary", "").lower()
-    house.plain.forget()
     keyed = {**origin, "Authorization": f"Bearer {GATEWAY_KEY}"}
     for headers, status in ((keyed, 200), (origin, 401)):
         reply = post(house.guarded.url, PATHS["chat"], body_of("chat", model="plain"), headers=headers)

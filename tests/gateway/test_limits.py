@@ -39,10 +39,14 @@ def house() -> Iterator[House]:
             yield House(running, server)
 
 
+@pytest.fixture(autouse=True)
+def _forget(house: House) -> None:
+    house.upstream.forget()
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_too_many_at_once(house: House, dialect: Dialect) -> None:
     """One request more than the limit is a 429 that says when to try again; when one has left there is room."""
-    house.upstream.forget()
     house.upstream.send(Reply(before=[Hang()]))
     with ExitStack() as stack:
         for _ in range(MOST):
@@ -63,7 +67,6 @@ def _has_room(house: House) -> bool:
 
 def test_the_sdk_tries_again(house: House) -> None:
     """OpenAI's SDK waits as it is told and then succeeds, without the caller noticing."""
-    house.upstream.forget()
     house.upstream.send(Reply(before=[Hang()]))
     with ExitStack() as stack:
         clients = [stack.enter_context(connected(house.gateway.url)) for _ in range(MOST)]
@@ -93,7 +96,7 @@ def test_a_head_that_is_too_large(house: House) -> None:
                 pass  # it may hang up first
             read = client.read_rest()
             assert read == b"" or read.startswith(b"HTTP/1.1 431")
-    assert ask("chat", house.gateway.url).text == "Room."
+    assert ask("chat", house.gateway.url).text == "It is 4."
 
 
 def test_what_is_held_is_bounded(house: House) -> None:

@@ -32,6 +32,11 @@ def house() -> Iterator[House]:
         yield House(running, server)
 
 
+@pytest.fixture(autouse=True)
+def _forget(house: House) -> None:
+    house.upstream.forget()
+
+
 def called(house: House, secret: str = SECRET, *, key: str = "sk-a", question: str = QUESTION, **fields: Any) -> str:
     """A first turn in which the model thinks and calls; the id of its call."""
     house.upstream.say(f"<think>{secret}</think>\n\n{CALL}")

@@ -6,10 +6,12 @@ import signal
 import socket
 import subprocess
 import uuid
+from collections import Counter
 from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.gateway.clients import PATHS, ask, body_of, chat_deltas, events, get, post
 from tests.gateway.running import COMMAND, gateway
@@ -107,8 +109,6 @@ def test_health_and_home() -> None:
 
 def test_metrics_after_requests() -> None:
     """`/metrics` counts what was asked, thought, answered and noticed, in Prometheus' own text."""
-    from prometheus_client.parser import text_string_to_metric_families
-
     with upstream() as server, gateway(None, "--upstream", server.url, "--format", "qwen3") as running:
         server.say("<think>Half.</think>Half.")
         ask("chat", running.url)
@@ -118,21 +118,20 @@ def test_metrics_after_requests() -> None:
         server.send(json_reply({"error": {"message": "no"}}, 503))
         post(running.url, PATHS["chat"], body_of("chat"))
         text = get(running.url, "/metrics").text
-    samples = {
-        (sample.name, tuple(sorted(sample.labels.values()))): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-    total = {name: sum(v for (n, _), v in samples.items() if n == name) for name in {n for n, _ in samples}}
-    assert all(name.startswith(("asides_", "python_", "process_")) for name in total)
-    requests = [name for name in total if name.startswith("asides_") and name.endswith("requests_total")]
-    assert requests
-    assert total[requests[0]] >= 4
-    assert [name for name in total if "first" in name and "thought" in name]
-    assert [name for name in total if "first" in name and "answer" in name]
-    assert [name for name in total if "empty_answer" in name and total[name] == 1]
-    notices = [labels for (name, labels), value in samples.items() if "notice" in name and value == 1]
-    assert ("unclosed_thinking",) in notices
+    counted: Counter[str] = Counter()
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            counted[sample.name] += round(sample.value)
+            counted[f"{sample.name} {' '.join(sample.labels.values())}"] += round(sample.value)
+    assert counted["asides_requests_total"] == 4
+    assert counted["asides_first_thought_seconds_count"] == 3
+    assert counted["asides_first_answer_seconds_count"] == 2
+    assert counted["asides_empty_answers_total"] == 1
+    assert counted["asides_notices_total unclosed_thinking"] == 1
+    assert (
+        counted["asides_tokens_total"]
+        == counted["asides_tokens_total thinking"] + counted["asides_tokens_total answer"]
+    )
 
 
 def test_request_ids() -> None:

@@ -53,6 +53,11 @@ def hasty() -> Iterator[House]:
         yield found
 
 
+@pytest.fixture(autouse=True)
+def _forget(house: House) -> None:
+    house.upstream.forget()
+
+
 def frame(words: str, dialect: Dialect = "chat", reason: str | None = None) -> bytes:
     """A frame of an upstream's stream."""
     said: dict[str, Any] = {"text": words} if dialect == "completions" else {"delta": {"content": words}}
@@ -72,7 +77,6 @@ def left(house: House) -> bool:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_leaving_before_the_first_byte(house: House, dialect: Dialect, stream: bool) -> None:
     """A client that leaves while the upstream has not answered: the upstream's connection is closed too."""
-    house.upstream.forget()
     house.upstream.send(Reply(before=[Hang()]))
     with connected(house.gateway.url) as client:
         client.post(PATHS[dialect], body_of(dialect, stream=stream))
@@ -83,7 +87,6 @@ def test_leaving_before_the_first_byte(house: House, dialect: Dialect, stream: b
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_leaving_in_the_middle(house: House, dialect: Dialect) -> None:
     """A client that leaves in the middle of a stream: the upstream's connection is closed too."""
-    house.upstream.forget()
     house.upstream.send(Reply([frame("<think>A</think>Word", dialect), frame(" and", dialect), Hang()]))
     with connected(house.gateway.url) as client:
         client.post(PATHS[dialect], body_of(dialect, stream=True))
@@ -94,7 +97,6 @@ def test_leaving_in_the_middle(house: House, dialect: Dialect) -> None:
 
 def test_leaving_while_a_whole_reply_comes(house: House) -> None:
     """A client that leaves while its whole reply is being collected: the upstream's connection is closed too."""
-    house.upstream.forget()
     house.upstream.send(Reply([b'{"choices": [', Hang()], headers={"Content-Type": "application/json"}))
     with connected(house.gateway.url) as client:
         client.post(PATHS["chat"], body_of("chat"))
@@ -104,7 +106,6 @@ def test_leaving_while_a_whole_reply_comes(house: House) -> None:
 
 def test_leaving_what_is_passed_on(house: House) -> None:
     """The same for bytes that are passed as they are, and for paths that nobody here knows."""
-    house.upstream.forget()
     house.upstream.send(Reply([b"data: x\n\n", Hang()]))
     with connected(house.gateway.url) as client:
         client.post(PATHS["chat"], body_of("chat", model="raw", stream=True))
@@ -124,7 +125,6 @@ def test_leaving_what_is_passed_on(house: House) -> None:
 
 def test_leaving_half_a_request(house: House) -> None:
     """A client that leaves before its request is whole: nobody is asked, and nothing is left open."""
-    house.upstream.forget()
     before = house.gateway.watched.num_fds()
     for _ in range(5):
         with connected(house.gateway.url) as client:
@@ -162,7 +162,6 @@ def _clients(house: House) -> int:
 @pytest.mark.parametrize("model", ["m", "raw"])
 def test_a_slow_reader_slows_the_upstream(house: House, model: str) -> None:
     """A client that does not read: the upstream is held back, so that the gateway keeps little; then all arrives."""
-    house.upstream.forget()
     words = "x" * 40_000
     count = 700
     steps: list[Step] = [frame(words)] * count

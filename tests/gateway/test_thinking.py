@@ -76,6 +76,13 @@ def house() -> Iterator[House]:
             yield House(running, plain, telling, ollama)
 
 
+@pytest.fixture(autouse=True)
+def _forget(house: House) -> None:
+    house.plain.forget()
+    house.telling.forget()
+    house.ollama.forget()
+
+
 RAW = "<think>\nWhy.\n</think>\n\nSo."
 
 
@@ -115,7 +122,6 @@ def test_details(house: House) -> None:
 
 def test_a_wrong_choice_is_refused(house: House) -> None:
     """A header that says nothing known is a 400 that names it and the choices; nothing is asked of the model."""
-    house.plain.forget()
     for name, value in (("X-Asides-Reasoning", "loudly"), ("X-Asides-Start", "sideways")):
         reply = post(house.gateway.url, "/v1/chat/completions", body_of("chat", model="qwen"), headers={name: value})
         assert reply.status_code == 400

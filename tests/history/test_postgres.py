@@ -89,6 +89,8 @@ def test_a_newer_store_is_left_alone(postgres: str) -> None:
         "postgresql://user:s3cret@/kept?host=/nowhere",
         "postgresql:///kept?host=/nowhere&password=s3cret&user=user",
         "postgresql://user:s3cret@[broken/kept",
+        "postgresql://user:s3cret:s3cret@/kept?host=/nowhere",
+        "postgresql://user:s3cret%2Fs3cret@/kept?host=/nowhere",
     ],
 )
 def test_a_server_that_is_not_there(address: str) -> None:

@@ -232,6 +232,15 @@ def test_where_it_cannot_be(tmp_path: Path) -> None:
         history.open(str(tmp_path))
 
 
+def test_an_address_of_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that is not known here is no file: nothing is made, and the error says what there is."""
+    monkeypatch.chdir(tmp_path)
+    for address in ("mysql://me@host/kept", "sqlite:///kept.db", "POSTGRES+psycopg://host/kept"):
+        with pytest.raises(UsageError, match="a file or a postgresql:// address"):
+            history.open(address)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_usual_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable of our own, else the data directory, else the one under home."""
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -246,6 +246,20 @@ def test_purging(store: History) -> None:
     assert list(store.purge(Where(until=START))) == []
 
 
+def test_a_secret_goes_wherever_it_stands(store: History) -> None:
+    """What a user asked, what a tool answered and what a call was given are kept too, and purged by the same pattern."""
+    store.add(
+        [
+            reply("a", asked=asked("My password is hunter2.")),
+            reply("b", after=1, answer='<tool_call>\n{"name": "log_in", "arguments": {"word": "hunter2"}}\n</tool_call>'),
+            reply("c", after=2, asked=[Turn("tool", calls=(history.Call("read", '{"p": "hunter2"}'),))]),
+            reply("d", after=3, asked=asked("Nothing secret.")),
+        ]
+    )
+    assert list(store.purge(match=re.compile("hunter2")))[-1].replies == 3
+    assert [found.thoughts[0].text for found in store.replies()] == ["d"]
+
+
 def test_what_was_purged_can_be_kept_again(store: History) -> None:
     """Deleting leaves nothing that stands in the way."""
     store.add([reply("again")])

@@ -62,7 +62,7 @@ def upstream_dialect(kind: str, request: Request) -> ModuleType:
 def upstream_path(theirs: ModuleType, request: Request) -> str:
     """The path under which it is asked."""
     if theirs is ollama:
-        return "/api/chat" if request.prompt is None else "/api/generate"
+        return ollama.endpoint(request)
     return f"/v1/{path_of(theirs)}"
 
 

@@ -34,12 +34,8 @@ class Call:
         self.path: str = scope["path"]
         self.raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
         self.query: bytes = scope["query_string"]
-        self.client: str = (scope.get("client") or ("",))[0]
-        self.raw_headers: Headers = scope["headers"]
-        self.headers: Mapping[str, str] = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in self.raw_headers
-        }
-        """By lower-case name; of several with one name the last."""
+        self.headers: Mapping[str, str] = joined(scope["headers"])
+        """By lower-case name, each character a byte; of several with one name all, with commas between them."""
         given = self.headers.get("x-request-id", "")
         self.id = given if _SAFE_ID.fullmatch(given) else uuid.uuid4().hex
         self.started = time.monotonic()
@@ -98,6 +94,15 @@ class Call:
         own = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
         await self.begin(status, [*own, *headers])
         await self.end(b"" if self.method == "HEAD" else body)
+
+
+def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers by their names."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
 
 
 def _too_large(limit: int) -> Refusal:

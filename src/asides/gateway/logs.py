@@ -31,8 +31,6 @@ BODIES: Final = frozenset({"request_body", "reply_body"})
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 EVENTS: Final = ("event", "url")
 """What lines other than those of requests may add for programs, by `extra`."""
-NAMED: Final = ("event", "url")
-"""What a line that is no request's may say besides, for programs that read the log."""
 LOOPBACK: Final = re.compile(r"localhost|127\.[0-9.]+|::1", re.IGNORECASE)
 
 _SECRETS: Final = (

@@ -25,7 +25,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._timer = self.loop.call_later(SECONDS_FOR_HEAD, self._late)
+        self._start()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
@@ -43,6 +43,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._head, self._waiting, self._in_head = 0, 0, True
+        self._start()
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -56,7 +57,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._stop()
-        if self._head > self.most:
+        if self._refused or self._head > self.most:
             self._refuse()
         else:
             super().on_headers_complete()
@@ -73,11 +74,17 @@ class Connection(HttpToolsProtocol):
         if self._refused or self.transport.is_closing():
             return
         self._refused = True
-        body = b"the head of this request is too large (limits.header)\n"
+        self._say(b"431 Request Header Fields Too Large", b"the head of this request is too large (limits.header)")
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP is answered as all else is: with an id."""
+        self._refused = True
+        self._say(b"400 Bad Request", msg.encode())
+
+    def _say(self, status: bytes, words: bytes) -> None:
         self.transport.write(
-            b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
-            b"x-request-id: %b\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b"
-            % (uuid.uuid4().hex.encode(), len(body), body)
+            b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\nx-request-id: %b\r\nconnection: close\r\n"
+            b"content-length: %d\r\n\r\n%b\n" % (status, uuid.uuid4().hex.encode(), len(words) + 1, words)
         )
         self.transport.close()
 
@@ -85,6 +92,10 @@ class Connection(HttpToolsProtocol):
         """A head that does not come to its end."""
         if not self.transport.is_closing():
             self.transport.close()
+
+    def _start(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(SECONDS_FOR_HEAD, self._late)
 
     def _stop(self) -> None:
         if self._timer is not None:

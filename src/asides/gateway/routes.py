@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from types import ModuleType
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from ..dialects import anthropic, completions, ollama, openai_chat, openai_responses
 
@@ -39,7 +40,6 @@ GOT = {
     "/health": Route("health", openai_chat),
     "/metrics": Route("metrics", openai_chat),
     "/": Route("home", openai_chat),
-    "": Route("home", openai_chat),
 }
 _VERSIONED = re.compile(r"(/v1)+(?=/|$)")
 _OPENAI = re.compile(
@@ -48,14 +48,14 @@ _OPENAI = re.compile(
 
 
 def plain(path: str) -> str:
-    """A path without `/v1` before it (some clients write it twice) and without a slash behind it."""
-    return _VERSIONED.sub("", path, count=1) if path.startswith("/v1") else path
+    """A path without `/v1` before it; some clients write it twice."""
+    found = _VERSIONED.match(path)
+    return path[found.end() :] if found else path
 
 
 def find(method: str, path: str) -> Route:
     """What a path means; what nobody here knows is passed on."""
-    short = plain(path)
-    short = short.rstrip("/") or "/"
+    short = plain(path).rstrip("/") or "/"
     dialect = ollama if short.startswith("/api/") else anthropic if short.startswith("/messages") else openai_chat
     if method == "OPTIONS":
         return Route("options", dialect)
@@ -70,6 +70,12 @@ def find(method: str, path: str) -> Route:
     if method in ("GET", "HEAD") and short in POSTED:
         return Route("not_allowed", dialect)
     return Route("pass_on", dialect)
+
+
+def is_below(path: str) -> bool:
+    """Whether a path as it came stays below the root to which it is added: nobody may climb out of that."""
+    steps = re.split(r"[/\\\\]", unquote(path))
+    return path.startswith("/") and not any(step in (".", "..") for step in steps)
 
 
 def upstream_path(path: str) -> str:
