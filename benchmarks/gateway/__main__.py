@@ -28,8 +28,9 @@ OTHERS: tuple[Dialect, ...] = ("responses", "messages", "ollama")
 NOTE = """\
 Frames are those that the upstream sends, one every 10 ms on each stream where paced. `per cpu s` is frames for each
 second that the gateway's own process works. `added` is how much later than straight from the upstream a piece's last
-visible character arrives. Every reply is compared with what the model said. The reference hands on bytes and reads
-none. On a machine that is busy, or has as few cores as programs run here, figures scatter: compare within one run.
+visible character arrives. `per read` is how many frames came at once: well above 1, the machine was too busy for the
+pace, and both `per cpu s` (too good) and `added` (too bad) tell more of that than of the gateway. Every reply is
+compared with what the model said. The reference hands on bytes and reads none.
 """
 
 
@@ -79,12 +80,13 @@ def paced_table(bench: Bench, names: Sequence[str], streams: int, title: str) ->
                 f"{rate[name]:,.0f}",
                 f"{rate[name] / rate['pass-through']:.2f}x",
                 f"{spread:.2f}",
+                f"{sum(p.frames for p in each) / max(1, sum(p.reads for p in each)):.1f}",
                 f"{added[name]:.2f} ms" if name in added else "-",
                 f"{added[name] / added['pass-through']:.2f}x" if name in added and added["pass-through"] > 0 else "-",
                 f"{sum(p.right for p in each)}/{sum(p.replies for p in each)}",
             ]
         )
-    headers = ("", "per cpu s", "ratio", "max/min", "added p50", "ratio", "right")
+    headers = ("", "per cpu s", "ratio", "max/min", "per read", "added p50", "ratio", "right")
     measure.print_table(title, headers, rows)
     return rate
 

@@ -41,6 +41,8 @@ class Point:
     replies: int = 0
     right: int = 0
     frames: int = 0
+    reads: int = 0
+    """In how many pieces they came: fewer than frames where something was late and had to carry several at once."""
     processor: float = 0.0
     """Seconds that the gateway's process worked."""
     waits: list[float] = field(default_factory=list)
@@ -181,6 +183,7 @@ def judge(point: Point, reply: Reply, dialect: Dialect, model: str, sent: list[i
         return
     # The upstream's frames are what is carried, however a dialect cuts them.
     point.frames += len(plan.pieces) + 1
+    point.reads += len({when for when, _ in reply.arrivals})
     if (told.thinking, told.answer, told.whole) != (plan.thinking, plan.answer, True):
         point.complaints.append(f"wrong: {told.thinking[-40:]!r}, {told.answer[-40:]!r}, whole {told.whole}")
         return

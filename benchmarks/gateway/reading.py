@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Dialect = Literal["raw", "chat", "completions", "responses", "messages", "ollama"]
+Dialect = Literal["raw", "chat", "responses", "messages", "ollama"]
 """`raw` is chat of a pass-through: the markers are still in the content."""
 
 PATHS: dict[Dialect, str] = {

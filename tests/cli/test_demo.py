@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import asides
 from asides.backends.recordings import recordings as replies
 from asides.cli.demo import chunks, recordings
 from asides.cli.demo_gateway import CLIENTS
-from tests.cli.running import PATIENCE, run
+from tests.cli.running import PATIENCE, OnScreen, run
 
 
 def parts(title: str) -> list[type]:
@@ -21,10 +23,15 @@ def parts(title: str) -> list[type]:
     return [type(part) for part in parser.message.parts]
 
 
-def test_it_says_what_it_is_and_shows_every_recording() -> None:
+@pytest.fixture(scope="module")
+def shown() -> str:
+    """What it writes to a pipe."""
     done = run("demo")
     assert (done.returncode, done.stderr) == (0, b"")
-    shown = done.stdout.decode()
+    return done.stdout.decode()
+
+
+def test_it_says_what_it_is_and_shows_every_recording(shown: str) -> None:
     assert shown.startswith("This is a recording")
     for recording in recordings():
         assert recording.title in shown
@@ -46,9 +53,23 @@ def test_chunks_lose_nothing() -> None:
         assert "".join(chunks(recording.output)) == recording.output
 
 
-def test_every_kind_of_client_is_shown_the_gateway() -> None:
+def test_on_a_terminal_words_stay_beside_their_label() -> None:
+    """Lines that are too long go on beside the label, not below it; what the model wrote is not touched."""
+    with OnScreen("demo", "--fast", columns=70) as asides:
+        assert asides.end() == 0
+        lines = asides.emulator.text.splitlines()
+    beside = next(number for number, line in enumerate(lines) if line.startswith("  thinking | Explain the tag."))
+    assert lines[beside : beside + 3] == [
+        "  thinking | Explain the tag. I must quote it: `</think>` would end",
+        "           | my thought here.",
+        "  answer   | The model closes its thoughts with `</think>`:",
+    ]
+    fields = next(number for number, line in enumerate(lines) if line.startswith("  message.thinking | A haiku"))
+    assert all(line[19:20] == "|" for line in lines[fields : fields + 6])
+
+
+def test_every_kind_of_client_is_shown_the_gateway(shown: str) -> None:
     """Each kind of client asks a real gateway, and its thinking stands beside the name of its own field."""
-    shown = run("demo").stdout.decode()
     for client in CLIENTS:
         assert client.name in shown
         thinking, answer = (".".join(field) for field in (client.thinking, client.answer))
@@ -58,6 +79,7 @@ def test_every_kind_of_client_is_shown_the_gateway() -> None:
     assert all(known[number].thinking.splitlines()[-1] in shown for number in range(len(CLIENTS)))
     for line in (
         "asides serve",
+        "asides run recorded-qwen3",
         "curl -N http://127.0.0.1:8777/",
         "openai.OpenAI(",
         "anthropic.Anthropic(",

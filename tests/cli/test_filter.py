@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import asides
+from asides import history
 from tests.cli.running import COMMAND, environment, run
 
 REPLY = b"<think>2+2\nis 4</think>\n\nIt is 4.<think>sure?</think>\nYes."
@@ -199,12 +200,14 @@ def test_version() -> None:
 
 
 def test_help_teaches() -> None:
-    for command in ([], ["split"], ["formats"], ["demo"]):
+    for command in ([], ["split"], ["view"], ["run"], ["demo"]):
         done = run(*command, "--help")
         assert done.returncode == 0
         text = done.stdout.decode()
-        for code in ("0", "1", "2", "130", "141"):
+        for code in ("0", "2", "130", "141"):
             assert f"\n  {code} " in text
+        # 1 is for --strict alone.
+        assert ("\n  1 " in text) == ("  --strict " in text)
         assert max(map(len, text.splitlines())) < 80
     overview = run("--help").stdout.decode()
     for word in ("examples:", "asides split", "asides formats", "asides demo", "asides view", "--start thinking"):
@@ -236,6 +239,8 @@ def test_nothing_like_it() -> None:
         (["--collapse", "--only", "text"], b"--collapse"),
         (["--style", "head=blue"], b"heading=blue,text=cyan"),
         (["--sta", "text"], b"--sta"),
+        (["--model", "qwen3"], b"--save"),
+        (["--agent", "planner"], b"--save"),
     ],
 )
 def test_wrong_usage(arguments: list[str], told: bytes) -> None:
@@ -247,3 +252,60 @@ def test_wrong_usage(arguments: list[str], told: bytes) -> None:
 def test_nothing_in_nothing_out() -> None:
     done = run()
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the history is, for this test alone."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("ASIDES_HISTORY", str(tmp_path / "kept" / "history.db"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "kept" / "history.db"
+
+
+def test_nothing_is_kept_unless_asked(store: Path) -> None:
+    """Without --save nothing is written anywhere; with it nothing is kept of nothing."""
+    run("-f", "qwen3", given=REPLY)
+    assert not store.exists()
+    done = run("--save")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert not store.exists() or list(history.open(str(store)).replies()) == []
+
+
+def test_a_reply_is_kept_with_its_names(store: Path) -> None:
+    """--save keeps the clean text with the thoughts beside it, --model and --agent say whose; it shows the same."""
+    plain = run("-f", "qwen3", given=REPLY)
+    done = run("-f", "qwen3", "--save", "--model", "qwen3:8b", "--agent", "planner", given=REPLY)
+    assert (done.returncode, done.stdout, done.stderr) == (0, plain.stdout, plain.stderr)
+    with history.open(str(store), create=False) as opened:
+        (kept,) = opened.replies()
+    assert (kept.text, [thought.text for thought in kept.thoughts]) == ("It is 4.\nYes.", ["2+2\nis 4", "sure?"])
+    assert (kept.source, kept.format, kept.model, kept.agent) == ("filter", "qwen3", "qwen3:8b", "planner")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--hide"], ["--only", "thinking"], ["--json"]])
+def test_whatever_is_shown_the_whole_reply_is_kept(store: Path, arguments: list[str]) -> None:
+    """What to show says nothing of what to keep."""
+    assert run("-f", "qwen3", "--save", *arguments, given=REPLY).returncode == 0
+    with history.open(str(store), create=False) as opened:
+        (kept,) = opened.replies()
+    assert (kept.text, len(kept.thoughts)) == ("It is 4.\nYes.", 2)
+
+
+def test_each_file_is_a_reply(store: Path, tmp_path: Path) -> None:
+    """`asides split --save` keeps them one by one."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"<think>hm</think>" + name.encode())
+    assert run("split", "--save", "--model", "m", tmp_path / "a", tmp_path / "b").returncode == 0
+    with history.open(str(store), create=False) as opened:
+        assert sorted((reply.text, reply.model) for reply in opened.replies()) == [("a", "m"), ("b", "m")]
+
+
+def test_a_store_that_fails_costs_one_line_and_no_answer(store: Path) -> None:
+    """The answer reaches standard output all the same; exit code 2 and one line say what went wrong."""
+    plain = run("-f", "qwen3", given=REPLY)
+    store.parent.touch()  # a file where the folder should be
+    done = run("-f", "qwen3", "--save", given=REPLY)
+    assert (done.returncode, done.stdout) == (2, plain.stdout)
+    assert done.stderr.startswith(plain.stderr + b"asides: this reply was not kept: ")
+    assert done.stderr.count(b"\n") == plain.stderr.count(b"\n") + 1

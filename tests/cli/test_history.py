@@ -7,14 +7,17 @@ import resource
 import signal
 import sqlite3
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from asides import history
 from asides.cli import main
-from tests.cli.running import COMMAND, PATIENCE, Running, environment, run
+from tests.cli.running import COMMAND, PATIENCE, OnScreen, Running, environment, run
 from tests.history.samples import asked, reply
+
+Command = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture
@@ -35,57 +38,88 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.fixture
+def here(capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """The command in this process, which is far sooner done: for what does not depend on a process of its own."""
+
+    def done(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+        code = main(["history", *map(str, arguments)])
+        written = capfdbinary.readouterr()
+        return subprocess.CompletedProcess(arguments, code, written.out, written.err)
+
+    return done
+
+
 def ids() -> list[str]:
     """The ids in the order of writing."""
-    lines = run("history", "export").stdout.splitlines()
-    return [json.loads(line)["id"][:12] for line in lines]
+    with history.open() as opened:
+        return [found.id[:12] for found in opened.replies()]
 
 
-def test_list(store: Path) -> None:
+def test_list(store: Path, here: Command) -> None:
     """A line for each reply, the newest first, with what was chosen."""
-    done = run("history", "list")
+    done = here("list")
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 0
     assert lines[0].split() == ["ID", "TIME", "MODEL", "SOURCE", "THOUGHTS", "ANSWER"]
     assert [line.split()[0] for line in lines[1:]] == ids()[::-1]
     assert lines[2].endswith("Light.")
-    assert len(run("history", "list", "--model", "q*").stdout.splitlines()) == 2
-    assert len(run("history", "list", "-n", "1").stdout.splitlines()) == 2
-    assert run("history", "list", "--until", "2000-01-01").stdout == b""
-    assert json.loads(run("history", "list", "--json", "-n", "1").stdout)["text"] == "Just an answer."
+    assert len(here("list", "--model", "q*").stdout.splitlines()) == 2
+    assert len(here("list", "-n", "1").stdout.splitlines()) == 2
+    assert here("list", "--until", "2000-01-01").stdout == b""
+    assert json.loads(here("list", "--json", "-n", "1").stdout)["text"] == "Just an answer."
 
 
-def test_show(store: Path) -> None:
+def test_a_line_for_each_reply_fits_the_screen(store: Path, here: Command) -> None:
+    """An answer is cut on a terminal, wide characters counted as two columns; in a pipe it is whole."""
+    with history.open(str(store)) as opened:
+        opened.add([reply(answer=f"{word} " + f"{word} " * 60 + "end.", after=180) for word in ("river", "长江水")])
+    lines = here("list", "-n", "2").stdout.decode().splitlines()
+    assert [line.endswith("end.") for line in lines[1:]] == [True, True]
+    with OnScreen("history", "list", "-n", "2", columns=90) as listing:
+        assert listing.end() == 0
+        assert sum(bool(line.strip()) for line in listing.emulator.lines) == 3
+    with OnScreen("history", "list", "--model", "none") as listing:
+        assert listing.end() == 0
+        assert "no such replies" in listing.emulator.lines[0]
+
+
+def test_show(store: Path, here: Command) -> None:
     """One reply by the beginning of its id, the newest without one, parts of it, and a conversation's memory."""
     first, second, third = ids()
-    shown = run("history", "show", first).stdout.decode()
+    shown = here("show", first).stdout.decode()
     assert "\nmodel         qwen3\n" in shown
     assert "\nthinking 1:\n  Is 7 a prime?\n  Wait, yes.\n  It is.\n\nanswer:\n  Yes.\n" in shown
-    assert third in run("history", "show").stdout.decode()
-    assert run("history", "show", "--only", "text", second).stdout == b"Light.\nAnd water.\n"
-    assert run("history", "show", "--only", "thinking", second).stdout == b"nothing here\n\nwait: Photosynthesis!\n"
-    memory = run("history", "show", "--conversation", "t").stdout.decode()
+    assert here("show", f"{first}:1:2").stdout.decode() == shown  # as `search` and `grep` write a place
+    assert third in here("show").stdout.decode()
+    assert here("show", "--only", "text", second).stdout == b"Light.\nAnd water.\n"
+    assert here("show", "--only", "thinking", second).stdout == b"nothing here\n\nwait: Photosynthesis!\n"
+    memory = here("show", "--conversation", "t").stdout.decode()
     assert memory == "assistant:\n  Yes.\n\nuser:\n  And now?\n\nassistant:\n  Just an answer.\n"
-    turns = run("history", "show", "--conversation", "t", "--json").stdout.splitlines()
+    turns = here("show", "--conversation", "t", "--json").stdout.splitlines()
     assert json.loads(turns[1]) == {"role": "user", "content": "And now?"}
     for wrong in ("zz", "0" * 32):
-        done = run("history", "show", wrong)
+        done = here("show", wrong)
         assert (done.returncode, done.stdout) == (2, b"")
         assert done.stderr.count(b"\n") == 1
 
 
-def test_search(store: Path) -> None:
+def test_search(store: Path, here: Command) -> None:
     """A half-remembered word finds its thought; exit code 1 when nothing is found."""
-    done = run("history", "search", "photosyn")
+    done = here("search", "photosyn")
     assert done.returncode == 0
     head, snippet = done.stdout.decode().splitlines()
     assert head.startswith(f"{ids()[1]}:2:1  ")
     assert snippet == "    wait: Photosynthesis!"
-    found = json.loads(run("history", "search", "prime", "--json").stdout)
+    found = json.loads(here("search", "prime", "--json").stdout)
     assert (found["thought"], found["line"], found["model"]) == (1, 1, "qwen3")
-    assert run("history", "search", "absent").returncode == 1
-    assert run("history", "search", "prime", "--model", "r1").returncode == 1
-    assert run("history", "search", '"*', "AND", "--", "NOT (").returncode == 1
+    assert here("search", "absent").returncode == 1
+    assert here("search", "absent").stderr == b""
+    with Running("history", "search", "synthesis", terminals="stdout stderr") as searching:
+        assert b"history grep -i synthesis" in searching.read_rest(searching.stderr)  # it finds the middle of a word
+        assert searching.wait() == 1
+    assert here("search", "prime", "--model", "r1").returncode == 1
+    assert here("search", '"*', "AND", "--", "NOT (").returncode == 1
 
 
 def test_grep(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -114,75 +148,77 @@ def test_grep(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run("history", "grep", "-C", "-1", "x").returncode == 2
 
 
-def test_stats(store: Path) -> None:
+def test_stats(store: Path, here: Command) -> None:
     """Figures by model, and of the whole."""
-    lines = run("history", "stats").stdout.decode().splitlines()
+    lines = here("stats").stdout.decode().splitlines()
     assert lines[1].split()[:5] == ["r1", "run", "2", "2", "33"]
     assert lines[3].split() == ["all", "3", "3", "64"]
-    found = json.loads(run("history", "stats", "--json", "--model", "qwen3").stdout)
+    found = json.loads(here("stats", "--json", "--model", "qwen3").stdout)
     assert [(share["model"], share["thoughts"]) for share in found["shares"]] == [("qwen3", 1)]
 
 
-def test_export_and_import(store: Path, tmp_path: Path) -> None:
+def test_export_and_import(store: Path, tmp_path: Path, here: Command) -> None:
     """What one store exports another imports, once; and plain files and Parquet are written where asked."""
     out = tmp_path / "out.jsonl"
-    assert run("history", "export", "-o", out).returncode == 0
-    assert run("history", "export").stdout == out.read_bytes()
+    assert here("export", "-o", out).returncode == 0
+    assert here("export").stdout == out.read_bytes()
     copy = tmp_path / "copy.db"
     for new in (3, 0):
-        done = run("history", "import", "--store", copy, out)
+        done = here("import", "--store", copy, out)
         assert done.returncode == 0
         assert f"{new} replies kept" in done.stderr.decode()
-    assert run("history", "export", "--store", copy).stdout == out.read_bytes()
+    assert here("export", "--store", copy).stdout == out.read_bytes()
     assert run("history", "import", "--store", tmp_path / "stdin.db", given=out.read_bytes()).returncode == 0
-    assert run("history", "export", "--as", "files", "-o", tmp_path).returncode == 0
+    assert here("export", "--as", "files", "-o", tmp_path).returncode == 0
     assert {path.name.split("_")[0] for path in (tmp_path / "thinks").iterdir()} == {"maths", "r1"}
     pytest.importorskip("pyarrow", reason="pyarrow is not here: pip install 'asides[parquet]'")
-    assert run("history", "export", "--as", "parquet", "-o", tmp_path / "out.parquet").returncode == 0
+    assert here("export", "--as", "parquet", "-o", tmp_path / "out.parquet").returncode == 0
     assert (tmp_path / "out.parquet").read_bytes().startswith(b"PAR1")
-    assert run("history", "export", "--as", "parquet").returncode == 2
+    assert here("export", "--as", "parquet").returncode == 2
 
 
-def test_an_export_that_cannot_be_written(store: Path, tmp_path: Path) -> None:
+def test_an_export_that_cannot_be_written(store: Path, tmp_path: Path, here: Command) -> None:
     """A folder where a file is wanted is told before anything is written; a full disk names the file and the way on."""
     for form in ("jsonl", "parquet"):
         for place in (".", tmp_path):
-            done = run("history", "export", "--as", form, "-o", place)
+            done = here("export", "--as", form, "-o", place)
             assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
             assert b"is a folder" in done.stderr
     assert not list(tmp_path.glob("*.part"))
+    with history.open(str(store)) as opened:
+        opened.add([reply("long " * 40_000, after=180)])
     out = tmp_path / "out.jsonl"
     done = subprocess.run(
         [*COMMAND, "history", "export", "-o", out],
         capture_output=True,
         timeout=PATIENCE,
         env=environment(),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
     )
     assert done.returncode == 2
     assert str(out).encode() in done.stderr
     assert b"--resume" in done.stderr
     assert not out.exists()
-    assert run("history", "export", "--resume", "-o", out).returncode == 0
-    assert run("history", "export").stdout == out.read_bytes()
+    assert here("export", "--resume", "-o", out).returncode == 0
+    assert here("export").stdout == out.read_bytes()
 
 
-def test_import_of_raw_output(tmp_path: Path) -> None:
+def test_import_of_raw_output(tmp_path: Path, here: Command) -> None:
     """Traces are read in their format; a line that cannot be read is named, and the others are kept."""
     traces = tmp_path / "traces.jsonl"
     traces.write_text('{"text": "a</think>b", "model": "m"}\n\nrubbish\n{"text": "<think>c</think>d"}\n')
     store = tmp_path / "h.db"
-    done = run("history", "import", "--store", store, "-f", "deepseek_r1", traces, tmp_path / "absent")
+    done = here("import", "--store", store, "-f", "deepseek_r1", traces, tmp_path / "absent")
     assert done.returncode == 2
     assert b"line 3: no JSON" in done.stderr
     assert b"2 replies kept, 1 line not readable" in done.stderr
     assert b"absent: No such file" in done.stderr
-    found = [json.loads(line) for line in run("history", "export", "--store", store).stdout.splitlines()]
+    found = [json.loads(line) for line in here("export", "--store", store).stdout.splitlines()]
     assert [(one["thoughts"][0]["text"], one["text"], one["format"]) for one in found] == [
         ("a", "b", "deepseek_r1"),
         ("c", "d", "deepseek_r1"),
     ]
-    assert b"there is no format" in run("history", "import", "--store", store, "-f", "nonsense", traces).stderr
+    assert b"there is no format" in here("import", "--store", store, "-f", "nonsense", traces).stderr
 
 
 def test_an_import_that_is_stopped(tmp_path: Path) -> None:
@@ -198,18 +234,18 @@ def test_an_import_that_is_stopped(tmp_path: Path) -> None:
         assert opened.search("a").hits
 
 
-def test_purge(store: Path) -> None:
+def test_purge(store: Path, here: Command) -> None:
     """It deletes what was chosen and nothing without being sure."""
-    assert run("history", "purge").returncode == 2
-    assert run("history", "purge", "--all").returncode == 2
-    dry = run("history", "purge", "--all", "--dry-run")
+    assert here("purge").returncode == 2
+    assert here("purge", "--all").returncode == 2
+    dry = here("purge", "--all", "--dry-run")
     assert (dry.returncode, dry.stderr.count(b"3 replies with 3 thoughts")) == (0, 1)
     assert len(ids()) == 3
-    assert b"deleted 1 reply with 2 thoughts" in run("history", "purge", "--match", "photo", "-i", "--yes").stderr
-    assert run("history", "search", "photosynthesis").returncode == 1
-    assert b"deleted 2 replies" in run("history", "purge", "--older-than", "1s", "--yes").stderr
+    assert b"deleted 1 reply with 2 thoughts" in here("purge", "--match", "photo", "-i", "--yes").stderr
+    assert here("search", "photosynthesis").returncode == 1
+    assert b"deleted 2 replies" in here("purge", "--older-than", "1s", "--yes").stderr
     assert ids() == []
-    assert run("history", "verify").returncode == 0
+    assert here("verify").returncode == 0
 
 
 @pytest.mark.parametrize(("answer", "left"), [(b"n\n", 3), (b"\n", 3), (b"y\n", 0)])
@@ -222,20 +258,20 @@ def test_purge_asks_on_a_terminal(store: Path, answer: bytes, left: int) -> None
     assert len(ids()) == left
 
 
-def test_verify(store: Path) -> None:
+def test_verify(store: Path, here: Command) -> None:
     """A sound store is exit code 0; one that was changed is 1, and names the reply."""
-    done = run("history", "verify")
+    done = here("verify")
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"3 replies checked, sound" in done.stderr
     with sqlite3.connect(store) as tampering:
         tampering.execute("UPDATE replies SET text = 'No.' WHERE text = 'Yes.'")
     tampering.close()
-    done = run("history", "verify")
+    done = here("verify")
     assert done.returncode == 1
     assert ids()[0].encode() in done.stdout
 
 
-def test_colour_and_controls_on_a_terminal(tmp_path: Path) -> None:
+def test_colour_and_controls_on_a_terminal(tmp_path: Path, here: Command) -> None:
     """What was searched for is bold; escape codes that a model wrote are shown, not obeyed. In a pipe they pass."""
     path = tmp_path / "h.db"
     with history.open(str(path)) as opened:
@@ -249,14 +285,14 @@ def test_colour_and_controls_on_a_terminal(tmp_path: Path) -> None:
         assert (b"\x1b[1mneedle\x1b[22m" in written) == (command != ["show"])
         with Running("history", *command, "--store", path, terminals="stdout stderr", NO_COLOR="1") as showing:
             assert b"\x1b" not in showing.read_rest(showing.stdout)
-        assert b"a needle \x1b[2Jhere" in run("history", *command, "--store", path).stdout
+        assert b"a needle \x1b[2Jhere" in here(*command, "--store", path).stdout
 
 
-def test_no_history_yet(tmp_path: Path) -> None:
+def test_no_history_yet(tmp_path: Path, here: Command) -> None:
     """Commands that read make no file, and say how to keep something."""
     path = tmp_path / "none.db"
     for command in (["list"], ["grep", "x"], ["purge", "--all"]):
-        done = run("history", *command, "--store", path)
+        done = here(*command, "--store", path)
         assert (done.returncode, done.stdout) == (2, b"")
         assert b"--save" in done.stderr
         assert not path.exists()

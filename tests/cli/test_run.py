@@ -285,6 +285,7 @@ def test_a_named_server_that_is_down_is_not_replaced_by_another(run: Run) -> Non
             assert (done.returncode, done.stdout) == (2, b"")
             assert f"--url: nothing listens at {url} (connection refused)".encode() in done.stderr
             assert b"asides serve" in done.stderr
+            assert b"asides run recorded-qwen3 --url http://127.0.0.1:8777" in done.stderr
     assert other.asked == []
 
 

@@ -18,7 +18,7 @@ import pytest
 from asides import history
 from asides.cli.run_input import PLACEHOLDER
 from tests.backends.upstream import PATIENCE, Script, Upstream, chat, fails, serve, think
-from tests.cli.running import environment
+from tests.cli.running import OnScreen, environment
 
 ANSWER = chat(think("2+2"), "It is 4.")
 CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>78DM]")
@@ -71,6 +71,11 @@ class Terminal:
         """Say something and wait for the next prompt; what came between."""
         self.type(text + "\r")
         return self.ready()
+
+    def rest(self) -> str:
+        """What is written until the command ends."""
+        self._child.expect(pexpect.EOF)
+        return CODES.sub("", str(self._child.before))
 
     def end(self) -> int:
         """The exit code."""
@@ -138,6 +143,20 @@ def test_ctrl_c_stops_the_reply_and_keeps_the_talk(start: Start) -> None:
         terminal.type("/bye\r")
         assert terminal.end() == 0
     assert said(upstream) == [("user", "Go on."), ("assistant", "Half an <ans"), ("user", "And?")]
+
+
+def test_keys_typed_during_a_reply_do_not_stand_in_it(start: Start) -> None:
+    """They wait for the next prompt. Ctrl-C leaves no mark either."""
+    with serve(Script(chat("Half an ans", end=None), hangs=True), chat("Yes.")) as upstream:
+        terminal = start(upstream)
+        terminal.type("Go on.\r")
+        terminal.see("Half an ans")
+        terminal.type("And?\x03")
+        shown = terminal.see("(stopped)")
+        assert "And" not in shown
+        assert "^C" not in shown
+        terminal.type("/bye\r")
+        terminal.end()
 
 
 def test_a_question_that_was_stopped_before_its_answer_is_not_lost(start: Start) -> None:
@@ -264,6 +283,26 @@ def test_several_lines(start: Start) -> None:
     assert [said(upstream, number)[-1][1] for number in (0, 1)] == ["one\ntwo", "three\nfour"]
 
 
+def test_the_hint_does_not_look_like_something_typed(tmp_path: Path) -> None:
+    """It is grey, and gone with the first key."""
+    with (
+        serve(ANSWER) as upstream,
+        OnScreen(
+            "run",
+            "m",
+            "--url",
+            upstream.url,
+            HOME=str(tmp_path),
+            XDG_CONFIG_HOME=str(tmp_path),
+            PROMPT_TOOLKIT_NO_CPR="1",
+        ) as asides,
+    ):
+        assert "90" in asides.until_shows(PLACEHOLDER).look_of(PLACEHOLDER).split(";")
+        asides.press("w")
+        assert "90" not in asides.until_shows(">>> w").look_of("w").split(";")
+        assert PLACEHOLDER not in asides.emulator.text
+
+
 def test_typed_lines_are_kept_for_their_owner_alone(start: Start, tmp_path: Path) -> None:
     """The next talk recalls what was typed; the file is nobody else's to read."""
     with serve(ANSWER) as upstream:
@@ -285,7 +324,9 @@ def test_commands_that_are_none(start: Start) -> None:
     with serve(ANSWER) as upstream:
         terminal = start(upstream)
         assert "there is no command /fly" in terminal.say("/fly away")
-        assert "/retry" in terminal.say("/?")
+        told = terminal.say("/?")
+        assert "/retry" in told
+        assert max(map(len, told.splitlines())) < 80
         terminal.say("/usr/bin/env what is it?")
         terminal.say(" /fly away")
     assert [said(upstream, number)[-1][1] for number in (0, 1)] == ["/usr/bin/env what is it?", "/fly away"]
@@ -325,7 +366,11 @@ def test_the_person_plays_the_tools(start: Start, tmp_path: Path) -> None:
         terminal.type("rain\r")
         terminal.see("It rains.")
         terminal.ready()
+        terminal.say("/save talk.json")
         terminal.say("Thanks.")
+    saved = (tmp_path / "talk.json").read_text(encoding="utf-8")
+    assert "rain" in saved
+    assert "must look" not in saved
     sent: list[dict[str, Any]] = upstream.asked[-1]["messages"]
     assert upstream.asked[0]["tools"][0]["function"]["name"] == "weather"
     assert sent[1]["reasoning_content"] == "must look"
@@ -369,12 +414,13 @@ def test_a_plain_terminal_will_do(start: Start, tmp_path: Path, case: str) -> No
     with without_the_library(tmp_path) as path, serve(ANSWER) as upstream:
         terminal = start(upstream, **({"PYTHONPATH": path} if case == "no library" else {"TERM": "dumb"}))
         terminal.type("\x03")
-        terminal.see("Ctrl-D or /bye")
+        assert terminal.see("Ctrl-D or /bye").endswith("\n")
         terminal.ready()
         terminal.type('"""one\r')
         terminal.see("...")
         terminal.type('two"""\r')
         assert "2+2" in terminal.ready()
-        terminal.type("/bye\r")
+        terminal.type("\x04")
+        assert terminal.rest().endswith("\n")
         assert terminal.end() == 0
     assert said(upstream) == [("user", "one\ntwo")]

@@ -11,10 +11,12 @@ from tests.cli.running import Running, run
 
 
 def test_the_demo_gateway_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With nothing configured the gateway replays recordings; the command finds the answer and the thought in them."""
+    """Without an upstream the gateway replays recordings; the command finds the answer and the thought in them."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    with Running("serve", "--port", "0") as gateway:
+    settings = tmp_path / "serve.yaml"
+    settings.write_text("defaults: {extra_body: {pace: 0}}\n", encoding="utf-8")  # not at a human pace
+    with Running("serve", "--port", "0", "--config", settings) as gateway:
         told = gateway.read_until(gateway.stderr, b"listening on http://127.0.0.1:")
         told += b"" if b"\n" in told else gateway.read_until(gateway.stderr, b"\n")
         found = re.search(rb"listening on (http://[0-9.]+:\d+)", told)

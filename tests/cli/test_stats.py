@@ -263,6 +263,9 @@ def test_the_history(tmp_path: Path) -> None:
     assert found["groups"][1]["replies_with"]["unclosed"] == 1
     assert found["groups"][0]["distributions"]["seconds"]["p50"] == 1.5
     assert told(f"--history={store}", "--since", "2026-01-03")["all"]["replies"] == 3
+    page = tmp_path / "page.html"
+    assert run("stats", f"--history={store}", "--html", page).returncode == 0
+    assert page.stat().st_mode & 0o777 == 0o600  # it may quote thoughts, which only their owner may read
     wrong = run("stats", f"--history={store}", "--by", "nonsense")
     assert wrong.returncode == 2
     assert b"it has model, source" in wrong.stderr

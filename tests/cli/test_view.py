@@ -99,6 +99,24 @@ def test_moving_and_searching(tmp_path: Path) -> None:
         assert asides.end() == 0
 
 
+def test_a_long_reply_opens_at_its_beginning(tmp_path: Path) -> None:
+    """The first row is the heading of the first thought, in a file as in a pipe."""
+    path = tmp_path / "long.txt"
+    path.write_text("<think>first of all</think>" + "line\n" * 100)
+    for source in (path, "-"):
+        with path.open() as file, OnScreen("view", source, columns=60, rows=11, stdin=file.fileno()) as asides:
+            screen = asides.until_shows("q quit")
+            assert screen.lines[0] == "▸ Thinking (12 characters) [show]"
+    reading, writing = os.pipe()
+    with OnScreen("view", "-", columns=60, rows=11, stdin=reading) as asides:
+        os.close(reading)
+        asides.until_shows("nothing yet")
+        os.write(writing, path.read_bytes())
+        os.close(writing)
+        asides.until(lambda screen: "reading" not in screen.lines[-1])
+        assert asides.emulator.lines[0] == "▸ Thinking (12 characters) [show]"
+
+
 def test_a_resize_lays_it_out_anew(tmp_path: Path) -> None:
     """The same text in fewer columns."""
     path = tmp_path / "reply.txt"

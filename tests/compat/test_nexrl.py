@@ -73,6 +73,10 @@ def test_every_detector_is_there(name: str) -> None:
 def test_the_defaults() -> None:
     """Without a name it is `think_tag`; without `stream_reasoning` reasoning is not streamed, but detectors do."""
     assert isinstance(create_reasoning_parser(), nexrl.ThinkTagReasoningParser)
+    forced = create_reasoning_parser("think", force_reasoning=True)
+    assert isinstance(forced, nexrl.ThinkTagReasoningParser)
+    assert forced.parse_non_stream("why") == ("why", "")
+    assert isinstance(create_reasoning_parser("think", stream_reasoning=True), nexrl.ReasoningParser)
     assert create_reasoning_parser("default").detector.stream_reasoning is False
     assert nexrl.Qwen3Detector().stream_reasoning is True
     assert isinstance(create_reasoning_parser("default").detector, nexrl.Qwen3Detector)
@@ -162,6 +166,8 @@ def test_minimax_prepends_the_tag() -> None:
         ("plain", True),
         ("", True),
         ("<think>abc", False),
+        ("<think>", False),
+        ("<think>a</think>x<think>\n", False),
         (f"<think>a</think>{CALL}", True),
         (f"<think>a</think>x{CALL[:20]}", False),
     ],

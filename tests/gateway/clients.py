@@ -25,7 +25,7 @@ FUNCTION = {
     "description": "find something",
     "parameters": {"type": "object", "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}}},
 }
-Key = "sk-client"
+KEY = "sk-client"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def ask(
     model: str = "m",
     question: str = "2+2?",
     tools: bool = False,
-    key: str = Key,
+    key: str = KEY,
     headers: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> Seen:

@@ -5,15 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hypothesis import HealthCheck, settings
-
 import asides
 from asides.history import Reply, Turn
 
-STEADY = settings(
-    derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-"""For generated texts: the same in every run, and slow disks are no failure."""
 START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 RAW = (
     "<think>First thought.\nIs it a prime?</think>\n\nIt is 7.\n"

@@ -20,7 +20,8 @@ from asides.history import Reply, Thought
 from asides.history.exports import JsonLines, Parquet, PlainFiles, Writer
 from asides.history.imports import read_line
 from asides.history.records import encode_line
-from tests.history.samples import HOSTILE, START, STEADY, asked, reply
+from tests.history.generated import STEADY
+from tests.history.samples import HOSTILE, START, asked, reply
 
 READ = partial(read_line, parse=asides.parse, format="auto", time=START)
 REPLIES = [reply("one", "two", model="m"), reply("three", after=1, asked=asked("Why?")), reply(after=2)]

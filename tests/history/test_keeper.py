@@ -131,10 +131,10 @@ def test_closing_does_not_wait_for_ever(tmp_path: Path) -> None:
 
 def test_what_is_given_last(tmp_path: Path) -> None:
     """A reply that comes just before the end is written, every time."""
-    for number in range(30):
+    for number in range(15):
         keeper = Keeper(str(tmp_path / "h.db"))
         keeper.keep(reply("first", after=number))
-        time.sleep(number * 0.004)  # to meet the thread in all that it may be doing
+        time.sleep(number * 0.008)  # to meet the thread in all that it may be doing
         keeper.keep(reply("last", after=number))
         keeper.close()
         assert (keeper.kept, keeper.dropped) == (2, 0)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from asides import history
+from asides.errors import UsageError
 from asides.history import HistoryError
 from asides.history.sqlite import SqliteHistory
 from tests.history.samples import reply
@@ -226,8 +227,9 @@ def test_a_newer_store_is_left_alone(path: Path) -> None:
 def test_where_it_cannot_be(tmp_path: Path) -> None:
     """A place that is no folder, and a folder that is no file."""
     (tmp_path / "file").touch()
-    with pytest.raises(HistoryError, match=r"Not a directory|File exists"):
-        history.open(str(tmp_path / "file" / "history.db"))
+    for place in ("file/history.db", "file/deeper/history.db"):
+        with pytest.raises(HistoryError, match=f"^{tmp_path}/file is no folder$"):
+            history.open(str(tmp_path / place))
     with pytest.raises(HistoryError, match="cannot be opened"):
         history.open(str(tmp_path))
 

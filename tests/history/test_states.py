@@ -14,7 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from asides import history
 from asides.history import Reply, Thought, Turn, Where
-from tests.history.samples import START, STEADY
+from tests.history.generated import STEADY
+from tests.history.samples import START
 
 WORDS = st.sampled_from(["alpha", "beta", "gamma", "Alphabet", "质数", "\0", "\ud800", '"', "AND"])
 TEXTS = st.one_of(st.lists(WORDS, max_size=4).map(" ".join), st.text(st.characters(exclude_categories=()), max_size=20))

@@ -230,6 +230,14 @@ def test_many_replies_are_read_in_pages(store: History) -> None:
     assert sum(1 for _ in store.verify()) == 4
 
 
+def test_accents_are_no_hindrance(store: History) -> None:
+    """Written in one character, in two or not at all, in the query as in the thought."""
+    store.add([reply("Wir prüfen das im Cafe\u0301.")])
+    for query in ("prufen", "prüfen", "pru\u0308fen", "PRU\u0308F", "café", "cafe", "cafe\u0301"):
+        (hit,) = store.search(query).hits
+        assert [hit.snippet.text[start:end].lower()[:2] for start, end in hit.snippet.marks] == [query.lower()[:2]]
+
+
 def test_purging(store: History) -> None:
     """What matches goes with its thoughts and its words; a dry run only counts; the rest stays sound."""
     store.add(
@@ -247,12 +255,14 @@ def test_purging(store: History) -> None:
 
 
 def test_a_secret_goes_wherever_it_stands(store: History) -> None:
-    """What a user asked, what a tool answered and what a call was given are kept too, and purged by the same pattern."""
+    """What a user asked, a tool answered or a call was given is kept too, and purged by the same pattern."""
     store.add(
         [
             reply("a", asked=asked("My password is hunter2.")),
-            reply("b", after=1, answer='<tool_call>\n{"name": "log_in", "arguments": {"word": "hunter2"}}\n</tool_call>'),
-            reply("c", after=2, asked=[Turn("tool", calls=(history.Call("read", '{"p": "hunter2"}'),))]),
+            reply(
+                "b", after=1, answer='<tool_call>\n{"name": "log_in", "arguments": {"word": "hunter2"}}\n</tool_call>'
+            ),
+            reply("c", after=2, asked=[Turn("tool", "It is hunter2.", call_id="1")]),
             reply("d", after=3, asked=asked("Nothing secret.")),
         ]
     )

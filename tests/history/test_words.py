@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.history.words import Term, find_snippet, plain_words, read_query
-from tests.history.samples import STEADY
+from tests.history.generated import STEADY
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=200)
 
@@ -40,9 +40,18 @@ def test_a_snippet_shows_most_of_what_was_asked() -> None:
     assert found.line == 1
 
 
+def test_a_snippet_of_words_whose_accents_differ() -> None:
+    """They are found without accents, so they are shown without: in the query, in the text, or in both."""
+    text = "filler\n" * 100 + "Wir PRÜFEN das im Cafe\u0301 ﬁnal."
+    for query, shown in (("prufen", "PRÜFEN"), ("prüf", "PRÜFEN"), ("pru\u0308fen", "PRÜFEN"), ("cafe", "Cafe")):
+        found = find_snippet(text, read_query(query))
+        assert [found.text[start:end] for start, end in found.marks] == [shown]
+        assert found.line == 101
+
+
 def test_a_snippet_of_what_cannot_be_shown_in_place() -> None:
-    """Accents differ, so nothing is marked; the beginning is shown."""
-    assert find_snippet("café", read_query("cafe")).text == "café"
+    """A letter that stands for several is found by them, but not marked; the beginning is shown."""
+    assert find_snippet("straße", read_query("strasse")).text == "straße"
 
 
 @STEADY

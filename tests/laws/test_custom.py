@@ -51,7 +51,7 @@ CALLS = (
 )
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(200))
 @given(st.data())
 def test_laws_over_any_format(data: st.DataObject) -> None:
     """Whatever the markers are, the cut does not matter and what is held is known."""

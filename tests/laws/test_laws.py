@@ -34,7 +34,7 @@ SHORT = 80
 def test_chunking_does_not_matter(name: str) -> None:
     """Law 1, and law 3 on the way: all two-way splits, character by character, and any other cut."""
 
-    @settings(max_examples=examples(40))
+    @settings(max_examples=examples(25))
     @given(texts(name), policies(name), st.lists(st.integers(1, 300), max_size=8))
     def law(text: str, chosen: dict[str, Any], places: list[int]) -> None:
         ways = [characters(text), cut(text, places), cut(text, (place % (len(text) + 1) for place in places))]
@@ -52,7 +52,7 @@ def test_chunking_does_not_matter(name: str) -> None:
 def test_nothing_is_lost(name: str) -> None:
     """Law 3 over longer texts."""
 
-    @settings(max_examples=examples(30))
+    @settings(max_examples=examples(20))
     @given(texts(name, 10, 40), policies(name))
     def law(text: str, chosen: dict[str, Any]) -> None:
         check_kept(name, text, run(name, (text,), **chosen), chosen)
@@ -76,7 +76,7 @@ def test_one_path(name: str) -> None:
 def test_strictness_is_the_only_error(name: str) -> None:
     """Law 4: with `strict` our own error, the same for every cut; its events are those of a lenient reading."""
 
-    @settings(max_examples=examples(15))
+    @settings(max_examples=examples(10))
     @given(texts(name), policies(name), st.just(True) | st.sets(st.sampled_from(sorted(NOTICES))))
     def law(text: str, chosen: dict[str, Any], strict: bool | set[str]) -> None:
         outcome = check_chunking(name, text, [characters(text)], {**chosen, "strict": strict})
@@ -97,7 +97,7 @@ def test_strictness_is_the_only_error(name: str) -> None:
 def test_little_is_held(name: str) -> None:
     """Law 5: after every chunk, `held` is bounded and exact, and the snapshot is what the events said."""
 
-    @settings(max_examples=examples(15))
+    @settings(max_examples=examples(10))
     @given(texts(name), policies(name), st.integers(1, 9))
     def law(text: str, chosen: dict[str, Any], size: int) -> None:
         check_held(name, text, cut(text, range(size, len(text), size)), chosen)
@@ -125,7 +125,7 @@ def test_any_text_at_all(name: str) -> None:
     """Law 4: no text makes the parser fail, one without the format's markers least of all."""
     anything = st.text(st.characters(), max_size=40) | st.text(sorted(set("".join(pieces(name)))), max_size=60)
 
-    @settings(max_examples=examples(15))
+    @settings(max_examples=examples(10))
     @given(anything, policies(name))
     def law(text: str, chosen: dict[str, Any]) -> None:
         check_kept(name, text, check_chunking(name, text, [characters(text)], chosen), chosen)

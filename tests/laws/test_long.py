@@ -18,16 +18,16 @@ from tests.laws.calls import BODIES
 from tests.laws.effort import LONG
 from tests.support import characters, markers
 
-SIZE = 100_000_000 if LONG else 4_000_000
+SIZE = 100_000_000 if LONG else 2_000_000
 """How many characters of plain words are streamed."""
-ODD_SIZE = 4_000_000 if LONG else 120_000
+ODD_SIZE = 4_000_000 if LONG else 60_000
 """How many of everything else."""
 KEPT = 4_000_000
 """How many bytes there may be at any time, with what waits to be collected, however many pass."""
 GROWTH = 10_000
 """How many bytes more it may hold at the end than in the middle."""
 PLAIN = {"thinking", "text"}
-FEW = 6
+FEW = 3
 """How many pairs of markers an ordinary run takes for each format."""
 
 

@@ -62,7 +62,6 @@ class Client:
         key: str = "",
         kind: Literal["auto"] | Kind = "auto",
         *,
-        headers: Mapping[str, str] | None = None,
         connect: float = CONNECT,
         idle: float = IDLE,
     ) -> None:
@@ -73,7 +72,6 @@ class Client:
         self._key = key.strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise UpstreamError("the key holds characters that no key has; was it copied whole?", reached=False)
-        self._headers = dict(headers or {})
         self._connect = connect
         self._idle = idle
         self._exchanges: set[Exchange] = set()
@@ -185,7 +183,7 @@ class Client:
         return f"/v1{path}"
 
     def _exchange(self, method: str, path: str, body: Any = None) -> Exchange:
-        headers = {"Accept": "text/event-stream, application/json", "User-Agent": "asides", **self._headers}
+        headers = {"Accept": "text/event-stream, application/json", "User-Agent": "asides"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self._key:

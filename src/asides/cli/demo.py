@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 import time
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -13,11 +15,20 @@ import msgspec
 from ..api import Parser
 from ..engine.policies import Start
 from ..events import Event, Notice, PartEnd, PartStart
-from . import EXIT_CODES, OK
+from ..terminal import Screen
+from ..terminal.wrap import Wrapped
+from . import OK
 from .options import Arguments
 from .show import DIM, PLAIN
 from .streams import STDOUT, Output
 
+EXIT_CODES = """\
+exit codes:
+  0    all was shown
+  2    wrong usage, or the gateway did not start
+  130  ended by Ctrl-C
+  141  the reader of the output has gone, as in `asides demo | head -1`
+"""
 SECONDS_PER_CHUNK = 0.01
 PAUSE_SECONDS = 0.4
 CHUNK_SIZES = (3, 1, 4, 2, 5)
@@ -69,12 +80,12 @@ def recordings() -> list[Recording]:
 def play(recorded: list[Recording], out: Output, *, wait: bool) -> None:
     """Play recordings one after another, at a human pace or at once."""
     bold, dim = (BOLD, DIM) if out.colour else (PLAIN, PLAIN)
-    out.write("This is a recording: outputs in the manner of real models, played back. No model runs.\n")
+    out.write("This is a recording: outputs in the manner of real models. No model runs.\n")
     for number, recording in enumerate(recorded, 1):
         out.write(f"\n{number}. {recording.title}\n", bold)
         format = f" -f {recording.format}" if recording.format != "auto" else ""
         start = f" --start {recording.start}" if recording.start else ""
-        out.write(f"{recording.about}\n\n  $ model | asides{format}{start}\n\n")
+        out.write(f"{textwrap.fill(recording.about, 79)}\n\n  $ model | asides{format}{start}\n\n")
         out.write("The model writes:\n")
         for line in recording.output.split("\n"):
             out.write(f"  {line}\n", dim)
@@ -103,29 +114,64 @@ def chunks(output: str) -> Iterator[str]:
         at += size
 
 
+class Words:
+    """Words beside a label, as they come. On a terminal they are wrapped beside it."""
+
+    def __init__(self, out: Output, label: str, width: int, style: tuple[str, str] = PLAIN) -> None:
+        self._out = out
+        self._style = style
+        self._margin = f"  {'':<{width}} | "
+        screen = Screen(STDOUT)
+        self._layout = Wrapped(screen.width, cursor=False, indent=self._margin) if screen.terminal else None
+        self._begun = False
+        out.end_line()
+        out.write(f"  {label:<{width}} | ")
+
+    def write(self, text: str) -> None:
+        """More of them."""
+        if self._layout is None:
+            self._out.write(text.replace("\n", f"\n{self._margin}"), self._style)
+        else:
+            self._write_wrapped(self._layout.feed(text))
+
+    def end(self) -> None:
+        """There are no more."""
+        if self._layout is not None:
+            self._write_wrapped(self._layout.finish())
+        self._out.end_line()
+
+    def _write_wrapped(self, lines: str) -> None:
+        if lines and not self._begun:
+            self._begun = True
+            lines = lines.removeprefix(self._margin)  # there the label stands
+        self._out.write(re.sub(r"\n(?=\n)", f"\n{self._margin.rstrip()}", lines), self._style)
+
+
 class Gutter:
     """Writes parts as they grow, each beside its label."""
+
+    _words: Words
+    """Those of the part that has begun."""
 
     def __init__(self, out: Output, dim: tuple[str, str]) -> None:
         self._out = out
         self._dim = dim
-        self._style = PLAIN
         self._notices: list[Notice] = []
 
     def show(self, events: Iterable[Event]) -> None:
         """Write what the events tell."""
         for event in events:
             if isinstance(event, PartStart):
-                self._style = self._dim if event.kind == "thinking" else PLAIN
-                self._label(LABELS[event.kind])
-                self._out.write(f"{event.name} " if event.name else "")
-            elif isinstance(event, PartEnd):
-                self._out.end_line()
-                self._tell_notices()
+                style = self._dim if event.kind == "thinking" else PLAIN
+                self._words = Words(self._out, LABELS[event.kind], LABEL_WIDTH, style)
+                self._words.write(f"{event.name} " if event.name else "")
             elif isinstance(event, Notice):
                 self._notices.append(event)
+            elif isinstance(event, PartEnd):
+                self._words.end()
+                self._tell_notices()
             else:
-                self._out.write(event.text.replace("\n", f"\n  {'':<{LABEL_WIDTH}} | "), self._style)
+                self._words.write(event.text)
         self._out.flush()
 
     def end(self) -> None:
@@ -136,10 +182,7 @@ class Gutter:
     def _tell_notices(self) -> None:
         """Notices wait for the end of their part, so that its words stay together."""
         for notice in self._notices:
-            self._label("notice")
-            self._out.write(f"{notice.code}: {notice.message}\n")
+            words = Words(self._out, "notice", LABEL_WIDTH)
+            words.write(f"{notice.code}: {notice.message}")
+            words.end()
         self._notices.clear()
-
-    def _label(self, label: str) -> None:
-        self._out.end_line()
-        self._out.write(f"  {label:<{LABEL_WIDTH}} | ")

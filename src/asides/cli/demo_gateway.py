@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import Error
-from .demo import BOLD
+from .demo import BOLD, Words
 from .show import DIM, PLAIN
 from .streams import Output
 
@@ -33,13 +33,17 @@ Then `asides demo` shows it too, and `asides serve` starts it.
 Your turn: pipe a model's output into `asides`. `asides --help` has examples.
 """
 TRY = """
-Your turn. Pipe a model's output into `asides`; `asides --help` has examples. Or start the
-gateway, with these recordings until you name a model server:
+Your turn. Pipe a model's output into `asides`; `asides --help` has examples.
+Or start the gateway, with these recordings until you name a model server:
   asides serve
 
-and in another terminal ask it with curl:
-  curl -N http://127.0.0.1:8777/v1/chat/completions -H 'content-type: application/json' \\
-    -d '{"model": "recorded-qwen3", "stream": true, "messages": [{"role": "user", "content": "What is 17 times 23?"}]}'
+and in another terminal talk with it, thoughts shown:
+  asides run recorded-qwen3
+
+or ask it with curl:
+  curl -N http://127.0.0.1:8777/v1/chat/completions \\
+    -H 'content-type: application/json' -d '{"model": "recorded-qwen3",
+    "stream": true, "messages": [{"role": "user", "content": "A haiku?"}]}'
 
 or with any SDK, in Python:
   openai.OpenAI(base_url="http://127.0.0.1:8777/v1", api_key="none")
@@ -119,19 +123,21 @@ def _show(out: Output, dim: tuple[str, str], client: Client, port: int) -> None:
     labels = {client.thinking: ".".join(client.thinking), client.answer: ".".join(client.answer)}
     width = max(map(len, labels.values()))
     shown: tuple[str, ...] = ()
+    words: Words | None = None
     for line in _ask(client, port):
         for field in (client.thinking, client.answer):
             text = _find(line, field)
             if not text:
                 continue
-            if field != shown:
-                out.end_line()
-                out.write(f"  {labels[field]:<{width}} | ")
+            if words is None or field != shown:
+                if words is not None:
+                    words.end()
+                words = Words(out, labels[field], width, dim if field == client.thinking else PLAIN)
                 shown = field
-            style = dim if field == client.thinking else PLAIN
-            out.write(text.replace("\n", f"\n  {'':<{width}} | "), style)
+            words.write(text)
             out.flush()
-    out.end_line()
+    if words is not None:
+        words.end()
 
 
 def _ask(client: Client, port: int) -> Iterator[Any]:

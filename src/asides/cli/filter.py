@@ -132,7 +132,7 @@ class Reading:
             self._show.end()
         self._streams.flush()
         # After the answer is out: whatever becomes of the store, the reader has it.
-        if self._keep is not None and not self._keep(parser.message):
+        if self._keep is not None and parser.message.parts and not self._keep(parser.message):
             code = FAILED
         return code
 

@@ -74,7 +74,8 @@ def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
         "show",
         show,
         "show replies, or a conversation",
-        "The beginning of an id is enough; none is the newest.\n",
+        "The beginning of an id is enough, or a place as search and grep write it\n"
+        "(3fa9c1d2:1:7); without one it is the newest.\n",
     )
     showing.add_argument("ids", nargs="*", metavar="ID", help="a reply's id")
     what = showing.add_mutually_exclusive_group()
@@ -172,7 +173,7 @@ def _add_working(commands: argparse._SubParsersAction[Arguments]) -> None:
         "Asks before it deletes. What is deleted is overwritten in the file.\n",
     )
     purging.add_argument("--older-than", dest="until", metavar="TIME", help="the same as --until: 30d, a date")
-    purging.add_argument("--match", metavar="PATTERN", help="only where an answer or a thought matches this expression")
+    purging.add_argument("--match", metavar="PATTERN", help="only where this expression matches something in it")
     purging.add_argument("-i", "--ignore-case", action="store_true", help="without case")
     purging.add_argument("--all", action="store_true", help="everything")
     purging.add_argument("--dry-run", action="store_true", help="only say how much it would be")

@@ -8,6 +8,7 @@ import re
 import time
 from datetime import datetime
 
+from ..analysis.labels import clean, cut
 from ..history import History, Where, open, read_time
 from ..history.records import local
 from .options import Arguments
@@ -102,10 +103,11 @@ def moment(when: datetime) -> str:
     return f"{local(when):%Y-%m-%d %H:%M:%S}"
 
 
-def first_line(text: str, width: int) -> str:
-    """The first line that says something, cut to a width."""
+def first_line(text: str, width: int | None = None) -> str:
+    """The first line that says something, cut to so many columns where they are given."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+    # Characters before columns: to count these of a whole long line takes long.
+    return line if width is None else cut(clean(line[: width + 1]), width)
 
 
 class Page:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 
 import msgspec
@@ -11,7 +12,7 @@ from ..history import Hit, Reply, Share, Turn
 from ..history.records import encode_line
 from . import ODD, OK
 from .history_common import PLAIN, SHORT, Page, first_line, moment, open_store, where
-from .streams import STDOUT, Output
+from .streams import STDOUT, Output, complain
 
 NARROWEST = 20
 WIDEST = 30
@@ -28,6 +29,8 @@ def list_replies(options: argparse.Namespace) -> int:
             page.data(encode_line(reply) + b"\n")
     elif replies:
         _table(page, replies)
+    elif page.seen:
+        complain("no such replies")
     page.flush()
     return OK
 
@@ -38,14 +41,14 @@ def _table(page: Page, replies: list[Reply]) -> None:
         (
             reply.id[:SHORT],
             moment(reply.time),
-            first_line(page.safe(reply.model), WIDEST) or "-",
+            first_line(reply.model, WIDEST) or "-",
             reply.source,
             str(len(reply.thoughts)),
         )
         for reply in replies
     ]
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    left = max(NARROWEST, shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths))
+    left = max(NARROWEST, shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths)) if page.seen else None
     page.line("  ".join(cell.ljust(width) for cell, width in zip(head, widths, strict=True)) + "  ANSWER", page.dim)
     for row, reply in zip(rows, replies, strict=True):
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -63,7 +66,7 @@ def show(options: argparse.Namespace) -> int:
             return OK if turns else ODD
         ids = options.ids or [reply.id for reply in history.newest(limit=1)]
         for place, id in enumerate(ids):
-            reply = history.reply(id)
+            reply = history.reply(id.partition(":")[0])
             if options.json:
                 page.data(encode_line(reply) + b"\n")
             elif options.only:
@@ -149,6 +152,9 @@ def search(options: argparse.Namespace) -> int:
     if found.hits and not found.ranked and not options.json:
         page.line("(these words are in very many thoughts, so the newest come first)", page.dim)
     page.flush()
+    if not found.hits and page.seen:
+        # As a shell takes it back, should someone copy it.
+        complain(f"nothing found; `asides history grep -i {shlex.quote(options.words[0])}` looks inside words too")
     return OK if found.hits else ODD
 
 

@@ -48,6 +48,9 @@ def export(options: argparse.Namespace) -> int:
             progress.end()
             complain(f"stopped after {replies(done)}; {_how_to_go_on(options.form)}")
             return INTERRUPTED
+        except OSError as error:
+            progress.end()
+            raise UsageError(f"{options.output}: {error.strerror or error}; {_how_to_go_on(options.form)}") from error
         progress.end()
     complain(f"exported {replies(done)}")
     return OK

@@ -145,6 +145,8 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         parser.error("-n numbers lines of words; it does not go with JSON lines")
     if options.collapse and (options.json or options.only):
         parser.error("--collapse is for thoughts beside the answer; it does not go with --json or --only")
+    if (options.model or options.agent) and not options.save:
+        parser.error("--model and --agent name a reply that is kept; they go with --save")
     check_style(options)
 
 

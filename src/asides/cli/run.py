@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..errors import UsageError
-from . import EXIT_CODES, FAILED, INTERRUPTED, OK
+from . import FAILED, INTERRUPTED, OK
 from .filter import find_format
 from .options import Arguments, add_style, check_style
 from .run_think import read_think, spell_out
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from .run_save import Saving
 
 DESCRIPTION = """\
-Talks with a model of an OpenAI-compatible server, of Ollama, or of the gateway.
+Talks with a model: of an OpenAI-compatible server, of Ollama, of the gateway.
 
 With a prompt, or with something on standard input, it asks once: the answer
 goes to standard output and is all that goes there; thoughts go to standard
 error. Otherwise it is a conversation: /? lists its commands. Thoughts are
 shown, not remembered: only the clean answers go back to the model.
 """
-EXAMPLES = f"""\
+EXAMPLES = """\
 examples:
   asides run qwen3                               a conversation
   asides run qwen3 "Why is the sky blue?"        one answer
@@ -45,7 +45,13 @@ which server (the first that is set):
   OPENAI_API_KEY goes to --url and OPENAI_BASE_URL, run.key to run.url,
   OLLAMA_API_KEY to OLLAMA_HOST.
 
-{EXIT_CODES}"""
+exit codes:
+  0    the whole answer was written, or the conversation was ended
+  2    wrong usage, no server, a refusal, or a reply that broke off; what had
+       come is written
+  130  ended by Ctrl-C; what had come is written
+  141  the reader of the output has gone
+"""
 
 
 def run(arguments: list[str]) -> int:

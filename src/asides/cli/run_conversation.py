@@ -11,7 +11,7 @@ from typing import Any
 from ..backends.client import Client, Reply
 from ..errors import Error, UsageError
 from . import OK
-from .run_input import Reader
+from .run_input import Reader, unseen_keys
 from .run_reply import Choices, ask
 from .run_save import Saving
 from .run_talk import Talk
@@ -23,8 +23,8 @@ HELP = """\
   /nothink        do not think
   /hide, /show    hide thoughts, or show them
   /retry          ask the last question again
-  /save [FILE]    write the talk to a file: JSON where its name ends in .json, else
-                  Markdown
+  /save [FILE]    write the talk, without thoughts, to a file: JSON where its
+                  name ends in .json, else Markdown
   /clear          forget the talk and begin anew
   /bye            end (so does Ctrl-D)
   /?              this help
@@ -96,7 +96,7 @@ class Conversation:
     def _obey(self, name: str, rest: str) -> None:
         act = self._commands.get(name)
         if act is None:
-            self._say(f"there is no command /{name}; /? lists them (a space before it sends it as it is)")
+            self._say(f"there is no command /{name}; /? lists them, and a space before it sends it")
             return
         try:
             act(rest)
@@ -114,7 +114,8 @@ class Conversation:
     def _answer(self) -> None:
         """Ask until the model calls nothing more."""
         while self._talk.waits:
-            outcome = ask(self._client, self._talk.messages, self._choices, self._streams)
+            with unseen_keys():
+                outcome = ask(self._client, self._talk.messages, self._choices, self._streams)
             reply = outcome.reply
             if self._saving is not None and reply.parts:
                 self._saving.keep(self._unkept, outcome, self._choices)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from .streams import STDIN
+
 if TYPE_CHECKING:
     from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 PROMPT = ">>> "
@@ -16,6 +21,8 @@ MORE = "... "
 BLOCK = '"""'
 """Opens and closes a message of several lines."""
 PLACEHOLDER = "a message, or /? for help"
+LOCAL_FLAGS = 3
+"""Where they stand in what `termios` knows of a terminal."""
 
 
 class Reader(Protocol):
@@ -65,6 +72,20 @@ def unwrap(text: str) -> str:
     return stripped.removeprefix(BLOCK).removesuffix(BLOCK).strip("\n")
 
 
+@contextmanager
+def unseen_keys() -> Iterator[None]:
+    """Keys that are pressed meanwhile do not stand in what is written; they wait for the next prompt."""
+    before = termios.tcgetattr(STDIN)
+    quiet = [*before]
+    quiet[LOCAL_FLAGS] &= ~termios.ECHO
+    termios.tcsetattr(STDIN, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        with suppress(termios.error):  # the terminal may have gone
+            termios.tcsetattr(STDIN, termios.TCSANOW, before)
+
+
 class Plain:
     """Lines as Python reads them; edited and recalled by readline where Python has it, and not kept."""
 
@@ -74,9 +95,13 @@ class Plain:
 
     def read(self, prompt: str = PROMPT) -> str:
         """The next message or command."""
-        text = input(prompt)
-        while is_open(text):
-            text += "\n" + input(MORE)
+        try:
+            text = input(prompt)
+            while is_open(text):
+                text += "\n" + input(MORE)
+        except (EOFError, KeyboardInterrupt):
+            print()  # what follows begins a line
+            raise
         return unwrap(text)
 
 
@@ -96,7 +121,8 @@ class Edited:
 
     def read(self, prompt: str = PROMPT) -> str:
         """The next message or command."""
-        return unwrap(self._session.prompt(prompt, placeholder=PLACEHOLDER if prompt == PROMPT else ""))
+        hint: StyleAndTextTuples = [("ansibrightblack", PLACEHOLDER)] if prompt == PROMPT else []
+        return unwrap(self._session.prompt(prompt, placeholder=hint))
 
 
 def _keys() -> KeyBindings:

@@ -32,8 +32,8 @@ class NothingAnswersError(Error):
         lines = ["nothing answers; tried"]
         lines += [f"  {place.source}: {why}" for place, why in tried]
         gateway = gateway_url(config)
-        lines.append("Name a server with --url. To try it without one, start the gateway with its recorded replies,")
-        lines.append(f"`asides serve`, in another terminal, and then: asides run --url {gateway}")
+        lines.append("Start it, or name another with --url. To try it without a model server, start the gateway,")
+        lines.append(f"`asides serve`, in another terminal, and then: asides run recorded-qwen3 --url {gateway}")
         super().__init__("\n".join(lines))
 
 

@@ -75,8 +75,11 @@ class Talk:
         return not self._turns
 
     def as_json(self, model: str) -> bytes:
-        """The messages, as the next program wants them."""
-        return msgspec.json.format(msgspec.json.encode({"model": model, "messages": self.messages}), indent=2) + b"\n"
+        """The messages, as the next program wants them, without the thinking of turns with calls."""
+        said = [
+            {name: value for name, value in message.items() if name != "reasoning_content"} for message in self.messages
+        ]
+        return msgspec.json.format(msgspec.json.encode({"model": model, "messages": said}), indent=2) + b"\n"
 
     def as_markdown(self, model: str, time: datetime) -> str:
         """The conversation for a reader."""

@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
     streams.flush()
     # A second Ctrl-C ends at once from here on: nothing is left to be saved.
     if options.html:
-        _write_report(options.html, counting)
+        _write_report(options.html, counting, private=options.history is not None)
     _show(options, counting)
     if interrupted:
         return INTERRUPTED
@@ -85,7 +85,7 @@ def _show(options: argparse.Namespace, counting: Counting) -> None:
     output.flush()
 
 
-def _write_report(path: str, counting: Counting) -> None:
+def _write_report(path: str, counting: Counting, *, private: bool) -> None:
     from ..analysis.report import report
 
     page = report(counting.groups, title=counting.title(), notes=counting.notes()).encode("utf-8", "replace")
@@ -95,6 +95,9 @@ def _write_report(path: str, counting: Counting) -> None:
         output.flush()
         return
     with open(path, "wb") as file:
+        if private:
+            # It quotes loops, and kept thoughts are for their owner alone.
+            os.fchmod(file.fileno(), 0o600)
         file.write(page)
 
 

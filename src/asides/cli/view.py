@@ -15,7 +15,7 @@ from ..engine.format import TEXT
 from ..errors import UsageError
 from ..terminal import Screen
 from ..terminal.document import Document
-from . import EXIT_CODES, INTERRUPTED, OK
+from . import INTERRUPTED, OK
 from .filter import find_format
 from .options import Arguments, add_reading, add_style, check_style, policies
 from .show import read_style
@@ -44,6 +44,11 @@ examples:
   asides view -f harmony gpt-oss.txt
   model | tee reply.txt | asides view -
 
+exit codes:
+  0    all was well
+  2    wrong usage, or something could not be read
+  130  ended by Ctrl-C
+  141  the reader of the output has gone, as in `asides view FILE | head -1`
 """
 
 
@@ -146,7 +151,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         prog="asides view",
         usage="asides view [options] FILE",
         description=DESCRIPTION,
-        epilog=EXAMPLES + EXIT_CODES,
+        epilog=EXAMPLES,
     )
     parser.add_argument("file", metavar="FILE", help="a file with a model's output, or -")
     add_reading(parser, start="the format's own; undecided where that is text")

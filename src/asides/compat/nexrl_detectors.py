@@ -10,6 +10,7 @@ from typing import Any
 
 from ..api import Parser, parse
 from ..engine.format import Format
+from ..engine.message import Message
 from ..engine.policies import Start
 from ..errors import Error
 from ..formats import get_format
@@ -72,13 +73,15 @@ class BaseReasoningFormatDetector:
 
     def closes_reasoning(self, text: str) -> bool:
         """Whether a whole text did not end inside reasoning."""
-        return parse(text, self.format, start=self.whole_start, calls=False).complete
+        return _closes_reasoning(parse(text, self.format, start=self.whole_start, calls=False))
 
     def is_complete(self, text: str) -> bool:
         """Whether a whole text ended neither inside reasoning nor inside a call."""
         message = parse(text, self.format, start=self.whole_start, calls=False)
+        if not _closes_reasoning(message):
+            return False
         # A model may be served with tools in another family's syntax, so the common ones count as well.
-        return message.complete and not any(_ends_in_call(message.text, format) for format in (self.format, "auto"))
+        return not any(_ends_in_call(message.text, format) for format in (self.format, "auto"))
 
     def parse_streaming_increment(self, new_text: str) -> Reading:
         """What a chunk tells."""
@@ -95,6 +98,11 @@ class BaseReasoningFormatDetector:
         reasoning, content = self._texts.take(self._parser.finish())
         self._parser = None
         return reasoning or None, content
+
+
+def _closes_reasoning(message: Message) -> bool:
+    # Also where nothing stands behind the start token, so that there is no part to be incomplete.
+    return not any(notice.code == "unclosed_thinking" for notice in message.notices)
 
 
 def _ends_in_call(content: str, format: str | Format) -> bool:

@@ -72,8 +72,8 @@ class ReasoningParser(BaseReasoningParser):
 class ThinkTagReasoningParser(BaseReasoningParser):
     """NexRL's default, for tags of any spelling."""
 
-    def __init__(self) -> None:
-        super().__init__(ThinkTagDetector(stream_reasoning=False))
+    def __init__(self, force_reasoning: bool = False) -> None:
+        super().__init__(ThinkTagDetector(stream_reasoning=False, force_reasoning=force_reasoning))
 
 
 def create_reasoning_parser(
@@ -84,8 +84,8 @@ def create_reasoning_parser(
     `force_reasoning` None is the detector's own default.
     """
     name = parser_type.lower().replace("-", "_")
-    if name in ("think_tag", "think") and not stream_reasoning and force_reasoning is None:
-        return ThinkTagReasoningParser()
+    if name in ("think_tag", "think") and not stream_reasoning:
+        return ThinkTagReasoningParser(bool(force_reasoning))
     forced = {} if force_reasoning is None else {"force_reasoning": force_reasoning}
     if name in DETECTORS:
         return ReasoningParser(DETECTORS[name](stream_reasoning=stream_reasoning, **forced))

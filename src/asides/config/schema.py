@@ -90,7 +90,7 @@ class Limits(Section, frozen=True):
     connect: Seconds = 10.0
     """Seconds to reach an upstream."""
     idle: Seconds = 600.0
-    """Seconds without a byte from an upstream. There is no limit on the whole."""
+    """Seconds without a byte from an upstream that is waited for. There is no limit on the whole."""
     keep_alive: Seconds = 15.0
     """Seconds after which a quiet stream is sent something harmless."""
     shutdown: Seconds = 30.0

@@ -442,11 +442,10 @@ def unknown_fields(body: dict[str, Any]) -> dict[str, Any]:
 
 def read_begin(body: dict[str, Any], extra: dict[str, Any], dialect: str) -> Begin:
     """How a reply begins."""
-    created = body.get("created")
     return Begin(
         _string(body.get("id")),
         _string(body.get("model")),
-        int(created) if isinstance(created, int | float) else 0,
+        _moment(body.get("created")),
         dialect,
         extra,
     )
@@ -470,6 +469,11 @@ def read_usage(usage: dict[str, Any]) -> Usage:
 
 def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _moment(value: Any) -> int:
+    """A time that a date can tell, in seconds."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < 253_402_300_800 else 0
 
 
 def _count(value: Any) -> int:

@@ -44,7 +44,7 @@ class _Message(msgspec.Struct):
 
 class _Line(msgspec.Struct):
     model: str = ""
-    created_at: str = ""
+    created_at: Any = ""
     message: _Message | None = None
     response: str | None = None
     thinking: str | None = None
@@ -53,12 +53,13 @@ class _Line(msgspec.Struct):
     done: bool = False
     done_reason: str | None = None
     context: list[int] | None = None
-    prompt_eval_count: int | None = None
-    eval_count: int | None = None
-    total_duration: int | None = None
-    load_duration: int | None = None
-    prompt_eval_duration: int | None = None
-    eval_duration: int | None = None
+    # Whatever stands here, the words are good.
+    prompt_eval_count: Any = None
+    eval_count: Any = None
+    total_duration: Any = None
+    load_duration: Any = None
+    prompt_eval_duration: Any = None
+    eval_duration: Any = None
     error: Any = None
 
 
@@ -191,16 +192,17 @@ def _read_end(line: _Line) -> list[Piece]:
     if line.context:
         pieces.append(Foreign(NAME, "context", {"context": line.context}))
     pieces.append(Ended(0, _REASONS.get(line.done_reason, "stop"), extra=extra))
-    times = {name: value for name in DURATIONS if (value := getattr(line, name)) is not None}
-    if times or line.prompt_eval_count is not None or line.eval_count is not None:
-        pieces.append(Usage(line.prompt_eval_count or 0, line.eval_count or 0, durations=times))
+    times = {name: value for name in DURATIONS if isinstance(value := getattr(line, name), int)}
+    counts = [value if isinstance(value, int) else None for value in (line.prompt_eval_count, line.eval_count)]
+    if times or any(count is not None for count in counts):
+        pieces.append(Usage(counts[0] or 0, counts[1] or 0, durations=times))
     return pieces
 
 
-def _seconds(moment: str) -> int:
+def _seconds(moment: Any) -> int:
     try:
         return int(datetime.fromisoformat(moment).timestamp())
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         return 0
 
 

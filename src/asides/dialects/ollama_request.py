@@ -263,9 +263,8 @@ def write_request(request: Request, options: WriteOptions = _PLAIN) -> dict[str,
     body["stream"] = request.stream if options.stream is None else options.stream
     if (think := _write_think(request)) is not None:
         body["think"] = think
-    if (format := request.response_format) is not None and format.get("type") != "text":
-        schema = format.get("json_schema", {}).get("schema")
-        body["format"] = "json" if schema is None else schema
+    if (format := _write_format(request.response_format)) is not None:
+        body["format"] = format
     settings = dict(request.sampling)
     if request.max_tokens is not None:
         settings["num_predict"] = request.max_tokens
@@ -278,6 +277,17 @@ def write_request(request: Request, options: WriteOptions = _PLAIN) -> dict[str,
     if request.top_logprobs is not None:
         body["top_logprobs"] = request.top_logprobs
     return body | extra
+
+
+def _write_format(format: Any) -> Any:
+    """`json`, a schema, or None."""
+    if format is None:
+        return None
+    found = expect(format, dict, "response_format")
+    if found.get("type") == "text":
+        return None
+    schema = optional(found, "json_schema", dict, {}, "response_format.").get("schema")
+    return "json" if schema is None else schema
 
 
 def _refuse(request: Request) -> None:

@@ -20,7 +20,7 @@ from .knowledge import ask_json
 from .record import Record
 from .refusals import Refusal
 from .report import Reporter
-from .state import State
+from .state import State, no_model
 from .upstreams import UpstreamLost
 
 log = logging.getLogger("asides.gateway")
@@ -73,7 +73,8 @@ class Gateway:
         await receive()
         self._state.open()
         await send({"type": "lifespan.startup.complete"})
-        await receive()
+        with contextlib.suppress(asyncio.CancelledError):  # a second signal: nobody waits, but nothing is to be lost
+            await receive()
         await self._state.close()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -96,7 +97,7 @@ class Gateway:
             pass
         except asyncio.CancelledError:
             if not call.gone and not call.status:
-                await self._refuse(call, route, Refusal(503, STOPPED, code="stopped"), record)
+                await self._refuse(call, route, STOPPED, record)
         except Exception as error:  # whatever it is, the client must hear of it and the next request must not
             log.exception("request %s failed", call.id)
             record.error = f"{type(error).__name__}: {error}"
@@ -108,7 +109,10 @@ class Gateway:
             self._reporter.finished(call, record)
 
     def _check(self, call: Call) -> None:
-        """Keys first, then limits."""
+        """Where it comes from, then keys, then limits."""
+        foreign = call.headers.get("sec-fetch-site") == "cross-site" and not call.extra_headers
+        if foreign and call.method not in ("GET", "HEAD"):  # a page may send what it may not read the answer of
+            raise Refusal(403, "web pages of this origin may not ask here (cors)", code="origin_not_allowed")
         if self._config.keys and not headers.is_known(headers.key_of(call.headers), self._config.keys):
             said = "this gateway wants a key: send it as `Authorization: Bearer`, `x-api-key` or `api-key`"
             raise Refusal(401, said, code="invalid_api_key", headers=((b"www-authenticate", b"Bearer"),))
@@ -122,6 +126,10 @@ class Gateway:
             return  # the answer has begun; it ends here
         body = to_json(route.dialect.write_error(refusal.failed))
         await call.answer(refusal.status, body, headers=refusal.headers)
+
+    def _key(self, call: Call) -> str:
+        """The client's key for an upstream that has none configured."""
+        return headers.own_key(call.headers, self._state.guarded)
 
     async def _watched(self, call: Call, work: Awaitable[None]) -> None:
         """Do something that ends the moment the client leaves."""
@@ -143,15 +151,22 @@ class Gateway:
 
     async def _pass_on(self, call: Call, route: routes.Route, record: Record) -> None:
         """What nobody here knows goes to the upstream of its model, or to the first."""
+        given = call.raw_path.decode("latin-1")
+        if not routes.is_below(given):
+            raise Refusal(400, "a path must begin with `/`, and may not go up by `..`")
         body = await call.read(self._config.limits.body)
-        model = ""
-        if body[:1] == b"{":
+        data: dict[str, Any] = {}
+        if body.lstrip()[:1] == b"{":
             with contextlib.suppress(Refusal):
-                model = str(read_json(body).get("model") or "")
-        upstream = await self._state.route(model) if model else self._state.upstreams[0]
+                data = read_json(body)
+        model = data["model"] if isinstance(data.get("model"), str) else ""
+        upstream = await self._state.route(model, self._key(call)) if model else self._state.upstreams[0]
         record.model, record.upstream = model, upstream.name
+        name = self._state.settings(model).name
+        if model and name:
+            body = to_json({**data, "model": name})
         sent = headers.for_upstream(call, upstream, self._state.guarded, same=True, raw=True)
-        path = routes.upstream_path(call.raw_path.decode("latin-1").partition("?")[0])
+        path = routes.upstream_path(given)
         if call.query:
             path += f"?{call.query.decode('latin-1')}"
         work = pass_on(call, upstream, call.method, path, body or None, sent, record)
@@ -164,26 +179,26 @@ class Gateway:
         except RequestError as error:
             raise Refusal(error.status, error.message, param=error.param) from error
         record.model = request.model
-        upstream = await self._state.route(request.model)
+        key = self._key(call)
+        upstream = await self._state.route(request.model, key)
         record.upstream = upstream.name
         name = self._state.settings(request.model).name
-        tokens, estimated = await counting.count(upstream, request, body, name)
+        tokens, estimated = await counting.count(upstream, request, name, key)
         found = to_json(anthropic.write_count(tokens))
         await call.answer(200, found, headers=counting.ESTIMATE if estimated else ())
 
     async def _models(self, call: Call, route: routes.Route, record: Record) -> None:
-        await call.answer(200, to_json(listing.write_models(await self._state.models())))
+        await call.answer(200, to_json(listing.write_models(await self._state.models(self._key(call)))))
 
     async def _model(self, call: Call, route: routes.Route, record: Record) -> None:
-        models = await self._state.models()
+        models = await self._state.models(self._key(call))
         found = next((model for model in models if model.id == route.rest), None)
         if found is None:
-            names = ", ".join(model.id for model in models) or "none"
-            raise Refusal(404, f"there is no model {route.rest[:200]!r}; there are: {names}", code="model_not_found")
+            raise no_model(route.rest, models)
         await call.answer(200, to_json(listing.write_model(found)))
 
     async def _tags(self, call: Call, route: routes.Route, record: Record) -> None:
-        await call.answer(200, to_json(listing.write_tags(await self._state.models())))
+        await call.answer(200, to_json(listing.write_tags(await self._state.models(self._key(call)))))
 
     async def _show(self, call: Call, route: routes.Route, record: Record) -> None:
         data = read_json(await call.read(self._config.limits.body))
@@ -191,16 +206,23 @@ class Gateway:
         if not model:
             raise Refusal(400, "model is required", param="model")
         record.model = model
-        upstream = await self._state.route(model)
+        key = self._key(call)
+        upstream = await self._state.route(model, key)
         record.upstream = upstream.name
         settings = self._state.settings(model)
         told: dict[str, Any] = {}
-        try:
-            if await upstream.find_kind() == "ollama":
-                told = await ask_json(upstream, "POST", "/api/show", to_json({**data, "model": settings.name or model}))
-        except UpstreamLost as error:
-            raise error.refusal from error
-        knowledge = await self._state.librarian.know(upstream, model, settings)
+        if await upstream.find_kind() == "ollama":
+            asked = to_json({**data, "model": settings.name or model})
+            sent = headers.for_upstream(call, upstream, self._state.guarded, same=True)
+            async with upstream.ask("POST", "/api/show", asked, sent) as answer:
+                found = await answer.read(self._config.limits.body)
+            record.upstream_status = answer.status
+            if answer.status != 200:  # it has no such model
+                await call.answer(answer.status, found, headers=headers.for_client(answer.headers, same=True))
+                return
+            with contextlib.suppress(Refusal):  # a list of fields that cannot be read is as good as none
+                told = read_json(found)
+        knowledge = await self._state.librarian.know(upstream, model, settings, key)
         thinks = detect(model=settings.name or model).thinks if knowledge.format_source != "configuration" else None
         if thinks is None and knowledge.format is not None:
             thinks = knowledge.format.name != "auto" and any(
@@ -212,7 +234,7 @@ class Gateway:
         for upstream in self._state.upstreams:
             with contextlib.suppress(Refusal, UpstreamLost):
                 if await upstream.find_kind() == "ollama":
-                    told = await ask_json(upstream, "GET", "/api/version", None)
+                    told = await ask_json(upstream, "GET", "/api/version", None, self._key(call))
                     if isinstance(told.get("version"), str):
                         await call.answer(200, to_json(told))
                         return
@@ -223,7 +245,8 @@ class Gateway:
         for upstream in self._state.upstreams:
             with contextlib.suppress(Refusal, UpstreamLost):
                 if await upstream.find_kind() == "ollama":
-                    await call.answer(200, to_json(await ask_json(upstream, "GET", "/api/ps", None)))
+                    told = await ask_json(upstream, "GET", "/api/ps", None, self._key(call))
+                    await call.answer(200, to_json(told or {"models": []}))
                     return
         await call.answer(200, to_json({"models": []}))
 
@@ -238,7 +261,8 @@ class Gateway:
         await call.answer(200, body, kind)
 
     async def _not_allowed(self, call: Call, route: routes.Route, record: Record) -> None:
-        raise Refusal(405, f"{call.method} is not answered at {call.path}")
+        allowed = b"POST" if call.method in ("GET", "HEAD") else b"GET, HEAD"
+        raise Refusal(405, f"{call.method} is not answered at {call.path}", headers=((b"allow", allowed),))
 
     # Browsers.
 

@@ -18,12 +18,12 @@ from ..engine.format import TEXT, Format
 from ..engine.parser import Parser
 from ..events import Notice, TextDelta, ThinkingDelta
 from ..formats import formats, get_format
-from . import asking
+from . import asking, logs
 from .exchange import read_json
 from .knowledge import Knowledge
 from .refusals import Refusal
 from .state import State
-from .upstreams import Upstream, UpstreamLost
+from .upstreams import Upstream, UpstreamLost, own_headers
 
 QUESTION = "What is 17 times 23? Think briefly, then answer with the number."
 MOST_TOKENS = 400
@@ -57,25 +57,26 @@ async def _check(config: Config) -> int:
     return 0 if all(good) else 1
 
 
-def _say(words: str) -> None:
-    sys.stdout.write(words + "\n")
+def _say(state: State, words: str) -> None:
+    """A line. Upstreams chose words of it: no secret and nothing that a terminal would obey may be among them."""
+    sys.stdout.write(logs.one_line(words, logs.LONGEST_BODY, logs.secrets_of(state.config)) + "\n")
     sys.stdout.flush()
 
 
 async def _upstream(state: State, upstream: Upstream) -> bool:
-    _say(f"upstream {upstream.name} ({upstream.url})")
+    _say(state, f"upstream {upstream.name} ({upstream.url})")
     try:
         kind = await upstream.find_kind()
-        _say(f"  speaks    {'Ollama' if kind == 'ollama' else 'OpenAI chat completions'}")
+        _say(state, f"  speaks    {'Ollama' if kind == 'ollama' else 'OpenAI chat completions'}")
         models = [model.id for model in await state.list_models(upstream)]
-        _say(f"  models    {', '.join(models[:8]) or 'none listed'}{' …' if len(models) > 8 else ''}")
+        _say(state, f"  models    {', '.join(models[:8]) or 'none listed'}{' …' if len(models) > 8 else ''}")
         named = [name for name in state.config.models if name in models]
         model = (named or models or [""])[0]
         return await _model(state, upstream, model)
     except Refusal as refusal:
-        _say(f"  FAILED    {refusal.message}")
+        _say(state, f"  FAILED    {refusal.message}")
     except UpstreamLost as error:
-        _say(f"  FAILED    {error}")
+        _say(state, f"  FAILED    {error}")
     return False
 
 
@@ -83,19 +84,20 @@ async def _model(state: State, upstream: Upstream, model: str) -> bool:
     settings = state.settings(model)
     knowledge = await state.librarian.know(upstream, model, settings)
     format = knowledge.format
-    _say(f"  asked     {model or 'the model it serves'}: {QUESTION}")
+    _say(state, f"  asked     {model or 'the model it serves'}: {QUESTION}")
     _say(
-        f"  format    {format.name if format is not None else 'none (nothing is split)'}, told by {told_by(knowledge)}"
+        state,
+        f"  format    {format.name if format is not None else 'none (nothing is split)'}, told by {told_by(knowledge)}",
     )
     start = settings.start or knowledge.start
     who = "configuration" if settings.start else "the chat template" if knowledge.start else "the format"
     own = "text" if format is None or format.start != "thinking" else "thinking"
-    _say(f"  start     {start or own}, told by {who}")
+    _say(state, f"  start     {start or own}, told by {who}")
     if knowledge.switch:
-        _say(f"  switch    {knowledge.switch}: {knowledge.on!r} thinks, {knowledge.off!r} does not")
+        _say(state, f"  switch    {knowledge.switch}: {knowledge.on!r} thinks, {knowledge.off!r} does not")
     pieces = await ask(state, upstream, model)
     seen = read(pieces, format or get_format("passthrough"), start)
-    return _judge(seen, pieces, format, start or own)
+    return _judge(state, seen, pieces, format, start or own)
 
 
 def told_by(knowledge: Knowledge) -> str:
@@ -113,9 +115,7 @@ async def ask(state: State, upstream: Upstream, model: str) -> list[Any]:
     theirs = asking.upstream_dialect(await upstream.find_kind(), request)
     knowledge = await state.librarian.know(upstream, model, settings)
     body = asking.write_request(upstream, request, theirs, settings, knowledge, field="")
-    headers = {"content-type": "application/json", "accept-encoding": "identity", **upstream.settings.headers}
-    if upstream.settings.key:
-        headers["authorization"] = f"Bearer {upstream.settings.key}"
+    headers = {"content-type": "application/json", "accept-encoding": "identity", **own_headers(upstream.settings)}
     async with upstream.ask("POST", asking.upstream_path(theirs, request), to_json(body), headers) as answer:
         data = await answer.read(state.config.limits.body)
         if answer.status >= 400:
@@ -151,24 +151,24 @@ def read(pieces: list[Any], format: Format, start: str | None) -> Seen:
     return seen
 
 
-def _judge(seen: Seen, pieces: list[Any], format: Format | None, start: str) -> bool:
+def _judge(state: State, seen: Seen, pieces: list[Any], format: Format | None, start: str) -> bool:
     if seen.failed:
-        _say(f"  FAILED    {seen.failed}")
+        _say(state, f"  FAILED    {seen.failed}")
         return False
-    _say(f"  thinking  {shortened(seen.thinking) or 'none'}")
-    _say(f"  answer    {shortened(seen.text) or 'none'}")
+    _say(state, f"  thinking  {shortened(seen.thinking) or 'none'}")
+    _say(state, f"  answer    {shortened(seen.text) or 'none'}")
     if seen.split:
-        _say("  note      the upstream splits its thinking off by itself; it is passed on as it comes")
+        _say(state, "  note      the upstream splits its thinking off by itself; it is passed on as it comes")
     if seen.notices:
-        _say(f"  notices   {', '.join(sorted(set(seen.notices)))}")
+        _say(state, f"  notices   {', '.join(sorted(set(seen.notices)))}")
     leaks = leaked(seen.text, format)
     if leaks:
-        _say(f"  LEAK      the answer still holds {', '.join(leaks)}; another format or start reads it:")
+        _say(state, f"  LEAK      the answer still holds {', '.join(leaks)}; another format or start reads it:")
     better = [] if not leaks and seen.text else advice(pieces, format, start)
     for line in better:
-        _say(f"            {line}")
+        _say(state, f"            {line}")
     if not leaks and seen.text:
-        _say("  good      thinking and answer are apart")
+        _say(state, "  good      thinking and answer are apart")
     return not leaks
 
 

@@ -30,7 +30,7 @@ from .upstreams import Answer, Upstream, UpstreamLost
 REASONING = ("reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop")
 STARTS = ("text", "thinking", "undecided")
 PASSTHROUGH = get_format("passthrough")
-STOPPED = "the gateway was stopped"
+STOPPED = Refusal(503, "the gateway was stopped", code="stopped")
 
 
 class BrokenOff(Exception):
@@ -53,12 +53,13 @@ class Exchange:
         state, record = self._state, self._record
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
         record.stream = bool(data.get("stream", self._dialect is ollama))
-        upstream = await state.route(model)
+        key = headers.own_key(self._call.headers, state.guarded)
+        upstream = await state.route(model, key)
         record.upstream = upstream.name
         settings = state.settings(model)
         self._credential = headers.fingerprint(self._call.headers)
         kind = await upstream.find_kind()
-        knowledge = await state.librarian.know(upstream, model, settings)
+        knowledge = await state.librarian.know(upstream, model, settings, key)
         if knowledge.format is None and self._dialect in asking.SPOKEN[kind]:
             await self._pass(upstream, settings, data, body)
             return
@@ -71,8 +72,13 @@ class Exchange:
         sent = asking.write_request(upstream, asked, theirs, settings, knowledge, field=field)
         await self._ask(upstream, to_json(sent), _Way(request, theirs, knowledge, settings, start, told, reasoning))
 
+    @property
+    def _is_generate(self) -> bool:
+        """Whether a client of Ollama's asks for `/api/generate`, not for `/api/chat`."""
+        return self._call.path.rstrip("/").endswith("/api/generate")
+
     def _read_request(self, data: dict[str, Any]) -> Request:
-        if self._call.path.rstrip("/").endswith("/api/generate"):
+        if self._is_generate:
             data = {name: value for name, value in data.items() if name != "messages"}  # as Ollama does
         try:
             request: Request = self._dialect.read_request(data)
@@ -160,12 +166,12 @@ class Exchange:
         except UpstreamLost as error:
             record.error = str(error)
             record.upstream_error = error.reason
-            last = line.lose(str(error))
+            last = line.lose(error.refusal.failed)
         except asyncio.CancelledError:
             if call.gone:
                 raise
-            record.error = STOPPED  # it has waited as long as it may: what was held back, and why no more comes
-            last = line.lose(STOPPED)
+            record.error = STOPPED.message  # it has waited as long as it may: why no more comes
+            last = line.lose(STOPPED.failed)
         finally:
             beat.stop()
         self._remember(upstream, splitter, way, noted)  # before the client can know that it may ask again
@@ -210,7 +216,9 @@ class Exchange:
         if changed:
             body = to_json({**data, **changed})
         sent = headers.for_upstream(self._call, upstream, self._state.guarded, same=True)
-        path = self._call.path if self._dialect is ollama else f"/v1/{asking.path_of(self._dialect)}"
+        path = f"/v1/{asking.path_of(self._dialect)}"
+        if self._dialect is ollama:
+            path = "/api/generate" if self._is_generate else "/api/chat"
         await pass_on(self._call, upstream, "POST", path, body, sent, self._record)
 
     def _noted(self, way: _Way) -> pipeline.Noted:
@@ -311,6 +319,8 @@ def reads_calls(request: Request, settings: ModelSettings) -> bool:
     """Whether calls are read. A client that names no tools may be reading them from the text by itself."""
     if settings.calls in ("always", "never"):
         return settings.calls == "always"
+    if request.tool_choice == "none":
+        return False
     used = any(isinstance(piece, CallPiece) for turn in request.turns for piece in turn.pieces)
     return bool(request.tools or used) and request.prompt is None
 
@@ -328,7 +338,10 @@ async def pass_on(
     async with upstream.ask(method, path, body, sent, raw=True) as answer:
         record.upstream_status = answer.status
         record.answered = time.monotonic()
-        await call.begin(answer.status, headers.for_client(answer.headers, same=True, raw=True))
+        kept = headers.for_client(answer.headers, same=True, raw=True)
+        if answer.status in (204, 304):  # has no body, whatever length it speaks of
+            kept = [header for header in kept if header[0] != b"content-length"]
+        await call.begin(answer.status, kept)
         try:
             while chunk := await answer.read_some():
                 await call.write(chunk)

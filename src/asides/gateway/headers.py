@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from .call import Call
-from .upstreams import Upstream
+from .upstreams import Upstream, own_headers
 
 HOP_BY_HOP = frozenset(
     {
@@ -59,35 +59,54 @@ def fingerprint(headers: Mapping[str, str]) -> str:
     return hashlib.blake2b(key.encode(), digest_size=16).hexdigest() if key else ""
 
 
+def hops(headers: Mapping[str, str]) -> set[str]:
+    """The names of headers that a `Connection` header says are for the next hop alone."""
+    return {name.strip().lower() for name in headers.get("connection", "").split(",")}
+
+
+def own_key(headers: Mapping[str, str], guarded: bool) -> str:
+    """The key that a client has for an upstream. With gateway keys its key is for us."""
+    return "" if guarded else _as_text(key_of(headers))
+
+
+def _as_text(value: str) -> str:
+    """A value whose characters are bytes, as text that is sent as the same bytes."""
+    return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
+
+
 def for_upstream(call: Call, upstream: Upstream, guarded: bool, *, same: bool, raw: bool = False) -> dict[str, str]:
     """What an upstream is sent. With gateway keys the client's own stops here."""
     sent: dict[str, str] = {}
+    hop_by_hop = HOP_BY_HOP | hops(call.headers) if "connection" in call.headers else HOP_BY_HOP
     for name, value in call.headers.items():
-        if name in HOP_BY_HOP or name in _OURS or name in _KEYS:
+        if name in hop_by_hop or name in _OURS or name in _KEYS:
             continue
         if name.startswith(("x-asides-", "x-stainless-", "sec-", "cf-", "x-forwarded-")):
             continue
         if name.startswith("anthropic-") and not same:
             continue
-        sent[name] = value
+        sent[name] = _as_text(value)
     if _UUID.fullmatch(call.id):  # some servers refuse any other
         sent["x-request-id"] = call.id
-    sent["content-type"] = call.headers.get("content-type", "application/json") if raw else "application/json"
+    if not raw:
+        sent["content-type"] = "application/json"
+    elif "content-type" in call.headers:
+        sent["content-type"] = call.headers["content-type"]
     sent["accept"] = call.headers.get("accept", "*/*")
     sent["accept-encoding"] = call.headers.get("accept-encoding", "identity") if raw else "identity"
-    key = upstream.settings.key or ("" if guarded else key_of(call.headers))
-    if key:
-        sent["authorization"] = f"Bearer {key}"
-    sent.update({name.lower(): value for name, value in upstream.settings.headers.items()})
-    return sent
+    key = own_key(call.headers, guarded)
+    if not key and not guarded and "authorization" in call.headers:
+        sent["authorization"] = _as_text(call.headers["authorization"])  # of another scheme: not ours to read
+    return sent | own_headers(upstream.settings, key)
 
 
 def for_client(headers: Mapping[str, str], *, same: bool, raw: bool = False) -> list[tuple[bytes, bytes]]:
     """What of an upstream's headers goes back: all that is not about the connection, within one dialect."""
     kept: list[tuple[bytes, bytes]] = []
+    not_back = _NOT_BACK | hops(headers) if "connection" in headers else _NOT_BACK
     for name, value in headers.items():
         limits = name in _RATES or name.startswith("x-ratelimit-")
         body = raw and name in ("content-type", "content-encoding", "content-length")
-        if body or limits or (same and name not in _NOT_BACK and not name.startswith("access-control-")):
-            kept.append((name.encode("latin-1"), value.encode("latin-1", "replace")))
+        if body or limits or (same and name not in not_back and not name.startswith("access-control-")):
+            kept.append((name.encode(), value.encode("utf-8", "surrogateescape")))  # as the bytes that came
     return kept

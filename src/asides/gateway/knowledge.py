@@ -21,7 +21,7 @@ from ..engine.format import END, Format
 from ..errors import Error
 from ..formats import get_format
 from .refusals import Refusal
-from .upstreams import Upstream, UpstreamLost
+from .upstreams import ASK_AGAIN, Upstream, UpstreamLost, own_headers
 
 log = logging.getLogger("asides.gateway")
 
@@ -37,8 +37,6 @@ SWITCHES = {
     "reasoning_effort": "harmony hy_v3 solar_open",
 }
 _KEYWORDS = {format: keyword for keyword, formats in SWITCHES.items() for format in formats.split()}
-ASK_AGAIN = 60.0
-"""Seconds after which a server that told nothing is asked again."""
 MOST_SECONDS = 5.0
 """That a request waits for what its server may tell."""
 MOST_MODELS = 10_000
@@ -88,17 +86,17 @@ class Librarian:
         self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._known: dict[tuple[str, str], tuple[ModelSettings, Detection | None, Knowledge]] = {}
 
-    async def know(self, upstream: Upstream, model: str, settings: ModelSettings) -> Knowledge:
-        """What is known of a model at an upstream."""
+    async def know(self, upstream: Upstream, model: str, settings: ModelSettings, key: str = "") -> Knowledge:
+        """What is known of a model at an upstream, which is asked with this key where it has none configured."""
         if settings.format.lower() in ("none", "passthrough"):
             return Knowledge(format=None, format_source="configuration", switch=settings.switch)
-        shown, capabilities = await self._ask(upstream, settings.name or model)
-        key = (upstream.name, model)
-        known = self._known.get(key)
+        shown, capabilities = await self._ask(upstream, settings.name or model, key)
+        place = (upstream.name, model)
+        known = self._known.get(place)
         if known is None or known[0] is not settings or known[1] is not shown:
             if len(self._known) > MOST_MODELS:
                 self._known.clear()
-            known = self._known[key] = (settings, shown, self._conclude(model, settings, shown, capabilities))
+            known = self._known[place] = (settings, shown, self._conclude(model, settings, shown, capabilities))
         return known[2]
 
     def _conclude(
@@ -134,31 +132,33 @@ class Librarian:
             field=shown.field or "",
         )
 
-    async def _ask(self, upstream: Upstream, model: str) -> tuple[Detection | None, tuple[str, ...] | None]:
-        """What the server shows of its template. Asked once; a request waits for it only so long."""
-        key = (upstream.name, model)
-        known = self._shown.get(key)
+    async def _ask(self, upstream: Upstream, model: str, key: str) -> tuple[Detection | None, tuple[str, ...] | None]:
+        """What the server shows of its template. A request waits for it only so long, and only the first time."""
+        place = (upstream.name, model)
+        known = self._shown.get(place)
         if known is not None and (known[1] is not None or time.monotonic() - known[0] < ASK_AGAIN):
             return known[1:]
-        task = self._asking.get(key)
+        task = self._asking.get(place)
         if task is None:
             if len(self._shown) > MOST_MODELS:
                 self._shown.clear()
-            task = self._asking[key] = asyncio.create_task(self._find(key, upstream, model))
-            task.add_done_callback(lambda _: self._asking.pop(key, None))
-        await asyncio.wait([task], timeout=MOST_SECONDS)
-        return self._shown.get(key, (0.0, None, None))[1:]
+            task = self._asking[place] = asyncio.create_task(self._find(upstream, model, key))
+            task.add_done_callback(lambda _: self._asking.pop(place, None))
+        if known is None:
+            await asyncio.wait([task], timeout=MOST_SECONDS)
+        return self._shown.get(place, (0.0, None, None))[1:]
 
-    async def _find(self, key: tuple[str, str], upstream: Upstream, model: str) -> None:
+    async def _find(self, upstream: Upstream, model: str, key: str) -> None:
         detection: Detection | None = None
         capabilities: tuple[str, ...] | None = None
         try:
-            template, capabilities = await show(upstream, model)
+            template, capabilities = await show(upstream, model, key)
             if template:
                 detection = await asyncio.to_thread(_detect, template, model)
         except (Refusal, UpstreamLost, Error) as error:
             log.debug("%s tells nothing of %r: %s", upstream.name, model, error)
-        self._shown[key] = (time.monotonic(), detection, capabilities)
+        finally:
+            self._shown[upstream.name, model] = (time.monotonic(), detection, capabilities)
 
 
 def _detect(template: str, model: str) -> Detection | None:
@@ -170,10 +170,10 @@ def _detect(template: str, model: str) -> Detection | None:
         return None
 
 
-async def show(upstream: Upstream, model: str) -> tuple[str, tuple[str, ...] | None]:
+async def show(upstream: Upstream, model: str, key: str) -> tuple[str, tuple[str, ...] | None]:
     """The chat template that a server shows (empty: none), and what Ollama says that the model can."""
     if await upstream.find_kind() == "ollama":
-        told = await ask_json(upstream, "POST", "/api/show", msgspec.json.encode({"model": model}))
+        told = await ask_json(upstream, "POST", "/api/show", msgspec.json.encode({"model": model}), key)
         found = told.get("capabilities")
         capabilities = tuple(str(each) for each in found) if isinstance(found, list) else None
         template = told.get("template")
@@ -182,18 +182,16 @@ async def show(upstream: Upstream, model: str) -> tuple[str, tuple[str, ...] | N
         jinja = info.get("tokenizer.chat_template") if isinstance(info, dict) else None
         template = jinja or template
         return (template if isinstance(template, str) and "{%" in template else ""), capabilities
-    told = await ask_json(upstream, "GET", f"/props?model={quote(model, safe='')}", None)
+    told = await ask_json(upstream, "GET", f"/props?model={quote(model, safe='')}", None, key)
     template = told.get("chat_template")
     return (template if isinstance(template, str) else ""), None
 
 
-async def ask_json(upstream: Upstream, method: str, path: str, body: bytes | None) -> dict[str, Any]:
-    """A small question of our own; empty where the server has no such path."""
-    headers = {"accept": "application/json", **upstream.settings.headers}
+async def ask_json(upstream: Upstream, method: str, path: str, body: bytes | None, key: str) -> dict[str, Any]:
+    """A small question of our own, with this key where none is configured; empty where the server has no such path."""
+    headers = {"accept": "application/json", "accept-encoding": "identity", **own_headers(upstream.settings, key)}
     if body is not None:
         headers["content-type"] = "application/json"
-    if upstream.settings.key:
-        headers["authorization"] = f"Bearer {upstream.settings.key}"
     async with upstream.ask(method, path, body, headers) as answer:
         if answer.status != 200:
             return {}

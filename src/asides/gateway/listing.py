@@ -10,6 +10,9 @@ import msgspec
 from .knowledge import Knowledge, ask_json
 from .upstreams import Upstream
 
+LAST = 253_402_300_799
+"""The last second that a date can tell."""
+
 
 class Model(msgspec.Struct, frozen=True):
     """A model that an upstream serves."""
@@ -23,14 +26,14 @@ class Model(msgspec.Struct, frozen=True):
     """What an OpenAI-compatible server says of it besides."""
 
 
-async def ask(upstream: Upstream) -> list[Model]:
-    """The models of an upstream."""
+async def ask(upstream: Upstream, key: str) -> list[Model]:
+    """The models of an upstream, which is asked with this key where it has none configured."""
     if await upstream.find_kind() == "ollama":
-        told = await ask_json(upstream, "GET", "/api/tags", None)
+        told = await ask_json(upstream, "GET", "/api/tags", None, key)
         listed = told.get("models")
         found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
         return [_from_ollama(entry) for entry in found if isinstance(entry.get("model") or entry.get("name"), str)]
-    told = await ask_json(upstream, "GET", "/v1/models", None)
+    told = await ask_json(upstream, "GET", "/v1/models", None, key)
     listed = told.get("data")
     found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return [_from_openai(entry) for entry in found if isinstance(entry.get("id"), str)]
@@ -52,14 +55,13 @@ def _from_ollama(entry: dict[str, Any]) -> Model:
     changed = entry.get("modified_at")
     try:
         created = int(datetime.fromisoformat(changed).timestamp()) if isinstance(changed, str) else 0
-    except ValueError:
+    except (ValueError, OverflowError):
         created = 0
     return Model(name, created, "ollama", entry)
 
 
 def write_model(model: Model) -> dict[str, Any]:
     """One entry, with the fields of OpenAI and of Anthropic."""
-    made = datetime.fromtimestamp(model.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         **model.extra,
         "id": model.id,
@@ -68,7 +70,7 @@ def write_model(model: Model) -> dict[str, Any]:
         "owned_by": model.owned_by,
         "type": "model",
         "display_name": model.id,
-        "created_at": made,
+        "created_at": _time(model.created),
     }
 
 
@@ -89,9 +91,14 @@ def write_tags(models: list[Model]) -> dict[str, Any]:
 
 
 def _tag(model: Model) -> dict[str, Any]:
-    made = datetime.fromtimestamp(model.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    plain = {"name": model.id, "model": model.id, "modified_at": made, "size": 0, "digest": "", "details": no_details()}
-    return {**plain, **model.details}
+    plain = {"name": model.id, "model": model.id, "modified_at": _time(model.created), "size": 0, "digest": ""}
+    return {**plain, "details": no_details(), **model.details}
+
+
+def _time(seconds: int) -> str:
+    """A moment as clients read it; the beginning of time where an upstream tells one that cannot be."""
+    known = seconds if 0 <= seconds <= LAST else 0
+    return datetime.fromtimestamp(known, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def no_details() -> dict[str, Any]:

@@ -13,8 +13,6 @@ from ..dialects.reply import Begin, Ended, Failed, Item, Piece, Said, Usage
 from ..dialects.splitter import Splitter
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 
-LOST = Failed("", 502, "api_error", "upstream_lost")
-
 
 class Reader(Protocol):
     """Reads the bytes of a streamed reply."""
@@ -187,12 +185,12 @@ class Pipeline:
         """The upstream's reply is over."""
         return self._write(self._reader.finish()) + self._writer.finish()
 
-    def lose(self, why: str) -> bytes:
-        """The upstream broke off: what was held back, then the error."""
+    def lose(self, why: Failed) -> bytes:
+        """No more will come: what was held back, then the error."""
         pieces = self._reader.finish()
         kept: list[Piece] = [piece for piece in pieces if not isinstance(piece, Failed | Ended)]
         if len(kept) < len(pieces):  # it had not said that all of it was over
-            kept.append(Failed(why, LOST.status, LOST.kind, LOST.code))
+            kept.append(why)
         return self._write(kept) + self._writer.finish()
 
     def _write(self, pieces: Sequence[Piece]) -> bytes:

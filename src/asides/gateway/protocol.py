@@ -90,7 +90,9 @@ class Connection(HttpToolsProtocol):
 
     def _late(self) -> None:
         """A head that does not come to its end."""
-        if not self.transport.is_closing():
+        self._timer = None
+        answering = self.cycle is not None and not self.cycle.response_complete
+        if not answering and not self.transport.is_closing():
             self.transport.close()
 
     def _start(self) -> None:

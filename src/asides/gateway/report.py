@@ -16,8 +16,8 @@ from .refusals import Refusal
 
 REASONS = {"upstream_down": "connect", "upstream_timeout": "idle", "upstream_lost": "lost"}
 """By the code of a refusal: what the metrics call it."""
-FAILURES = {"malformed_frame": "malformed", "upstream_ended": "lost"}
-"""The same, by the code of a reply that failed."""
+FAILURES = {"malformed_frame": "malformed", "upstream_ended": "lost", "stopped": ""}
+"""The same, by the code of a reply that failed; that we were stopped is not the upstream's fault."""
 QUIET = frozenset({"health", "metrics", "home", "options"})
 """What is asked all the time by machines; counted, but not worth a line."""
 

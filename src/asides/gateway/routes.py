@@ -74,7 +74,7 @@ def find(method: str, path: str) -> Route:
 
 def is_below(path: str) -> bool:
     """Whether a path as it came stays below the root to which it is added: nobody may climb out of that."""
-    steps = re.split(r"[/\\\\]", unquote(path))
+    steps = re.split(r"[/\\]", unquote(path))
     return path.startswith("/") and not any(step in (".", "..") for step in steps)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
+import signal
 import socket
 import sys
 from types import FrameType
@@ -55,9 +57,11 @@ def serve(config: Config) -> int:
     try:
         server.run(sockets=[listening])
     except KeyboardInterrupt:
-        return 130
+        server.interrupted = True  # before the server took over, or after it
     finally:
         listening.close()
+    if server.interrupted:
+        return 130
     return 0 if server.started else 1
 
 
@@ -65,12 +69,14 @@ class _Server(uvicorn.Server):
     """Says where it listens once it does."""
 
     announce = staticmethod(lambda: None)
+    interrupted = False
+    """Whether Ctrl-C ended it."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The first signal lets open streams end; the second, whichever it is, does not wait for them."""
-        if self.should_exit:
-            self.force_exit = True
-        super().handle_exit(sig, frame)
+        self.interrupted = self.interrupted or sig == signal.SIGINT
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -89,7 +95,8 @@ def bind(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         said = f"cannot listen on {host}:{port}: {error.strerror or error}"
-        raise ServeError(f"{said}; another program may use it, `--port 0` takes a free one") from error
+        taken = "; another program uses it, `--port 0` takes a free one" if error.errno == errno.EADDRINUSE else ""
+        raise ServeError(said + taken) from error
 
 
 def announce(config: Config, url: str) -> None:

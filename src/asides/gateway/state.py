@@ -26,6 +26,8 @@ log = logging.getLogger("asides.gateway")
 
 FRESH = 10.0
 """Seconds for which a list of models is believed."""
+MOST_LISTS = 100
+"""Lists that are remembered: there is one for each key."""
 MOST_NAMES = 20
 """Names that an error lists."""
 
@@ -44,7 +46,8 @@ class State:
         self.upstreams: list[Upstream] = []
         self._connector: aiohttp.TCPConnector | None = None
         self._settings: dict[str, ModelSettings] = {}
-        self._lists: dict[str, tuple[float, list[listing.Model]]] = {}
+        self._lists: dict[tuple[str, str], tuple[float, list[listing.Model]]] = {}
+        """By upstream and key: a client sees what its own key may see."""
 
     @property
     def guarded(self) -> bool:
@@ -101,8 +104,8 @@ class State:
             return msgspec.structs.replace(settings, format=format)
         return settings
 
-    async def route(self, model: str) -> Upstream:
-        """The upstream that serves a model. One alone takes any name."""
+    async def route(self, model: str, key: str) -> Upstream:
+        """The upstream that serves a model, to a client with this key of its own. One alone takes any name."""
         if len(self.upstreams) == 1:
             return self.upstreams[0]
         named = self.settings(model).upstream
@@ -113,20 +116,15 @@ class State:
             if any(matches(model, pattern) for pattern in upstream.settings.models):
                 return upstream
         open_ended = [upstream for upstream in self.upstreams if not upstream.settings.models]
-        for upstream, models in zip(open_ended, await self._all(open_ended), strict=True):
+        for upstream, models in zip(open_ended, await self._all(open_ended, key), strict=True):
             if any(known.id == model for known in models):
                 return upstream
-        names = sorted({known.id for known in await self.models()})
-        listed = ", ".join(names[:MOST_NAMES]) + (
-            f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        )
-        said = f"no upstream serves the model {model[:200]!r}; there are: {listed or 'none'}"
-        raise Refusal(404, said, param="model", code="model_not_found")
+        raise no_model(model, await self.models(key))
 
-    async def models(self) -> list[listing.Model]:
-        """Every model of every upstream, and those that the configuration names."""
+    async def models(self, key: str) -> list[listing.Model]:
+        """Every model of every upstream that a client with this key may see, and those that the configuration names."""
         found: dict[str, listing.Model] = {}
-        for models in await self._all(self.upstreams):
+        for models in await self._all(self.upstreams, key):
             for model in models:
                 found.setdefault(model.id, model)
         for name in self.config.models:
@@ -134,21 +132,33 @@ class State:
                 found.setdefault(name, listing.Model(name, owned_by="asides"))
         return list(found.values())
 
-    async def _all(self, upstreams: list[Upstream]) -> list[list[listing.Model]]:
-        return list(await asyncio.gather(*(self.list_models(upstream) for upstream in upstreams)))
+    async def _all(self, upstreams: list[Upstream], key: str) -> list[list[listing.Model]]:
+        return list(await asyncio.gather(*(self.list_models(upstream, key) for upstream in upstreams)))
 
-    async def list_models(self, upstream: Upstream) -> list[listing.Model]:
+    async def list_models(self, upstream: Upstream, key: str = "") -> list[listing.Model]:
         """The models of one upstream; an empty list where it tells none."""
-        known = self._lists.get(upstream.name)
+        place = (upstream.name, "" if upstream.settings.key else key)
+        known = self._lists.get(place)
         if known is not None and time.monotonic() - known[0] < FRESH:
             return known[1]
         try:
-            models = await listing.ask(upstream)
+            models = await listing.ask(upstream, key)
         except (Refusal, UpstreamLost, TimeoutError) as error:
             log.warning("%s does not list its models: %s", upstream.name, error)
             return known[1] if known is not None else []
         if upstream.settings.models:
             patterns = upstream.settings.models
             models = [model for model in models if any(matches(model.id, pattern) for pattern in patterns)]
-        self._lists[upstream.name] = (time.monotonic(), models)
+        if len(self._lists) > MOST_LISTS:
+            self._lists.clear()
+        self._lists[place] = (time.monotonic(), models)
         return models
+
+
+def no_model(model: str, known: list[listing.Model]) -> Refusal:
+    """There is no such model; there are these."""
+    names = sorted(each.id for each in known)
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    listed = ", ".join(names[:MOST_NAMES]) + more or "none"
+    said = f"no upstream serves the model {model[:200]!r}; there are: {listed}"
+    return Refusal(404, said, param="model", code="model_not_found")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal, Protocol
@@ -22,6 +23,8 @@ Kind = Literal["openai", "ollama"]
 _VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
 CHECKS = 8
 """How often in the time that an upstream may be silent it is looked at."""
+ASK_AGAIN = 60.0
+"""Seconds after which a server that told nothing is asked again."""
 KEEP_IDLE = 4.0
 """Seconds that an idle connection is kept: less than servers keep theirs (uvicorn 5), so that none is used which the
 other side is just closing."""
@@ -32,7 +35,7 @@ class Answer(Protocol):
 
     status: int
     headers: Mapping[str, str]
-    """By lower-case name."""
+    """By lower-case name; of several with one name all, with commas between them."""
 
     async def read_some(self) -> bytes:
         """More of the body, as it comes; empty at its end. What goes wrong is an `UpstreamLost`."""
@@ -78,6 +81,13 @@ class UpstreamLost(Exception):
         return Refusal(504 if quiet else 502, str(self), code="upstream_timeout" if quiet else "upstream_lost")
 
 
+def own_headers(settings: UpstreamSettings, key: str = "") -> dict[str, str]:
+    """What an upstream is sent with every request: the configured key, else the one that is given, and headers."""
+    key = settings.key or key
+    sent = {"authorization": f"Bearer {key}"} if key else {}
+    return sent | {name.lower(): value for name, value in settings.headers.items()}
+
+
 def split_address(url: str) -> tuple[str, str]:
     """The root of a server, and where its OpenAI-compatible API begins below it."""
     url = url.rstrip("/")
@@ -100,6 +110,7 @@ class HttpUpstream:
         self.url = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
         self.name = settings.name or parts.netloc.rpartition("@")[2]
         self.kind: Kind | None = None if settings.kind == "auto" else settings.kind
+        self._ask_again = 0.0
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=limits.idle)
         common: dict[str, Any] = {
             "connector": connector,
@@ -112,17 +123,24 @@ class HttpUpstream:
         self._raw_session = aiohttp.ClientSession(auto_decompress=False, **common)
 
     async def find_kind(self) -> Kind:
-        """What it speaks: only Ollama answers `/api/version`."""
-        if self.kind is None:
-            quick = aiohttp.ClientTimeout(total=self._limits.connect)
-            try:
-                async with self._session.get(f"{self._root}/api/version", timeout=quick) as reply:
-                    found: Any = msgspec.json.decode(await reply.read()) if reply.status == 200 else None
-                self.kind = "ollama" if isinstance(found, dict) and "version" in found else "openai"
-            except (msgspec.MsgspecError, UnicodeError):
-                self.kind = "openai"
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise self._unreachable(error) from error
+        """What it speaks: only Ollama answers `/api/version`. A server in trouble is asked again after a while."""
+        if self.kind is not None or time.monotonic() < self._ask_again:
+            return self.kind or "openai"
+        quick = aiohttp.ClientTimeout(total=self._limits.connect)
+        address, sent = f"{self._root}/api/version", own_headers(self.settings)
+        found: Any = None
+        try:
+            async with self._session.get(address, headers=sent, timeout=quick, allow_redirects=False) as reply:
+                if reply.status >= 500:
+                    self._ask_again = time.monotonic() + ASK_AGAIN
+                    return "openai"
+                if reply.status == 200:
+                    found = msgspec.json.decode(await reply.read())
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            pass  # a page for people, perhaps
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unreachable(error, self._limits.connect, "limits.connect") from error
+        self.kind = "ollama" if isinstance(found, dict) and "version" in found else "openai"
         return self.kind
 
     @asynccontextmanager
@@ -137,7 +155,7 @@ class HttpUpstream:
                 method, URL(self._root + path, encoded=True), data=body, headers=headers, allow_redirects=False
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable(error, self._limits.idle, "limits.idle") from error
         try:
             answer = _HttpAnswer(reply, self._limits.idle)
             try:
@@ -155,12 +173,10 @@ class HttpUpstream:
         await self._session.close()
         await self._raw_session.close()
 
-    def _unreachable(self, error: Exception) -> Refusal:
+    def _unreachable(self, error: Exception, seconds: float, limit: str) -> Refusal:
         if isinstance(error, TimeoutError):
             reached = not isinstance(error, aiohttp.ConnectionTimeoutError)
-            what = (
-                f"sent nothing for {self._limits.idle:g} s (limits.idle)" if reached else "could not be reached in time"
-            )
+            what = f"sent nothing for {seconds:g} s ({limit})" if reached else "could not be reached in time"
             return Refusal(504, f"the upstream {self.name} {what}", code="upstream_timeout")
         if isinstance(error, aiohttp.ClientConnectorError):
             why = error.strerror or str(error.os_error)
@@ -177,26 +193,35 @@ class _HttpAnswer:
     def __init__(self, reply: aiohttp.ClientResponse, idle: float) -> None:
         self._reply = reply
         self._idle = idle
-        self._read = False
+        self._waiting = False
+        """Whether somebody waits for more. A client that reads slowly is no silence of the upstream's."""
         self._quiet = 0
+        """How often in a row it was looked at, and nothing had come since somebody began to wait."""
         self._timer: asyncio.TimerHandle | None = None
         if reply.connection is not None and reply.connection.protocol is not None:
             # From here on silence is watched below: the client would set a timer anew with every read.
             reply.connection.protocol.read_timeout = None
         self._watch()
         self.status = reply.status
-        self.headers: Mapping[str, str] = {name.lower(): value for name, value in reply.headers.items()}
+        found: dict[str, str] = {}
+        for key, value in reply.headers.items():
+            name = key.lower()
+            found[name] = f"{found[name]}, {value}" if name in found else value
+        self.headers: Mapping[str, str] = found
 
     async def read_some(self) -> bytes:
         """More of the body, as it comes."""
+        self._waiting = True
         try:
-            chunk = await self._reply.content.readany()
+            return await self._reply.content.readany()
         except (aiohttp.ClientError, OSError) as error:
-            if self._quiet > CHECKS:
+            # The timer that ran until the answer began may be the first to notice.
+            if self._quiet > CHECKS or isinstance(error, TimeoutError):
                 raise UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle") from error
             raise UpstreamLost("the upstream broke off in the middle of its answer", "lost") from error
-        self._read = True
-        return chunk
+        finally:
+            self._waiting = False
+            self._quiet = 0
 
     def stop_watching(self) -> None:
         """The answer is over, or nobody wants it."""
@@ -205,8 +230,7 @@ class _HttpAnswer:
 
     def _watch(self) -> None:
         """Look again in a while; let go of an upstream that sent nothing for too long."""
-        self._quiet = 0 if self._read else self._quiet + 1
-        self._read = False
+        self._quiet = self._quiet + 1 if self._waiting else 0
         if self._quiet > CHECKS:
             self._reply.close()
             return
@@ -244,7 +268,11 @@ class RecordedUpstream:
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
     ) -> AsyncIterator[Answer]:
         """Ask the recordings."""
-        answer = await self.recorded.answer(path, msgspec.json.decode(body) if body else {})
+        try:
+            asked = msgspec.json.decode(body or b"{}", type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeError):
+            asked = {}  # what is passed on may be anything; the recordings say what they answer
+        answer = await self.recorded.answer(path, asked)
         try:
             yield _RecordedAnswer(answer.status, {"content-type": answer.content_type}, answer.chunks)
         finally:

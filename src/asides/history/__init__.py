@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
+from ..errors import UsageError
 from .errors import HistoryError
 from .keeper import Keeper
 from .records import Call, Notice, Reply, Thought, Turn
@@ -43,6 +45,9 @@ def open(store: str = "", *, create: bool = True) -> History:
         from .postgres import PostgresHistory
 
         return PostgresHistory(store, create=create)
+    if other := re.match(r"[\w+.-]+://", store):
+        # Not as it stands: there may be a password in it.
+        raise UsageError(f"{other[0]}… cannot be kept in; a store is a file or a postgresql:// address")
     from .sqlite import SqliteHistory
 
     return SqliteHistory(Path(store).expanduser(), create=create)

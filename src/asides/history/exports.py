@@ -36,12 +36,19 @@ class Writer(Protocol):
         """Take one more."""
 
 
+def _part(path: Path) -> Path:
+    """Where a file is written until it is whole."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; a file is wanted")
+    return path.with_name(path.name + ".part")
+
+
 class JsonLines:
     """A file of JSON lines. It gets its name when it is whole; until then `.part` stands behind it."""
 
     def __init__(self, path: Path, *, resume: bool = False) -> None:
         self._path = path
-        self._part = path.with_name(path.name + ".part")
+        self._part = _part(path)
         self.after = ""
         """The id of the last reply that is there already, where an export goes on."""
         end = 0
@@ -95,7 +102,7 @@ class Parquet:
         except ImportError:
             raise UsageError("Parquet needs pyarrow: pip install 'asides[parquet]'") from None
         self._path = path
-        self._part = path.with_name(path.name + ".part")
+        self._part = _part(path)
         self._schema = _schema(self._arrow)
         self._part.touch(mode=0o600)
         self._writer = parquet.ParquetWriter(self._part, self._schema, compression="zstd")
@@ -108,13 +115,14 @@ class Parquet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self._flush()
-        self._writer.close()
-        if kind is None:
-            os.replace(self._part, self._path)
-        else:
-            self._part.unlink()
+        try:
+            if kind is None:
+                self._flush()
+            self._writer.close()
+            if kind is None:
+                os.replace(self._part, self._path)
+        finally:
+            self._part.unlink(missing_ok=True)
 
     def write(self, reply: Reply) -> None:
         """Add a row."""

@@ -20,7 +20,7 @@ from .store import MOST_RANKED, History, reply_row, thought_row
 from .where import Where
 from .words import Term, plain_words
 
-PASSWORD = re.compile(r"(?<=:)[^:/@]+(?=@)|(?<=password=)[^&]+")
+PASSWORD = re.compile(r"(?<=://)([^:/@]*:)[^/@]+(?=@)|(password=)[^&]+")
 CONNECT_SECONDS = 10
 MOST_INDEXED = 100_000
 """Characters of a thought whose words are indexed: a `tsvector` may not be larger than 1 MiB."""
@@ -39,7 +39,7 @@ class PostgresHistory(History):
     """A database."""
 
     def __init__(self, address: str, *, create: bool = True) -> None:
-        self.name = PASSWORD.sub("***", address)
+        self.name = PASSWORD.sub(r"\1\2***", address)
         try:
             self._driver: Any = import_module("psycopg")
         except ImportError:

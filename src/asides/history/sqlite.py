@@ -257,7 +257,9 @@ def _make_file(path: Path) -> None:
         if not path.exists():
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
-        raise HistoryError(f"{path}: {error.strerror}", retry=True) from error
+        in_the_way = next((folder for folder in path.parents if os.path.exists(folder) and not folder.is_dir()), None)
+        reason = f"{in_the_way} is no folder" if in_the_way else f"{path}: {error.strerror}"
+        raise HistoryError(reason, retry=True) from error
 
 
 def _insert(connection: sqlite3.Connection, row: tuple[Any, ...], thoughts: list[tuple[tuple[Any, ...], str]]) -> int:

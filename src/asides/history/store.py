@@ -226,7 +226,7 @@ class History(ABC):
     def purge(
         self, where: Where = ALL, match: re.Pattern[str] | None = None, *, dry_run: bool = False
     ) -> Iterator[Purged]:
-        """Delete replies, or those of them whose answer or thoughts match. Tells after each step how far it is.
+        """Delete replies, or those of them in which something matches. Tells after each step how far it is.
 
         Every step is whole: one may stop between two. `compact` afterwards makes it final on the disk.
         """
@@ -355,4 +355,12 @@ def _reply(row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
 
 
 def _matches(reply: Reply, pattern: re.Pattern[str]) -> bool:
-    return bool(pattern.search(reply.text)) or any(pattern.search(thought.text) for thought in reply.thoughts)
+    """Whether the pattern is in the answer, a thought, a call, or what was asked: who purges a secret means all."""
+    calls = [*reply.calls, *(call for turn in reply.asked for call in turn.calls)]
+    texts = (
+        reply.text,
+        *(thought.text for thought in reply.thoughts),
+        *(turn.text for turn in reply.asked),
+        *(text for call in calls for text in (call.name, call.arguments)),
+    )
+    return any(map(pattern.search, texts))

@@ -11,6 +11,8 @@ import msgspec
 UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 WORD = re.compile(r"[^\W_]+")
 UNKEEPABLE = re.compile("[\0\ud800-\udfff]")
+ACCENT = re.compile("[\u0300-\u0331]")
+"""Accents that stand behind their letter: both indexes leave them out, so they part no word of a query."""
 LONGEST_WORD = 200
 """Characters of a word that count. Longer ones are data, not words, and one store refuses them past 2 KB."""
 SNIPPET = 160
@@ -49,16 +51,14 @@ def indexable(text: str) -> str:
 def plain_words(text: str) -> list[str]:
     """The words of a text without case and accents: what is indexed where the index does not do this itself."""
     if not text.isascii():
-        bare = unicodedata.normalize("NFKD", UNKEEPABLE.sub(" ", text).casefold())
-        text = "".join(character for character in bare if not unicodedata.combining(character))
-        text = UNSPACED.sub(r" \g<0> ", text)
+        text = UNSPACED.sub(r" \g<0> ", _bare(UNKEEPABLE.sub(" ", text).casefold()))
     return [word[:LONGEST_WORD] for word in WORD.findall(text.casefold())]
 
 
 def read_query(query: str) -> list[Term]:
     """A query as terms: each word is one, and what stands in double quotes. Nothing in it is an error."""
     terms: list[Term] = []
-    for place, piece in enumerate(UNKEEPABLE.sub(" ", query).split('"')):
+    for place, piece in enumerate(ACCENT.sub("", UNKEEPABLE.sub(" ", query)).split('"')):
         quoted = place % 2 == 1
         for phrase in [piece] if quoted else piece.split():
             words = tuple(word[:LONGEST_WORD] for word in WORD.findall(UNSPACED.sub(r" \g<0> ", phrase)))
@@ -71,10 +71,11 @@ def read_query(query: str) -> list[Term]:
 
 def find_snippet(text: str, terms: list[Term]) -> Snippet:
     """The piece of the text that holds most of the terms."""
-    patterns = [_pattern(term) for term in terms]
+    # Found without accents, so looked for without; each character stays in its place.
+    bare = text if text.isascii() else text.translate({ord(character): _letter(character) for character in set(text)})
     places: list[tuple[int, int, int]] = []
-    for number, pattern in enumerate(patterns):
-        for count, found in enumerate(pattern.finditer(text)):
+    for number, term in enumerate(terms):
+        for count, found in enumerate(_pattern(term).finditer(bare)):
             if count == MOST_PLACES:
                 break
             places.append((found.start(), found.end(), number))
@@ -98,9 +99,20 @@ def find_snippet(text: str, terms: list[Term]) -> Snippet:
     return Snippet(before + shown + after, tuple(marks), text.count("\n", 0, best) + 1)
 
 
+def _bare(text: str) -> str:
+    """The text without accents; some characters become several."""
+    return "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
+
+
+def _letter(character: str) -> str:
+    """A character without its accents, where that is one character."""
+    bare = _bare(character)
+    return bare if len(bare) == 1 else character
+
+
 def _pattern(term: Term) -> re.Pattern[str]:
     unspaced = UNSPACED.match(term.words[0]) is not None
     words = r"[\W_]*" if unspaced else r"[\W_]+"
     begin = "" if unspaced else r"(?<![^\W_])"
     end = r"[^\W_]*" if term.begins else "" if UNSPACED.match(term.words[-1]) else r"(?![^\W_])"
-    return re.compile(begin + words.join(map(re.escape, term.words)) + end, re.IGNORECASE)
+    return re.compile(begin + words.join(re.escape(_bare(word)) for word in term.words) + end, re.IGNORECASE)

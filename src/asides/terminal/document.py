@@ -183,7 +183,7 @@ class Document:
 
     def start(self) -> Place:
         """The first row."""
-        return (0, self.blocks[0].first, 0) if self.blocks else (0, 0, 0)
+        return 0, self.blocks[0].first if self.blocks else HEADING, 0
 
     def end(self, width: int) -> Place:
         """The last row."""
@@ -194,10 +194,11 @@ class Document:
         return block, line, self._height(block, line, width) - 1
 
     def settle(self, place: Place, width: int) -> Place:
-        """The nearest place that is to be seen, after something was hidden or the width changed."""
+        """The nearest place that is to be seen, after something came, was hidden, or the width changed."""
         block, line, row = place
         if not self.blocks:
-            return 0, 0, 0
+            return self.start()
+        line = max(line, self.blocks[block].first)
         last = self.blocks[block].last
         if line > last + 1 or (line == last + 1 and block == len(self.blocks) - 1):
             line, row = last, 0

@@ -1,4 +1,4 @@
-"""How hard the laws are tried: enough in `make test`, long with ASIDES_LAWS=long (`make laws`)."""
+"""How hard generated tests are tried: enough in `make test`, long with ASIDES_LAWS=long (`make laws`). No deadlines."""
 
 from __future__ import annotations
 
