@@ -34,7 +34,7 @@ STREAMS, ROUNDS, MODEL = 32, 5, "paced-100"
 """Streams at once through a gateway, replies on each, and the scripted model: a frame every 10 ms, 100 of them."""
 TURNS = 10
 """Times that each gateway is measured."""
-WRITTEN = 0.5
+WRITTEN = 1.0
 """Seconds after which the last reply is written, which counts too."""
 
 

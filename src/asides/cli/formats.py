@@ -11,7 +11,7 @@ import msgspec
 from ..engine.calls.syntax import CallSyntax
 from ..engine.format import END, HEADER, TEXT, THINKING, Format
 from ..formats import formats, get_format
-from . import EXIT_CODES, OK
+from . import OK
 from .filter import find_format
 from .options import Arguments, tell
 from .streams import STDOUT, Output
@@ -22,6 +22,12 @@ case, `-`, `_`, `.` and spaces. With a name, shows that format's markers.
 """
 COLUMNS = ("name", "start", "calls", "aliases", "source")
 SEPARATOR = "  "
+EXIT_CODES = """\
+exit codes:
+  0    all was well
+  2    wrong usage, or there is no such format
+  141  the reader of the output has gone, as in `asides formats | head -1`
+"""
 
 
 def run(arguments: list[str]) -> int:
