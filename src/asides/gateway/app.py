@@ -234,7 +234,7 @@ class Gateway:
         for upstream in self._state.upstreams:
             with contextlib.suppress(Refusal, UpstreamLost):
                 if await upstream.find_kind() == "ollama":
-                    told = await ask_json(upstream, "GET", "/api/version", None, self._key(call))
+                    told = await ask_json(upstream, "GET", "/api/version", None, self._state.only_key(self._key(call)))
                     if isinstance(told.get("version"), str):
                         await call.answer(200, to_json(told))
                         return
@@ -245,7 +245,7 @@ class Gateway:
         for upstream in self._state.upstreams:
             with contextlib.suppress(Refusal, UpstreamLost):
                 if await upstream.find_kind() == "ollama":
-                    told = await ask_json(upstream, "GET", "/api/ps", None, self._key(call))
+                    told = await ask_json(upstream, "GET", "/api/ps", None, self._state.only_key(self._key(call)))
                     await call.answer(200, to_json(told or {"models": []}))
                     return
         await call.answer(200, to_json({"models": []}))

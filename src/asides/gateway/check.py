@@ -11,7 +11,7 @@ import msgspec
 from ..config.schema import Config
 from ..dialects import openai_chat
 from ..dialects.framing import to_json
-from ..dialects.reply import Failed, Said
+from ..dialects.reply import Ended, Failed, Said
 from ..dialects.request import Request
 from ..dialects.splitter import Splitter
 from ..engine.format import TEXT, Format
@@ -39,6 +39,8 @@ class Seen(msgspec.Struct):
     notices: tuple[str, ...] = ()
     split: bool = False
     """Whether the upstream had split off the thinking by itself."""
+    cut: bool = False
+    """Whether its tokens had run out."""
     failed: str = ""
 
 
@@ -138,6 +140,8 @@ def read(pieces: list[Any], format: Format, start: str | None) -> Seen:
     for item in [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish():
         if isinstance(item, Failed):
             seen.failed = item.message
+        elif isinstance(item, Ended):
+            seen.cut = item.reason == "length"
         if not isinstance(item, Said):
             continue
         event = item.event
@@ -164,12 +168,17 @@ def _judge(state: State, seen: Seen, pieces: list[Any], format: Format | None, s
     leaks = leaked(seen.text, format)
     if leaks:
         _say(state, f"  LEAK      the answer still holds {', '.join(leaks)}; another format or start reads it:")
-    better = [] if not leaks and seen.text else advice(pieces, format, start)
-    for line in better:
-        _say(state, f"            {line}")
-    if not leaks and seen.text:
+    elif not seen.text and seen.cut:
+        _say(state, f"  note      {MOST_TOKENS} tokens were not enough for an answer: it was still thinking")
+        return True
+    elif not seen.text:
+        _say(state, "  EMPTY     there is no answer; another format or start may find one:")
+    else:
         _say(state, "  good      thinking and answer are apart")
-    return not leaks
+        return True
+    for line in advice(pieces, format, start) or ["none of those that were tried"]:
+        _say(state, f"            {line}")
+    return False
 
 
 def leaked(text: str, format: Format | None) -> list[str]:

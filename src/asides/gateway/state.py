@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -46,8 +47,8 @@ class State:
         self.upstreams: list[Upstream] = []
         self._connector: aiohttp.TCPConnector | None = None
         self._settings: dict[str, ModelSettings] = {}
-        self._lists: dict[tuple[str, str], tuple[float, list[listing.Model]]] = {}
-        """By upstream and key: a client sees what its own key may see."""
+        self._lists: dict[tuple[str, bytes], tuple[float, list[listing.Model]]] = {}
+        """By upstream and the client's key, which is not kept: a client sees what its own key may see."""
 
     @property
     def guarded(self) -> bool:
@@ -135,9 +136,14 @@ class State:
     async def _all(self, upstreams: list[Upstream], key: str) -> list[list[listing.Model]]:
         return list(await asyncio.gather(*(self.list_models(upstream, key) for upstream in upstreams)))
 
+    def only_key(self, key: str) -> str:
+        """A client's key, where it can be meant for no other upstream than the one that is asked: there is but one."""
+        return key if len(self.upstreams) == 1 else ""
+
     async def list_models(self, upstream: Upstream, key: str = "") -> list[listing.Model]:
         """The models of one upstream; an empty list where it tells none."""
-        place = (upstream.name, "" if upstream.settings.key else key)
+        key = self.only_key(key)
+        place = (upstream.name, hashlib.blake2b(key.encode(), digest_size=16).digest())
         known = self._lists.get(place)
         if known is not None and time.monotonic() - known[0] < FRESH:
             return known[1]

@@ -1,0 +1,131 @@
+"""`asides serve --save` as a real process before a small real upstream: what passes is kept, and no client waits."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from asides import history
+from asides.history import Reply
+from tests.cli.running import PATIENCE, Running
+
+pytest.importorskip("uvicorn", reason="the gateway is not here: pip install 'asides[gateway]'")
+PIECES = ("<thi", "nk>The secret", " plan.</think>", "\n\nClean", " words.")
+
+
+class Model(BaseHTTPRequestHandler):
+    """A model that thinks in tags, whole or streamed."""
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing is said."""
+
+    def do_GET(self) -> None:
+        """Which models there are."""
+        self._answer("application/json", json.dumps({"object": "list", "data": [{"id": "m"}]}).encode())
+
+    def do_POST(self) -> None:
+        """A reply."""
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if asked.get("stream"):
+            frames = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in PIECES]
+            frames.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+            body = "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames) + "data: [DONE]\n\n"
+            self._answer("text/event-stream", body.encode())
+        else:
+            message = {"role": "assistant", "content": "".join(PIECES)}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            self._answer("application/json", json.dumps({"choices": [choice]}).encode())
+
+    def _answer(self, kind: str, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def upstream() -> Iterator[str]:
+    """The address of the model."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+def serve(upstream: str, store: Path) -> Running:
+    """The gateway, keeping."""
+    arguments = ("--upstream", upstream, "--format", "qwen3", "--port", "0", "--log-json", "--save")
+    return Running("serve", *arguments, ASIDES_HISTORY=str(store))
+
+
+def address(gateway: Running) -> str:
+    """Where it listens."""
+    said = gateway.read_until(gateway.stderr, b'"event":"listening"')
+    found = re.search(rb"http://127\.0\.0\.1:\d+", said)
+    assert found, said
+    return found[0].decode()
+
+
+def ask(url: str, *messages: str, stream: bool) -> bytes:
+    """The body of a reply to messages, the user's and the model's by turns."""
+    turns = [{"role": ("user", "assistant")[at % 2], "content": words} for at, words in enumerate(messages)]
+    body = json.dumps({"model": "m", "stream": stream, "messages": turns}).encode()
+    request = urllib.request.Request(f"{url}/v1/chat/completions", body, {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
+        return bytes(reply.read())
+
+
+def kept(store: Path, count: int) -> list[Reply]:
+    """The replies, once so many are there."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        if store.exists():
+            with history.open(str(store)) as opened:
+                found = list(opened.replies())
+            if len(found) >= count:
+                return found
+        assert time.monotonic() < deadline, "they were never written"
+        time.sleep(0.05)
+
+
+def test_what_passes_is_kept(upstream: str, tmp_path: Path) -> None:
+    """Whole and streamed: thoughts beside clean words, one conversation, and its memory holds no thought."""
+    store = tmp_path / "h.db"
+    with serve(upstream, store) as gateway:
+        url = address(gateway)
+        ask(url, "First?", stream=False)
+        ask(url, "First?", "<think>sent back</think>Clean words.", "Second?", stream=True)
+        first, second = kept(store, 2)
+    for reply in (first, second):
+        assert (reply.source, reply.model, reply.format, reply.text) == ("gateway", "m", "qwen3", "Clean words.")
+        assert [(thought.text, thought.complete) for thought in reply.thoughts] == [("The secret plan.", True)]
+    assert first.conversation == second.conversation != ""
+    with history.open(str(store)) as opened:
+        memory = [(turn.role, turn.text) for turn in opened.conversation(first.conversation)]
+    assert memory == [
+        ("user", "First?"),
+        ("assistant", "Clean words."),
+        ("user", "Second?"),
+        ("assistant", "Clean words."),
+    ]
+
+
+def test_a_store_that_fails_costs_the_client_nothing(upstream: str, tmp_path: Path) -> None:
+    """The reply arrives, the log says why it waits, and it is written once the store is there."""
+    (tmp_path / "folder").touch()
+    store = tmp_path / "folder" / "h.db"
+    with serve(upstream, store) as gateway:
+        reply = json.loads(ask(address(gateway), "Well?", stream=False))
+        assert reply["choices"][0]["message"]["content"] == "Clean words."
+        assert b"folder is no folder; replies wait" in gateway.read_until(gateway.stderr, b"replies wait")
+        (tmp_path / "folder").unlink()
+        assert kept(store, 1)[0].thoughts[0].text == "The secret plan."
