@@ -284,6 +284,17 @@ def test_ollama_behind_a_key() -> None:
             assert server.question().path == "/api/chat"
 
 
+@pytest.mark.parametrize("answer", [Reply([], before=[Hang()]), json_reply({}, 503)], ids=["busy", "in trouble"])
+def test_a_server_that_does_not_say_what_it_is(answer: Reply) -> None:
+    """A server that is too busy to say what it is, or in trouble, is asked all the same."""
+    with upstream() as server:
+        server.send(answer, "/api/version")
+        with gateway({"upstreams": [{"url": server.url}], "limits": {"connect": 0.3}}) as running:
+            for _ in range(2):
+                assert ask("chat", running.url).text == "It is 4."
+        assert len([asked for asked in server.asked if asked.path == "/api/version"]) == 1
+
+
 def test_nobody_is_led_away_by_the_first_question() -> None:
     """An upstream cannot send the gateway to another server when it is asked what it is."""
     with upstream() as server, upstream("ollama") as trap:

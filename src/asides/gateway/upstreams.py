@@ -131,15 +131,18 @@ class HttpUpstream:
         found: Any = None
         try:
             async with self._session.get(address, headers=sent, timeout=quick, allow_redirects=False) as reply:
-                if reply.status >= 500:
-                    self._ask_again = time.monotonic() + ASK_AGAIN
-                    return "openai"
+                doubtful = reply.status >= 500
                 if reply.status == 200:
                     found = msgspec.json.decode(await reply.read())
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            pass  # a page for people, perhaps
+            doubtful = False  # a page for people, perhaps
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._unreachable(error, self._limits.connect, "limits.connect") from error
+            if not isinstance(error, TimeoutError) or isinstance(error, aiohttp.ConnectionTimeoutError):
+                raise self._unreachable(error) from error
+            doubtful = True  # it is there, and busy; Ollama would have answered
+        if doubtful:
+            self._ask_again = time.monotonic() + ASK_AGAIN
+            return "openai"
         self.kind = "ollama" if isinstance(found, dict) and "version" in found else "openai"
         return self.kind
 
@@ -155,7 +158,7 @@ class HttpUpstream:
                 method, URL(self._root + path, encoded=True), data=body, headers=headers, allow_redirects=False
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise self._unreachable(error, self._limits.idle, "limits.idle") from error
+            raise self._unreachable(error) from error
         try:
             answer = _HttpAnswer(reply, self._limits.idle)
             try:
@@ -173,10 +176,11 @@ class HttpUpstream:
         await self._session.close()
         await self._raw_session.close()
 
-    def _unreachable(self, error: Exception, seconds: float, limit: str) -> Refusal:
+    def _unreachable(self, error: Exception) -> Refusal:
         if isinstance(error, TimeoutError):
             reached = not isinstance(error, aiohttp.ConnectionTimeoutError)
-            what = f"sent nothing for {seconds:g} s ({limit})" if reached else "could not be reached in time"
+            silent = f"sent nothing for {self._limits.idle:g} s (limits.idle)"
+            what = silent if reached else "could not be reached in time"
             return Refusal(504, f"the upstream {self.name} {what}", code="upstream_timeout")
         if isinstance(error, aiohttp.ClientConnectorError):
             why = error.strerror or str(error.os_error)
