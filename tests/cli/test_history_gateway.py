@@ -35,6 +35,9 @@ class Model(BaseHTTPRequestHandler):
         """A reply."""
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if asked.get("stream"):
+            if asked["messages"][-1]["content"] == "Long?":
+                self._never_ending()
+                return
             frames = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in PIECES]
             frames.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
             body = "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames) + "data: [DONE]\n\n"
@@ -43,6 +46,19 @@ class Model(BaseHTTPRequestHandler):
             message = {"role": "assistant", "content": "".join(PIECES)}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             self._answer("application/json", json.dumps({"choices": [choice]}).encode())
+
+    def _never_ending(self) -> None:
+        """A thought that goes on until the client has gone."""
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        for text in ("<think>The secret", " plan", *[" and on"] * 10_000):
+            frame = json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]})
+            try:
+                self.wfile.write(f"data: {frame}\n\n".encode())
+            except OSError:
+                return
+            time.sleep(0.01)
 
     def _answer(self, kind: str, body: bytes) -> None:
         self.send_response(200)
@@ -129,3 +145,22 @@ def test_a_store_that_fails_costs_the_client_nothing(upstream: str, tmp_path: Pa
         assert b"folder is no folder; replies wait" in gateway.read_until(gateway.stderr, b"replies wait")
         (tmp_path / "folder").unlink()
         assert kept(store, 1)[0].thoughts[0].text == "The secret plan."
+
+
+def test_what_a_client_stopped_is_kept_as_cut_off(upstream: str, tmp_path: Path) -> None:
+    """A client that leaves in the middle of a thought: what had come is kept, and the metrics count it."""
+    store = tmp_path / "h.db"
+    with serve(upstream, store) as gateway:
+        url = address(gateway)
+        body = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": "Long?"}]}).encode()
+        request = urllib.request.Request(f"{url}/v1/chat/completions", body, {"content-type": "application/json"})
+        reply = urllib.request.urlopen(request, timeout=PATIENCE)
+        while b" plan" not in reply.readline():
+            pass
+        reply.close()
+        (cut,) = kept(store, 1)
+        with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE) as metrics:
+            assert b"asides_history_kept 1.0" in metrics.read()
+    assert cut.termination == "cut"
+    assert (cut.thoughts[0].text[:15], cut.thoughts[0].complete) == ("The secret plan", False)
+    assert cut.thoughts[0].seconds is not None

@@ -20,7 +20,7 @@ from tests.support import characters, markers
 
 SIZE = 100_000_000 if LONG else 2_000_000
 """How many characters of plain words are streamed."""
-ODD_SIZE = 4_000_000 if LONG else 60_000
+ODD_SIZE = 4_000_000 if LONG else 120_000
 """How many of everything else."""
 KEPT = 4_000_000
 """How many bytes there may be at any time, with what waits to be collected, however many pass."""

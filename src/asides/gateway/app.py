@@ -72,6 +72,10 @@ class Gateway:
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._state.open()
+        keeper = self._state.keeper
+        if keeper is not None:
+            metrics = self._reporter.metrics
+            metrics.watch_history(lambda: keeper.kept, lambda: keeper.dropped, lambda: keeper.waiting)
         await send({"type": "lifespan.startup.complete"})
         with contextlib.suppress(asyncio.CancelledError):  # a second signal: nobody waits, but nothing is to be lost
             await receive()

@@ -169,6 +169,8 @@ class Exchange:
             last = line.lose(error.refusal.failed)
         except asyncio.CancelledError:
             if call.gone:
+                line.abandon()
+                self._keep_reply(way, noted)  # what a person stopped is often what they look for
                 raise
             record.error = STOPPED.message  # it has waited as long as it may: why no more comes
             last = line.lose(STOPPED.failed)
@@ -259,20 +261,36 @@ class Exchange:
         return {"reasoning": way.reasoning} if self._dialect in (openai_chat, completions) else {}
 
     def _remember(self, upstream: Upstream, splitter: Splitter, way: _Way, noted: pipeline.Noted) -> None:
-        request, format = way.request, way.knowledge.format or PASSTHROUGH
+        request = way.request
         for field in splitter.fields:
             self._state.learn_field(upstream, request.model, field)
         choice = noted.choices.get(0)
         if choice is not None and choice.calls and choice.thoughts:
             calls = [(name, "".join(arguments)) for name, _, arguments in choice.calls.values()]
             self._state.memory.keep(self._credential, request, choice.thinking, calls)
-        if self._state.keeper is not None:
-            from .keeping import reply_of  # here, because few gateways keep thoughts
+        self._keep_reply(way, noted)
 
-            seconds = time.monotonic() - self._call.started
-            for kept in noted.choices.values():
-                reply = reply_of(request, kept, credential=self._credential, format=format.name, seconds=seconds)
-                self._state.keeper.keep(reply)
+    def _keep_reply(self, way: _Way, noted: pipeline.Noted) -> None:
+        """Hand a reply to the keeper of history, where there is one."""
+        if self._state.keeper is None:
+            return
+        from .keeping import reply_of  # here, because few gateways keep thoughts
+
+        now = time.monotonic()
+        thought = None
+        if noted.first_thought is not None and way.request.stream:
+            thought = (noted.first_answer or now) - noted.first_thought
+        for choice in noted.choices.values():
+            reply = reply_of(
+                way.request,
+                choice,
+                credential=self._credential,
+                format=(way.knowledge.format or PASSTHROUGH).name,
+                seconds=now - self._call.started,
+                thought_seconds=thought,
+                cut=self._call.gone,
+            )
+            self._state.keeper.keep(reply)
 
 
 class _Way(msgspec.Struct, frozen=True):

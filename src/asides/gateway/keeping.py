@@ -13,8 +13,22 @@ from ..history import Turn as Kept
 from .pipeline import Choice
 
 
-def reply_of(request: Request, choice: Choice, *, credential: str, format: str, seconds: float) -> Reply:
-    """One choice of a reply: its clean text, and its thoughts beside it."""
+def reply_of(
+    request: Request,
+    choice: Choice,
+    *,
+    credential: str,
+    format: str,
+    seconds: float,
+    thought_seconds: float | None = None,
+    cut: bool = False,
+) -> Reply:
+    """One choice of a reply: its clean text, and its thoughts beside it.
+
+    `thought_seconds` is from the first thought to the answer, `cut` whether the client left before the end.
+    """
+    if len(choice.thoughts) != 1:
+        thought_seconds = None  # how long each took is not known
     indices = [index for index, kind in choice.kinds.items() if kind == "thinking"]
     last = len(choice.thoughts) - 1
     return Reply(
@@ -25,11 +39,11 @@ def reply_of(request: Request, choice: Choice, *, credential: str, format: str, 
         format=format,
         text="".join(choice.texts),
         thoughts=tuple(
-            Thought(index, "".join(texts), not (choice.unclosed and number == last))
+            Thought(index, "".join(texts), not (choice.unclosed and number == last), thought_seconds)
             for number, (index, texts) in enumerate(zip(indices, choice.thoughts, strict=False))
         ),
         calls=tuple(Call(name, "".join(arguments), id) for name, id, arguments in choice.calls.values()),
-        termination="cut" if choice.unclosed else "end",
+        termination="cut" if cut or choice.unclosed else "end",
         asked=asked(request.turns) or ((Kept("user", request.prompt),) if request.prompt else ()),
         seconds=seconds,
     )

@@ -73,6 +73,15 @@ class Metrics:
         self._requests_in_flight.set_function(requests)
         self._streams_in_flight.set_function(streams)
 
+    def watch_history(self, kept: Callable[[], int], dropped: Callable[[], int], waiting: Callable[[], int]) -> None:
+        """Have what became of kept replies counted when Prometheus asks."""
+        for name, words, count in (
+            ("kept", "Replies written to history.", kept),
+            ("dropped", "Replies that history could not take.", dropped),
+            ("waiting", "Replies that wait to be written to history.", waiting),
+        ):
+            Gauge(f"asides_history_{name}", words, registry=self._registry).set_function(count)
+
     def finished(self, record: Finished) -> None:
         """A request is over."""
         dialect = record.dialect if record.dialect in DIALECTS else OTHER

@@ -185,6 +185,11 @@ class Pipeline:
         """The upstream's reply is over."""
         return self._write(self._reader.finish()) + self._writer.finish()
 
+    def abandon(self) -> None:
+        """The client has left: what was held back is noted and written to nobody."""
+        for item in self._splitter.finish():
+            self._noted.see(item)
+
     def lose(self, why: Failed) -> bytes:
         """No more will come: what was held back, then the error."""
         pieces = self._reader.finish()
