@@ -162,8 +162,6 @@ class Pipeline:
         """What was noted last: more of the same need not be."""
         self._words: Callable[[bytes], tuple[int, str] | None] | None = getattr(reader, "words", None)
         self._delta: Callable[[int, Event], bytes] | None = getattr(writer, "delta", None)
-        self.begun = False
-        """Whether anything of the reply was read."""
 
     def feed(self, chunk: bytes) -> bytes:
         """Read bytes of the upstream and return those for the client."""
@@ -216,11 +214,9 @@ class Pipeline:
         return b"".join(out)
 
     def _changed(self, item: Item, out: list[bytes]) -> Item:
-        if isinstance(item, Begin):
-            self.begun = True
-            if self._model:
-                return Begin(item.id, self._model, item.created, item.dialect, item.extra)
-        elif isinstance(item, Ended) and self._mend:
+        if isinstance(item, Begin) and self._model:
+            return Begin(item.id, self._model, item.created, item.dialect, item.extra)
+        if isinstance(item, Ended) and self._mend:
             out += [self._writer.feed(said) for said in mended(item, self._noted)]
         return item
 
