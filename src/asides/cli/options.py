@@ -171,7 +171,7 @@ def policies(options: argparse.Namespace) -> dict[str, Any]:
         "calls_in_thinking": options.calls_in_thinking,
         "mentions": options.mentions,
         "calls": not options.no_calls,
-        "tools": _read_tools(options.tools) if options.tools else None,
+        "tools": read_tools(options.tools) if options.tools else None,
         "strict": options.strict,
         "collect": options.save,
     }
@@ -183,7 +183,8 @@ def explain_unknown(error: UnknownFormatError) -> UsageError:
     return UsageError(f"there is no format {error.name!r}; {hint}")
 
 
-def _read_tools(path: str) -> list[dict[str, Any]]:
+def read_tools(path: str) -> list[dict[str, Any]]:
+    """The tool definitions of a file."""
     with open(path, "rb") as file:
         content = file.read()
     try:

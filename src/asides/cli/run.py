@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from . import FAILED, INTERRUPTED, OK
 from .filter import find_format
-from .options import Arguments, add_style, check_style
+from .options import Arguments, add_style, check_style, read_tools
 from .run_think import read_think, spell_out
 from .streams import READ_SIZE, STDIN, Streams
 
@@ -97,7 +95,7 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
         think=think,
         format=find_format(format).name if format else None,
         start=options.start or settings.start,
-        tools=_read_tools(options.tools) if options.tools else None,
+        tools=read_tools(options.tools) if options.tools else None,
         extra=settings.extra_body,
         hide=options.hidethinking or config.run.hide_thinking,
         style=style,
@@ -166,15 +164,6 @@ def _read_stdin(*, needed: bool) -> str:
             error.filename = "standard input"
             raise
     return data.decode("utf-8", "replace")
-
-
-def _read_tools(path: str) -> list[dict[str, Any]]:
-    with open(path, "rb") as file:
-        content = file.read()
-    try:
-        return msgspec.json.decode(content, type=list[dict[str, Any]])
-    except msgspec.DecodeError as error:
-        raise UsageError(f"{path}: not a JSON list of tool definitions: {error}") from error
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
