@@ -81,6 +81,14 @@ def test_many_groups_have_a_line_each(tmp_path: Path) -> None:
     assert any("words, steps: medians" in line for line in shown)
 
 
+def test_what_is_not_known_of_a_group_is_not_told_as_none(traces: Path) -> None:
+    """Of one model nobody measured the time: that is a dash, not zero seconds."""
+    shown = run("stats", traces, "--by", "model").stdout.decode().splitlines()
+    (line,) = [line for line in shown if line.startswith("seconds of thinking")]
+    assert "2.5" in line
+    assert line.split()[-1] == "-"
+
+
 def test_json_has_everything(traces: Path) -> None:
     """All together, and each group."""
     found = told(traces, "--by", "model")

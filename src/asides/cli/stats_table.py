@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
+from math import nan
 
 import msgspec
 
@@ -42,6 +43,10 @@ class Look(msgspec.Struct, frozen=True):
     colour: bool = False
 
 
+UNKNOWN = nan
+"""The value of a figure that is not known for a group; it equals nothing, itself not either."""
+
+
 class Row(msgspec.Struct, frozen=True):
     """A figure: its name, its value for a group, how it is written, and what a full bar is."""
 
@@ -75,7 +80,9 @@ def rows(whole: Summary) -> list[Row]:
     median, per = ("", "") if one else (" (median)", " per reply")
 
     def spread(name: str, title: str) -> Row:
-        return Row(title + median, lambda summary: summary.quantile(name, 0.5), _number)
+        return Row(
+            title + median, lambda summary: summary.quantile(name, 0.5) if name in summary.spreads else UNKNOWN, _number
+        )
 
     def part(name: str) -> Row:
         return Row(f"  {name}", lambda summary: summary.quality[name], _score, 1.0)
@@ -157,11 +164,13 @@ def _side_by_side(groups: Sequence[tuple[str, Summary]], whole: Summary, look: L
         lines.append("")
     for row in rows(whole):
         values = [row.value(summary) for _, summary in groups]
-        full = row.full if row.full is not None else max(values)
+        full = row.full if row.full is not None else max((value for value in values if value == value), default=0.0)
         # Alone, a figure without a natural whole has nothing to be compared with.
         drawn = row.bar and (row.full is not None or len(groups) > 1)
         cells = [
             f"{row.write(value):>{VALUE}} " + (bar(value / full if full else 0.0, BAR, look) if drawn else " " * BAR)
+            if value == value
+            else f"{'-':>{VALUE}} " + " " * BAR
             for value in values
         ]
         lines.append(f"{row.title:<{LABEL}}" + "".join(" " * GAP + cell for cell in cells))
