@@ -23,7 +23,7 @@ PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm tokeniz
 	.[gateway] psutil
 
 # What `make test-model` needs beside the gateway: the SDKs, and what the tests use.
-MODEL_CLIENTS := openai anthropic ollama psutil pytest pytest-timeout
+MODEL_CLIENTS := openai anthropic ollama hypothesis psutil pytest pytest-timeout
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
