@@ -9,7 +9,7 @@ from .history_common import add_store, add_where, number
 from .history_grep import grep
 from .history_look import list_replies, search, show, stats
 from .history_work import export, import_lines, purge, verify
-from .options import Arguments
+from .options import STARTS, Arguments
 
 DESCRIPTION = """\
 Thoughts that were kept, apart from the answers they led to. Nothing is kept
@@ -162,7 +162,7 @@ def _add_working(commands: argparse._SubParsersAction[Arguments]) -> None:
     importing.add_argument(
         "-f", "--format", default="auto", metavar="NAME", help="how raw output is read (default auto)"
     )
-    importing.add_argument("--start", choices=("text", "thinking", "undecided"), help="where raw output begins")
+    importing.add_argument("--start", choices=STARTS, help="where raw output begins")
     importing.add_argument("--field", default="", metavar="NAME", help="the field that holds the raw output")
 
     purging = _command(

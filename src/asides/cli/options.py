@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import msgspec
 
+from ..engine.policies import Start
 from ..errors import UnknownFormatError, UsageError
 from .streams import STDOUT, Output, complain
+
+STARTS = get_args(Start)
+"""Where a model's output may begin."""
 
 
 class Arguments(argparse.ArgumentParser):
@@ -68,7 +72,7 @@ def add_reading(parser: argparse.ArgumentParser, *, start: str) -> argparse._Arg
     )
     reading.add_argument(
         "--start",
-        choices=("text", "thinking", "undecided"),
+        choices=STARTS,
         help=f"where the output begins (default {start})",
     )
     reading.add_argument("--exact", action="store_true", help="keep the whitespace beside markers")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from . import FAILED, INTERRUPTED, OK
 from .filter import find_format
-from .options import Arguments, add_style, check_style, read_tools
+from .options import STARTS, Arguments, add_style, check_style, read_tools
 from .run_think import read_think, spell_out
 from .streams import READ_SIZE, STDIN, Streams
 
@@ -191,9 +191,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     reading.add_argument(
         "-f", "--format", metavar="NAME", help="the model's format (default: told by its name, else auto)"
     )
-    reading.add_argument(
-        "--start", choices=("text", "thinking", "undecided"), help="where the model's words begin (default: found out)"
-    )
+    reading.add_argument("--start", choices=STARTS, help="where the model's words begin (default: found out)")
     showing = parser.add_argument_group("what to show and keep")
     showing.add_argument("--hidethinking", action="store_true", help="think, but show no thoughts")
     add_style(showing)

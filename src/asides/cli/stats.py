@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ..errors import UsageError
 from . import FAILED, INTERRUPTED, OK
-from .options import Arguments
+from .options import STARTS, Arguments
 from .stats_read import Counting, count_files, count_history
 from .streams import STDOUT, Interrupt, Output, Streams
 
@@ -164,9 +164,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         help="what a FILE is (default auto: by its name and its first line)",
     )
     reading.add_argument("-f", "--format", default="auto", metavar="NAME", help="the model's format (default auto)")
-    reading.add_argument(
-        "--start", choices=("text", "thinking", "undecided"), help="where an output begins (default as in `split`)"
-    )
+    reading.add_argument("--start", choices=STARTS, help="where an output begins (default as in `split`)")
     reading.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, to count tokens too")
     grouping = parser.add_argument_group("what to compare")
     by = grouping.add_mutually_exclusive_group()

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-Start = Literal["text", "thinking", "undecided"]
+from ..engine.policies import Start
+
 ReasoningField = Literal["reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop"]
 """Where chat clients find thinking: the choices of `asides.dialects.openai_chat`."""
 Positive = Annotated[int, msgspec.Meta(ge=1)]

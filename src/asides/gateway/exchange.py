@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -18,6 +18,7 @@ from ..dialects.request import CallPiece, Request, RequestError
 from ..dialects.splitter import Splitter
 from ..engine.format import HEADER, TEXT, Format
 from ..engine.parser import Parser
+from ..engine.policies import Start
 from ..formats import get_format
 from . import asking, headers, pipeline, quiet
 from .call import Call
@@ -27,8 +28,8 @@ from .refusals import Refusal
 from .state import State
 from .upstreams import Answer, Upstream, UpstreamLost
 
-REASONING = ("reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop")
-STARTS = ("text", "thinking", "undecided")
+REASONING = get_args(openai_chat.Reasoning)
+STARTS = get_args(Start)
 PASSTHROUGH = get_format("passthrough")
 STOPPED = Refusal(503, "the gateway was stopped", code="stopped")
 

@@ -208,17 +208,20 @@ class Pipeline:
         writer, noted = self._writer, self._noted
         for item in items:
             noted.see(item)
-            if type(item) is not Said:
-                item = self._changed(item, out)
-            out.append(writer.feed(item))
+            if type(item) is Said:
+                out.append(writer.feed(item))
+            else:
+                out += [writer.feed(each) for each in changed(item, noted, self._model, self._mend)]
         return b"".join(out)
 
-    def _changed(self, item: Item, out: list[bytes]) -> Item:
-        if isinstance(item, Begin) and self._model:
-            return Begin(item.id, self._model, item.created, item.dialect, item.extra)
-        if isinstance(item, Ended) and self._mend:
-            out += [self._writer.feed(said) for said in mended(item, self._noted)]
-        return item
+
+def changed(item: Item, noted: Noted, model: str, mend: bool) -> list[Item]:
+    """What goes on in an item's place: the model by the client's name, and an answer for a choice without one."""
+    if isinstance(item, Begin) and model:
+        return [Begin(item.id, model, item.created, item.dialect, item.extra)]
+    if isinstance(item, Ended) and mend:
+        return [*mended(item, noted), item]
+    return [item]
 
 
 def mended(ended: Ended, noted: Noted) -> list[Said]:
@@ -248,9 +251,5 @@ def items_of(
     for piece in pieces:
         for item in splitter.feed(piece):
             noted.see(item)
-            if isinstance(item, Begin) and model:
-                item = Begin(item.id, model, item.created, item.dialect, item.extra)
-            elif isinstance(item, Ended) and empty_answer == "thinking":
-                items += mended(item, noted)
-            items.append(item)
+            items += changed(item, noted, model, empty_answer == "thinking")
     return items
