@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_STRING = re.compile(rb'"(?>(?:[^"\\]|\\.)*)"')
 _PROBE = "asides probe"
 _CREDIT = 16
 """How many frames may be learnt before one was alike: servers that change every frame shall not pay for it."""

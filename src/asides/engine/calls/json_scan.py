@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-_BODY = r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
+# `(?>(?:...)*)` and not `(?:...)*+`: before 3.11.5 a possessive repeat of a group loses its place (CPython gh-106052).
+_BODY = r'[^"\\\x00-\x1f]*+(?>(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*)'
 _STRING = rf'"{_BODY}"'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
 _SPACE = r"[ \t\n\r]*+"
@@ -18,21 +19,21 @@ _SCALAR = rf"(?:{_STRING}|(?:{_NUMBER}|true|false|null)(?=[ \t\n\r,\]}}]))"
 
 def _or_container(value: str) -> str:
     """A pattern for a scalar, or a list or object of such values."""
-    members = rf"\{{{_SPACE}(?:{_STRING}{_SPACE}:{_SPACE}{value}{_SPACE}(?:,{_SPACE}(?!\}})|(?=\}})))*+\}}"
-    elements = rf"\[{_SPACE}(?:{value}{_SPACE}(?:,{_SPACE}(?!\])|(?=\])))*+\]"
+    members = rf"\{{{_SPACE}(?>(?:{_STRING}{_SPACE}:{_SPACE}{value}{_SPACE}(?:,{_SPACE}(?!\}})|(?=\}})))*)\}}"
+    elements = rf"\[{_SPACE}(?>(?:{value}{_SPACE}(?:,{_SPACE}(?!\])|(?=\])))*)\]"
     return rf"(?:{_SCALAR}|{members}|{elements})"
 
 
 STRING_BODY = re.compile(_BODY)
 """What may stand in a string; stops before a quote, an escape that is cut off, or something that is not JSON."""
-LOOSE_BODY = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+LOOSE_BODY = re.compile(r'[^"\\]*+(?>(?:\\.[^"\\]*+)*)', re.DOTALL)
 """The same for text that only looks like JSON."""
 LITERAL = re.compile(rf"{_NUMBER}|true|false|null")
 """A JSON value that is no string, list or object."""
 ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 """An escape that is cut off."""
 _SPACE_RUN = re.compile(_SPACE)
-_LOOSE = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+_LOOSE = re.compile(r'(?>(?:[^"{}\[\]]++|"[^"\\]*+(?>(?:\\.[^"\\]*+)*)")*)', re.DOTALL)
 _ATOM_CHARACTERS = re.compile(r"[-+.0-9A-Za-z_]*+")
 
 
@@ -46,7 +47,7 @@ def _runs(of: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     small = _or_container(_SCALAR)
     item = rf"{_STRING}{_SPACE}:{_SPACE}{small}" if of == "{" else small
     closing = r"\}" if of == "{" else r"\]"
-    return re.compile(rf"(?:{_SPACE}{item}{_SPACE},)*+{_SPACE}"), re.compile(rf"{item}{_SPACE}{closing}")
+    return re.compile(rf"(?>(?:{_SPACE}{item}{_SPACE},)*){_SPACE}"), re.compile(rf"{item}{_SPACE}{closing}")
 
 
 # What is expected next.

@@ -16,7 +16,7 @@ _NAME = re.compile(r"[^\s<>{}\[\]()\"'=\\]++")
 _KEY = re.compile(r"[^<\n]*+")
 _NEWLINE = "\\n"
 """Some models spell out the newline that their template writes between tags."""
-_GAP = re.compile(r"(?:\s++|\\n)*+")
+_GAP = re.compile(r"(?>(?:\s++|\\n)*)")
 
 
 class KeyedCalls(CallSyntax, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ _ATOM = re.compile(r"[\w.+\-]*+")
 _STRING_START = re.compile(r"""([rRuU]?)(\"\"\"|'''|\"|')""")
 _STRING_PARTIAL = re.compile(r"""[rRuU]?(?:\"\"?|''?)?\Z""")
 _RUNS = {
-    quote: re.compile(rf"[^{quote[0]}\\]*+(?:(?:\\[nrt'\"\\]{inner})[^{quote[0]}\\]*+)*+")
+    quote: re.compile(rf"[^{quote[0]}\\]*+(?>(?:(?:\\[nrt'\"\\]{inner})[^{quote[0]}\\]*+)*)")
     for quote, inner in (
         ('"', ""),
         ("'", ""),
