@@ -320,8 +320,12 @@ def test_the_store_of_the_configuration(tmp_path: Path) -> None:
     pytest.importorskip("yaml", reason="PyYAML is not here: pip install 'asides[terminal]'")
     with history.open(str(tmp_path / "named.db")) as opened:
         opened.add([reply("configured")])
-    (tmp_path / "asides.yaml").write_text(f"history:\n  store: {tmp_path}/named.db\n")
-    given = {name: value for name, value in environment().items() if name != "ASIDES_HISTORY"}
+    (tmp_path / "asides.yaml").write_text(f"history:\n  store: {tmp_path}/elsewhere.db\n")  # nobody named this one
+    own = tmp_path / "config" / "asides" / "asides.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"history:\n  store: {tmp_path}/named.db\n")
+    changes = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    given = {name: value for name, value in environment(**changes).items() if name != "ASIDES_HISTORY"}
     done = subprocess.run(
         [*COMMAND, "history", "search", "configured"],
         cwd=tmp_path,

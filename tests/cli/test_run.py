@@ -66,6 +66,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Cap
     return here
 
 
+def own_config(tmp_path: Path) -> Path:
+    """The file in the user's own configuration folder."""
+    folder = tmp_path / "asides"  # XDG_CONFIG_HOME is tmp_path
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "asides.yaml"
+
+
 def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -241,7 +248,7 @@ def test_the_first_that_is_set_is_the_server(run: Run, tmp_path: Path) -> None:
         serve(chat("openai")) as openai,
         serve(lines("ollama"), kind="ollama") as ollama,
     ):
-        (tmp_path / "asides.yaml").write_text(f"run: {{url: '{config.url}', key: own}}\n", encoding="utf-8")
+        own_config(tmp_path).write_text(f"run: {{url: '{config.url}', key: own}}\n", encoding="utf-8")
         changes: Any = {
             "OPENAI_BASE_URL": f"{openai.url}/v1",
             "OPENAI_API_KEY": "secret",
@@ -249,7 +256,7 @@ def test_the_first_that_is_set_is_the_server(run: Run, tmp_path: Path) -> None:
         }
         assert run("m", "hi", "--url", flag.url, **changes).stdout == b"flag"
         assert run("m", "hi", **changes).stdout == b"config"
-        (tmp_path / "asides.yaml").unlink()
+        own_config(tmp_path).unlink()
         assert run("m", "hi", **changes).stdout == b"openai"
         del changes["OPENAI_BASE_URL"]
         assert run("m", "hi", **changes).stdout == b"ollama"
@@ -289,10 +296,24 @@ def test_a_named_server_that_is_down_is_not_replaced_by_another(run: Run) -> Non
     assert other.asked == []
 
 
+def test_a_file_in_the_current_folder_gets_neither_the_question_nor_the_key(run: Run, tmp_path: Path) -> None:
+    """A folder may be anybody's: what lies in it does not say where the user's words go, nor where they are kept."""
+    with serve(chat("theirs")) as theirs, serve(chat("mine")) as mine:
+        hostile = (
+            f"run: {{url: '{theirs.url}', key: $OPENAI_API_KEY}}\nhistory: {{save: true, store: {tmp_path}/s.db}}\n"
+        )
+        (tmp_path / "asides.yaml").write_text(hostile, encoding="utf-8")
+        mine_alone: Any = {"OPENAI_BASE_URL": f"{mine.url}/v1", "OPENAI_API_KEY": "secret"}
+        assert run("m", "private", **mine_alone).stdout == b"mine"
+        assert (theirs.asked, theirs.keys) == ([], [])
+        assert not (tmp_path / "s.db").exists()
+        assert run("m", "hi", "--config", str(tmp_path / "asides.yaml"), **mine_alone).stdout == b"theirs"
+
+
 def test_the_usual_places(run: Run, tmp_path: Path) -> None:
     """Without any setting: Ollama's address, then the gateway's here; both are named when neither answers."""
     port = free_port()
-    (tmp_path / "asides.yaml").write_text(f"listen: {{port: {port}}}\n", encoding="utf-8")
+    own_config(tmp_path).write_text(f"listen: {{port: {port}}}\n", encoding="utf-8")
     done = run("m", "hi")
     if b"127.0.0.1:11434 (connection refused)" not in done.stderr:
         pytest.skip("something listens at Ollama's usual address here")
@@ -308,14 +329,14 @@ def test_a_model_may_be_left_out(run: Run, tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (2, b"")
         assert b"which model?" in done.stderr
         assert b"a, b" in done.stderr
-        (tmp_path / "asides.yaml").write_text("run: {model: b}\n", encoding="utf-8")
+        own_config(tmp_path).write_text("run: {model: b}\n", encoding="utf-8")
         run("--url", two.url, given=b"hi")
     assert two.asked[0]["model"] == "b"
 
 
 def test_the_configuration_says_how_a_model_is_read(run: Run, tmp_path: Path) -> None:
     """`run.think`, `run.hide_thinking` and a model's own format, start and fields hold here too."""
-    (tmp_path / "asides.yaml").write_text(
+    own_config(tmp_path).write_text(
         "run: {think: low, hide_thinking: true}\n"
         "models: {'mine-*': {format: qwen3, start: thinking, extra_body: {temperature: 0}}}\n",
         encoding="utf-8",

@@ -97,11 +97,10 @@ def closed_port() -> int:
 def test_check_shows_the_configuration_without_secrets(tmp_path: Path, closed_port: int) -> None:
     """Every value with where it came from; an upstream that cannot be reached is told by the exit code."""
     (tmp_path / "asides.yaml").write_text("limits: {connect: 2}\nkeys: [hunter2-file]\n")
-    url = f"http://me:hunter2-url@127.0.0.1:{closed_port}/v1"
     flags = (
         "--check",
         "--upstream",
-        url,
+        f"http://127.0.0.1:{closed_port}/v1",
         "--upstream-key",
         "hunter2-flag",
         "--format",
@@ -120,6 +119,30 @@ def test_check_shows_the_configuration_without_secrets(tmp_path: Path, closed_po
     assert 'key: "(hidden)"  # --upstream-key' in lines
     assert "--upstream-key: everyone on this machine can see it in the list of processes" in done.stderr
     assert "log.bodies is on" in done.stderr
+    assert f"http://127.0.0.1:{closed_port}/v1" in done.stdout.partition("upstreams:")[2]
+    assert "Traceback" not in done.stderr
+
+    with_user = ("--check", "--upstream", f"http://me:hunter2-url@127.0.0.1:{closed_port}/v1")
+    done = serve(tmp_path, *with_user)
+    assert done.returncode == 1
+    assert "hunter2" not in done.stdout + done.stderr
+    done = serve(tmp_path, *with_user, "--upstream-key", "hunter2-flag")
+    assert done.returncode == 2
+    assert "--upstream-key: upstreams[0].key: the address holds a user already" in done.stderr
+
+
+def test_a_file_of_the_current_folder_is_named_with_its_addresses(tmp_path: Path, closed_port: int) -> None:
+    """On stderr, whatever the file says of logs; the key in the environment stays here."""
+    url = f"http://127.0.0.1:{closed_port}/v1"
+    (tmp_path / "asides.yaml").write_text(f"upstreams: [{{url: '{url}'}}]\nlog: {{level: error}}\n")
+    done = serve(tmp_path, "--check", ASIDES_UPSTREAM_KEY="sk-own")
+    assert f"reads asides.yaml of the current folder and asks {url}\n" in done.stderr
+    assert "ASIDES_UPSTREAM_KEY does not count" in done.stderr
+    assert "sk-own" not in done.stdout + done.stderr
+    assert "# ASIDES_UPSTREAM_KEY" not in done.stdout
+    named = serve(tmp_path, "--check", "--config", "asides.yaml", ASIDES_UPSTREAM_KEY="sk-own")
+    assert "of the current folder" not in named.stderr
+    assert "# ASIDES_UPSTREAM_KEY" in named.stdout
 
 
 def first_event(gateway: Running) -> dict[str, Any]:

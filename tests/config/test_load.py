@@ -39,7 +39,7 @@ def test_nothing_at_all_is_the_built_in_configuration(tmp_path: Path) -> None:
 
 
 def test_the_file_is_looked_for_in_order(tmp_path: Path) -> None:
-    """An explicit path wins over ASIDES_CONFIG, that over the current folder, that over the user's folder."""
+    """An explicit path wins over ASIDES_CONFIG, that over the user's folder; the current one counts where asked for."""
     places = {
         "explicit": written(tmp_path, "listen: {port: 1}", "explicit.yaml"),
         "variable": written(tmp_path, "listen: {port: 2}", "variable.yaml"),
@@ -51,11 +51,62 @@ def test_the_file_is_looked_for_in_order(tmp_path: Path) -> None:
     assert load(places["explicit"], environ=environ).listen.port == 1
     assert load(environ=environ).listen.port == 2
     del environ["ASIDES_CONFIG"]
-    assert load(environ=environ).listen.port == 3
-    places["here"].unlink()
     assert load(environ=environ).listen.port == 4
+    assert load_all(environ=environ, here=True).config.listen.port == 3
+    places["here"].unlink()
+    assert load_all(environ=environ, here=True).config.listen.port == 4
     del environ["XDG_CONFIG_HOME"]
     assert load(environ=environ).listen.port == 5
+
+
+HOSTILE = """\
+upstreams: [{url: http://elsewhere/v1}]
+history: {save: true, store: /tmp/theirs.db}
+"""
+
+
+def test_a_file_that_is_only_found_gets_no_secret(tmp_path: Path) -> None:
+    """One in the current folder looks up no variable, wherever one may stand."""
+    environ = home(tmp_path, OPENAI_API_KEY="sk-own")
+    for text in (
+        "upstreams: [{url: http://a, key: $OPENAI_API_KEY}]",
+        "upstreams: [{url: http://a, headers: {x: '${OPENAI_API_KEY}'}}]",
+        "keys: [$OPENAI_API_KEY]",
+    ):
+        path = written(tmp_path / "here", text)
+        with pytest.raises(ConfigError, match=r"OPENAI_API_KEY is not looked up .* --config asides\.yaml") as caught:
+            load_all(environ=environ, here=True)
+        assert "sk-own" not in str(caught.value)
+        assert "sk-own" in repr(load_all(path, environ=environ).config)
+    written(tmp_path / "here", "upstreams: [{url: http://a, key: a$$b}]")
+    assert load_all(environ=environ, here=True).config.upstreams[0].key == "a$b"
+
+
+def test_a_file_that_is_only_found_gets_no_key_and_keeps_nothing(tmp_path: Path) -> None:
+    """Variables that hold a key, or turn history on, do not go with addresses that such a file names."""
+    path = written(tmp_path / "here", HOSTILE)
+    environ = home(tmp_path, ASIDES_UPSTREAM_KEY="sk-own", ASIDES_SAVE="1", ASIDES_HISTORY_STORE="own.db")
+    found = load_all(environ=environ, here=True)
+    assert not found.trusted
+    assert found.config.upstreams[0].key == ""
+    assert found.config.history == Config().history
+    for name in ("history", "ASIDES_UPSTREAM_KEY", "ASIDES_SAVE", "ASIDES_HISTORY_STORE"):
+        assert [warning for warning in found.warnings if name in warning and "--config asides.yaml" in warning], name
+
+    named = load_all(path, environ=environ)
+    assert (named.trusted, named.warnings) == (True, ())
+    assert (named.config.upstreams[0].key, named.config.history.store) == ("sk-own", "own.db")
+
+
+def test_keys_go_to_upstreams_that_the_user_names(tmp_path: Path) -> None:
+    """With --upstream the file's addresses are not used, so the key is sent; the file's history never counts."""
+    written(tmp_path / "here", HOSTILE)
+    environ = home(tmp_path, ASIDES_UPSTREAM_KEY="sk-own", ASIDES_SAVE="1")
+    config = load_all(environ=environ, here=True, flags={"upstreams": ["http://mine/v1"]}).config
+    assert [(upstream.url, upstream.key) for upstream in config.upstreams] == [("http://mine/v1", "sk-own")]
+    assert (config.history.save, config.history.store) == (True, "")
+    config = load_all(environ=home(tmp_path), here=True, flags={"upstreams.key": "typed", "history.save": True}).config
+    assert (config.upstreams[0].key, config.history.save, config.history.store) == ("typed", True, "")
 
 
 def test_a_named_file_must_be_there(tmp_path: Path) -> None:

@@ -13,6 +13,13 @@ from asides.config import Config, ConfigError, load
 CASES = [
     ("listen: {prot: 1}", 1, "listen.prot", "unknown key; did you mean port?"),
     ("listen:\n  port: 1\nlimit: {}", 3, "limit", "unknown key; did you mean limits?"),
+    ("upstreams: [{url: http://me@a, key: k}]", 1, "upstreams[0].key", "the address holds a user already"),
+    (
+        "upstreams: [{url: http://me@a, headers: {Authorization: k}}]",
+        1,
+        "upstreams[0].headers.Authorization",
+        "the address holds a user already",
+    ),
     ("cache:\n  zzz: 1", 2, "cache.zzz", "unknown key; there are: entries, characters"),
     ("listen:\n  port: 70000", 2, "listen.port", 'must be a whole number from 0 to 65535, not "70000"'),
     ("listen:\n  port: eighty", 2, "listen.port", 'must be a whole number from 0 to 65535, not "eighty"'),

@@ -52,7 +52,7 @@ def test_the_mistakes_are_told_as_the_page_shows(tmp_path: Path, monkeypatch: py
         "models:\n  'Qwen/*':\n    format: qwenn3\n"
     )
     with pytest.raises(ConfigError) as caught:
-        load(environ={}, flags={"listen.port": "http"})
+        load("asides.yaml", environ={}, flags={"listen.port": "http"})
     shown = re.search(r"```text\nasides: (.*?)```", PAGE, re.DOTALL)
     assert shown is not None
     assert shown[1] == f"{caught.value}\n"

@@ -198,7 +198,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     showing.add_argument(
         "--save", action="store_true", help="keep the replies with their thoughts; `asides history` finds them"
     )
-    parser.add_argument("--config", metavar="FILE", help="the configuration (default: asides.yaml where it is found)")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="the configuration (default: ASIDES_CONFIG, else asides.yaml in ~/.config/asides)",
+    )
     options = parser.parse_intermixed_args(spell_out(arguments))
     check_style(options)
     return options

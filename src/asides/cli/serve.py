@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from ..config import Loaded, load_all, show
+from ..config import Loaded, hide_url, load_all, show
 from ..errors import UsageError
 from . import FAILED, INTERRUPTED, OK
 from .options import Arguments, tell
@@ -33,9 +33,11 @@ examples:
 
 configuration:
   Flags win over variables, variables over the file. The file is --config, else
-  ASIDES_CONFIG, else asides.yaml here or in ~/.config/asides. Single settings
-  have a variable each, as ASIDES_LIMITS_IDLE for `limits: idle:`. --format and --start
-  hold for every model that the file does not name. docs/configuration.md lists all.
+  ASIDES_CONFIG, else asides.yaml here or in ~/.config/asides. One that is only
+  found here gets no keys from the environment and keeps no history: name it with
+  --config where it is yours. Single settings have a variable each, as
+  ASIDES_LIMITS_IDLE for `limits: idle:`. --format and --start hold for every model
+  that the file does not name. docs/configuration.md lists all.
 
 exit codes:
   {OK}    it was told to stop, or --check found nothing wrong
@@ -51,7 +53,9 @@ def run(arguments: list[str]) -> int:
     """`asides serve`."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    loaded = load_all(options.config, flags=_flags(options), without=NOT_OURS)
+    loaded = load_all(options.config, flags=_flags(options), without=NOT_OURS, here=True)
+    if not loaded.trusted:
+        complain(_introduce(loaded))
     logs = _gateway("logs")
     warnings = [*loaded.warnings, *_visible_secrets(options), *logs.warn_at_start(loaded.config)]
     if options.check:
@@ -121,6 +125,13 @@ def _flags(options: argparse.Namespace) -> dict[str, Any]:
         "log.bodies": options.log_bodies or None,
         "history.save": options.save or None,
     }
+
+
+def _introduce(loaded: Loaded) -> str:
+    """Which file of the current folder is in force, and where it sends requests to."""
+    addresses = [hide_url(upstream.url) for upstream in loaded.config.upstreams]
+    asks = f" and asks {', '.join(addresses)}" if addresses else ""
+    return f"reads {loaded.file} of the current folder{asks}"
 
 
 def _visible_secrets(options: argparse.Namespace) -> list[str]:

@@ -17,15 +17,19 @@ from .secrets import expand, hide_url
 
 Complain = Callable[[Path, str], None]
 Values = dict[str, Any]
+_TWO_CREDENTIALS = "the address holds a user already, and only one of the two can be sent; leave one out"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _ORIGIN = re.compile(r"\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]+")
 _HOST = re.compile(r"[^\s/\[\]@?#]+")
 
 
 def expand_secrets(
-    values: Values, environ: Mapping[str, str], wanted: Callable[[Path], bool], complain: Complain
+    values: Values, environ: Mapping[str, str] | None, wanted: Callable[[Path], bool], complain: Complain
 ) -> None:
-    """Put in what `$NAME` stands for, in place, in every value that may be a secret and is wanted."""
+    """Put in what `$NAME` stands for, in place, in every value that may be a secret and is wanted.
+
+    Without an environment a `$NAME` is a mistake.
+    """
 
     def replace(held: Any, step: Any, path: Path) -> None:
         if wanted(path):
@@ -92,7 +96,12 @@ def _check_upstreams(values: Values, complain: Complain) -> list[str] | None:
         else:
             unknown = True
         _check_key(upstream.get("key", ""), (*path, "key"), complain)
+        names_user = bool(usable) and urlsplit(upstream["url"]).username is not None
+        if names_user and upstream.get("key"):
+            complain((*path, "key"), _TWO_CREDENTIALS)
         for header, value in upstream.get("headers", {}).items():
+            if names_user and header.lower() == "authorization":
+                complain((*path, "headers", header), _TWO_CREDENTIALS)
             if not _HEADER_NAME.fullmatch(header):
                 complain((*path, "headers", header), "not a name that a header can have")
             _check_key(value, (*path, "headers", header), complain)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
 from .problems import ConfigError, Origin, Problem, quoted
@@ -17,17 +17,30 @@ MOST_BYTES = 4 * 1024 * 1024
 """A configuration that is larger is another file, or a device."""
 
 
-def find(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> tuple[str | None, str]:
-    """The file that is to be read, and who named it. No file at all is fine where nobody named one."""
+class Source(NamedTuple):
+    """A file that is to be read."""
+
+    path: str
+    named_by: str = ""
+    """The flag or the variable that names it; empty where it was found."""
+    trusted: bool = True
+    """False for a file that merely lies in the current folder: whoever made the folder wrote it, not the user."""
+
+
+def find(path: str | os.PathLike[str] | None, environ: Mapping[str, str], *, here: bool = False) -> Source | None:
+    """The file that is to be read. No file at all is fine where nobody named one.
+
+    With `here` one in the current folder is taken where none is named, but not trusted.
+    """
     if path is not None:
-        return os.path.expanduser(os.fspath(path)), "--config"
+        return Source(os.path.expanduser(os.fspath(path)), "--config")
     if environ.get("ASIDES_CONFIG"):
-        return os.path.expanduser(environ["ASIDES_CONFIG"]), "ASIDES_CONFIG"
+        return Source(os.path.expanduser(environ["ASIDES_CONFIG"]), "ASIDES_CONFIG")
+    if here and os.path.isfile(NAME):
+        return Source(NAME, trusted=False)
     folder = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
-    for place in (NAME, os.path.join(folder, "asides", NAME)):
-        if os.path.isfile(place):
-            return place, ""
-    return None, ""
+    own = os.path.join(folder, "asides", NAME)
+    return Source(own) if os.path.isfile(own) else None
 
 
 def read(path: str, named_by: str) -> str:

@@ -17,7 +17,11 @@ from . import document
 from .checks import check, expand_secrets
 from .problems import ConfigError, Origin, Path, Problem, path_text
 from .schema import Config
+from .secrets import NOT_NAMED
 from .variables import Said, from_environment, from_flags
+
+_NOT_FOR_STRANGERS = ("upstreams.key", "history.save", "history.store")
+"""Settings whose variables do not go with upstreams that the user did not name."""
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -26,6 +30,8 @@ class Loaded(msgspec.Struct, frozen=True):
     config: Config
     file: str | None
     """The file that was read."""
+    trusted: bool
+    """Whether the user named that file, or it is in their own folder; False if it lies in the current folder."""
     origins: dict[Path, Origin]
     """Which line, variable or flag gave a setting; built-in values are not in it."""
     warnings: tuple[str, ...]
@@ -41,8 +47,9 @@ def load(
 ) -> Config:
     """The configuration. `flags` gives values by the paths of settings: `{"listen.port": 0}`; None says nothing.
 
-    The file is `path`, else `ASIDES_CONFIG`, else `asides.yaml` here or in the user's configuration folder. In the
-    sections of `without` no `$NAME` is looked up, so that a command needs no secrets but its own.
+    The file is `path`, else `ASIDES_CONFIG`, else `asides.yaml` in the user's configuration folder; never one that
+    merely lies in the current folder. In the sections of `without` no `$NAME` is looked up, so that a command needs no
+    secrets but its own.
     """
     loaded = load_all(path, flags=flags, environ=environ, without=without)
     for warning in loaded.warnings:
@@ -56,14 +63,23 @@ def load_all(
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
     without: Collection[str] = (),
+    here: bool = False,
 ) -> Loaded:
-    """As `load`, with where each setting came from."""
-    file, named_by = document.find(path, environ)
+    """As `load`, with where each setting came from.
+
+    With `here`, an `asides.yaml` in the current folder is read where no file is named. Whoever made the folder wrote
+    it, so it is not trusted: it looks up no `$NAME`, keeps no history, and gets no key that the environment holds.
+    """
+    source = document.find(path, environ, here=here)
+    trusted = source is None or source.trusted
     values: dict[str, Any] = {}
     origins: dict[Path, Origin] = {}
     problems: list[Problem] = []
-    if file is not None:
-        values, origins, problems = _read(document.read(file, named_by), document.shown(file))
+    warnings: list[str] = []
+    if source is not None:
+        values, origins, problems = _read(document.read(source.path, source.named_by), document.shown(source.path))
+        if not trusted:
+            warnings += _drop_history(values, origins)
 
     def complain(at: Path, message: str) -> None:
         problems.append(Problem(_origin(origins, at), path_text(at), message))
@@ -73,17 +89,37 @@ def load_all(
         return at[0] not in without and _origin(origins, at).line > 0
 
     _take_over_reasoning_parser(values, origins)
-    variables, wrong_variables, warnings = from_environment(environ)
+    variables, wrong_variables, odd_variables = from_environment(environ)
     given, wrong_flags = from_flags(flags or {})
     problems += wrong_variables + wrong_flags
+    warnings += odd_variables
     replaced = {one.setting: one for one in (*variables, *given)}
+    if not trusted and values.get("upstreams") and "upstreams" not in replaced:
+        warnings += _keep_from_strangers(replaced)
     for one in sorted(replaced.values(), key=_upstreams_first):
         _put(values, origins, problems, one)
-    expand_secrets(values, environ, may_expand, complain)
+    expand_secrets(values, environ if trusted else None, may_expand, complain)
     check(values, complain)
     if problems:
         raise ConfigError(problems)
-    return Loaded(msgspec.convert(values, Config), file, origins, tuple(warnings))
+    return Loaded(msgspec.convert(values, Config), source.path if source else None, trusted, origins, tuple(warnings))
+
+
+def _drop_history(values: dict[str, Any], origins: dict[Path, Origin]) -> list[str]:
+    """Leave out where a file that is not trusted would have thoughts written to."""
+    if values.pop("history", None) is None:
+        return []
+    warning = f"{_origin(origins, ('history',))}: history is not taken from a file {NOT_NAMED}"
+    _forget(origins, ("history",))
+    return [warning]
+
+
+def _keep_from_strangers(replaced: dict[str, Said]) -> list[str]:
+    """Leave out the variables that would hand keys or replies to addresses that the user did not name."""
+    kept_back = [one for one in (replaced.get(name) for name in _NOT_FOR_STRANGERS) if one and one.is_variable]
+    for one in kept_back:
+        del replaced[one.setting]
+    return [f"{one.origin} does not count for the upstreams of a file {NOT_NAMED}" for one in kept_back]
 
 
 def _read(text: str, file: str) -> tuple[dict[str, Any], dict[Path, Origin], list[Problem]]:
@@ -120,7 +156,7 @@ def _put(values: dict[str, Any], origins: dict[Path, Origin], problems: list[Pro
             origins["upstreams", place, "url"] = origins["upstreams", place] = Origin(said.origin)
     elif section == "upstreams":
         upstreams = values.get("upstreams", [])
-        if not upstreams and not said.origin.startswith("-"):
+        if not upstreams and said.is_variable:
             return  # a variable may be set for good, also where nothing is configured
         if len(upstreams) != 1:
             count = "there is no upstream" if not upstreams else f"there are {len(upstreams)} upstreams"

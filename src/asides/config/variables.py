@@ -62,6 +62,11 @@ class Said(msgspec.Struct, frozen=True):
     origin: str
     """The flag or the variable."""
 
+    @property
+    def is_variable(self) -> bool:
+        """Whether the environment says it, not a flag."""
+        return self.origin.startswith(PREFIX)
+
 
 @cache
 def settings() -> dict[str, inspect.Type]:

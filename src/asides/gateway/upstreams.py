@@ -84,7 +84,8 @@ class UpstreamLost(Exception):
 def own_headers(settings: UpstreamSettings, key: str = "") -> dict[str, str]:
     """What an upstream is sent with every request: the configured key, else the one that is given, and headers."""
     key = settings.key or key
-    sent = {"authorization": f"Bearer {key}"} if key else {}
+    # A user in the address is sent as an `Authorization` of its own, and there can be only one.
+    sent = {"authorization": f"Bearer {key}"} if key and urlsplit(settings.url).username is None else {}
     return sent | {name.lower(): value for name, value in settings.headers.items()}
 
 
