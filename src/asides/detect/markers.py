@@ -36,9 +36,16 @@ _NOBODYS = ("auto", "passthrough", "role_colon", "json")
 
 
 def candidates() -> list[Format]:
-    """The formats to choose from, the likeliest first."""
-    known = [get_format(name) for name in formats() if name not in _NOBODYS]
+    """The formats to choose from, the likeliest first, each with the calls that its own family writes."""
+    known = [own(get_format(name)) for name in formats() if name not in _NOBODYS]
     return sorted(known, key=_likeliness)
+
+
+@lru_cache(maxsize=1024)
+def own(format: Format) -> Format:
+    """The format without syntaxes of other families that it also reads: they tell nothing of who writes."""
+    calls = tuple(syntax for syntax in format.calls if not syntax.sibling)
+    return format if calls == format.calls else format.but(calls=calls, aliases=format.aliases)
 
 
 def _likeliness(format: Format) -> tuple[int, int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..engine.format import THINKING, Format
 from .chatml import ASSISTANT
 from .other_syntaxes import HERMES
+from .tool_call_tag import with_siblings
 
 ERNIE45 = Format.tags(
     "<think>",
@@ -14,7 +15,7 @@ ERNIE45 = Format.tags(
     start=THINKING,
     wrappers=("<response>", "</response>"),
     stops=("<|im_end|>", "</s>"),
-    calls=(HERMES,),
+    calls=with_siblings(HERMES),
     assistant=ASSISTANT,
 )
 FORMATS = (ERNIE45,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..engine.format import END, TEXT, Format
 from .chatml import ASSISTANT, STOPS
 from .other_syntaxes import HERMES, JSON_BARE
+from .tool_call_tag import with_siblings
 
 _NAMES = ("think", "thinking", "reasoning", "reason", "thought", "internal")
 
@@ -19,7 +20,7 @@ THINK_TAG = Format.tags(
     ignore_case=True,
     attributes=True,
     stops=STOPS,
-    calls=(HERMES,),
+    calls=with_siblings(HERMES),
     assistant=ASSISTANT,
 )
 JSON = Format.tags(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ..engine.format import TEXT, THINKING, Format
+from .other_syntaxes import NAME_AND_JSON
 from .tagged_syntaxes import GLM
+from .tool_call_tag import with_siblings
 
 GLM45 = Format.tags(
     "<think>",
@@ -12,7 +14,7 @@ GLM45 = Format.tags(
     aliases=("glm", "glm46", "glm_ocr"),
     source="chat template of GLM-4.6: the generation prompt opens no thinking (vLLM starts in thinking)",
     stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
-    calls=(GLM,),
+    calls=with_siblings(GLM),
     assistant=("<|assistant|>",),
 )
 GLM47 = GLM45.but(
@@ -29,7 +31,7 @@ LING3 = Format.tags(
     source="generation prompt of Ling 3 as Ollama renders it: ends with the opener; calls as GLM's",
     start=THINKING,
     stops=("<|role_end|>", "<|endoftext|>"),
-    calls=(GLM,),
+    calls=with_siblings(GLM),
     assistant=("<role>ASSISTANT</role>",),
 )
 POOLSIDE = Format.tags(
@@ -38,10 +40,10 @@ POOLSIDE = Format.tags(
     name="poolside_v1",
     aliases=("laguna",),
     source="chat template of Laguna XS 2.1: the generation prompt ends with the closer by default (Laguna S 2.1 "
-    "opens thinking there: give the prompt); calls as GLM's",
+    "opens thinking there: give the prompt); calls as GLM's, at times with JSON behind the name",
     start=TEXT,
     stops=("</assistant>", "〈|EOS|〉"),
-    calls=(GLM,),
+    calls=with_siblings(GLM, NAME_AND_JSON),
     assistant=("<assistant>",),
 )
 FORMATS = (GLM45, GLM47, LING3, POOLSIDE)

@@ -6,6 +6,7 @@ from ..engine.format import END, TEXT, THINKING, Format
 from .other_syntaxes import GRANITE as GRANITE_CALLS
 from .other_syntaxes import GRANITE_20B as GRANITE_20B_CALLS
 from .other_syntaxes import HERMES
+from .tool_call_tag import with_siblings
 
 _STOPS = ("<|end_of_text|>",)
 _ASSISTANT = ("<|start_of_role|>assistant<|end_of_role|>",)
@@ -26,7 +27,7 @@ GRANITE = Format(
         THINKING: {**dict.fromkeys(_RESPONSE, TEXT), **dict.fromkeys(_STOPS, END)},
     },
     leading=frozenset(_THOUGHT + _RESPONSE),
-    calls=(GRANITE_CALLS,),
+    calls=with_siblings(GRANITE_CALLS),
     assistant=_ASSISTANT,
 )
 GRANITE_33 = Format.tags(
@@ -36,7 +37,7 @@ GRANITE_33 = Format.tags(
     source="chat template of Granite 3.3: its system prompt asks for <think> and <response>",
     wrappers=("<response>", "</response>"),
     stops=_STOPS,
-    calls=(GRANITE_CALLS,),
+    calls=with_siblings(GRANITE_CALLS),
     assistant=_ASSISTANT,
 )
 GRANITE_4 = Format.tags(
@@ -46,7 +47,7 @@ GRANITE_4 = Format.tags(
     aliases=("granite_4.1",),
     source="chat templates of Granite 4.0 and 4.1: JSON calls in tags; tuned variants think in <think>",
     stops=_STOPS,
-    calls=(HERMES,),
+    calls=with_siblings(HERMES),
     assistant=_ASSISTANT,
 )
 GRANITE_20B = Format.tags(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..engine.format import Format
 from .other_syntaxes import TOOL_CALLS_LIST
 from .tagged_syntaxes import hunyuan_keyed
+from .tool_call_tag import with_siblings
 
 HUNYUAN_A13B = Format.tags(
     "<think>",
@@ -24,7 +25,7 @@ HY_V3 = Format.tags(
     source="chat template of Hy3: thinking is closed in the generation prompt by default; its tags carry a suffix "
     "that other releases leave out",
     stops=("<｜hy_eos:opensource｜>", "<｜hy_eos｜>"),
-    calls=(hunyuan_keyed(":opensource"), hunyuan_keyed("")),
+    calls=with_siblings(hunyuan_keyed(":opensource"), hunyuan_keyed("")),
     assistant=("<｜hy_Assistant:opensource｜>", "<｜hy_Assistant｜>"),
 )
 FORMATS = (HUNYUAN_A13B, HY_V3)

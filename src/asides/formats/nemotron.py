@@ -6,6 +6,7 @@ from ..engine.format import THINKING, Format
 from .chatml import ASSISTANT, STOPS
 from .other_syntaxes import NEMOTRON as TOOLCALL
 from .tagged_syntaxes import QWEN_XML
+from .tool_call_tag import with_siblings
 
 NEMOTRON_V3 = Format.tags(
     "<think>",
@@ -16,7 +17,7 @@ NEMOTRON_V3 = Format.tags(
     "start nano_v3 in text)",
     start=THINKING,
     stops=STOPS,
-    calls=(QWEN_XML,),
+    calls=with_siblings(QWEN_XML),
     assistant=ASSISTANT,
 )
 NEMOTRON_NANO_V2 = Format.tags(

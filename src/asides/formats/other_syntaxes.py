@@ -84,6 +84,8 @@ MISTRAL_NAMED = NamedCalls(
     open=("[TOOL_CALLS]",), separators=("[ARGS]",), direct=True, call_id="[CALL_ID]", id_shape="mistral"
 )
 """`[TOOL_CALLS]f[ARGS]{}` or `[TOOL_CALLS]f{}`: Mistral from its eleventh tokenizer on."""
+NAME_AND_JSON = NamedCalls(open=("<tool_call>",), close=("</tool_call>",), direct=True)
+"""`<tool_call>f` and the arguments on the next line: Laguna, where it does not write keys and values."""
 HARMONY_BODY = BodyCalls(prefix="functions.", close=("<|call|>", "<|end|>", "<|return|>", "<|start|>", "<|channel|>"))
 """The body of a harmony message to a tool."""
 

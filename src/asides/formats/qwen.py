@@ -6,6 +6,7 @@ from ..engine.format import THINKING, Format
 from .chatml import ASSISTANT, STOPS
 from .other_syntaxes import HERMES
 from .tagged_syntaxes import QWEN_XML
+from .tool_call_tag import with_siblings
 
 QWEN3 = Format.tags(
     "<think>",
@@ -15,7 +16,7 @@ QWEN3 = Format.tags(
     source="chat template of Qwen3-0.6B, whose generation prompt opens no thinking (vLLM starts in thinking, "
     "SGLang and Dynamo in text); added tokens 151657, 151658, 151667, 151668",
     stops=STOPS,
-    calls=(HERMES,),
+    calls=with_siblings(HERMES),
     assistant=ASSISTANT,
 )
 QWEN3_THINKING = QWEN3.but(
@@ -28,7 +29,7 @@ QWEN3_CODER = QWEN3.but(
     name="qwen3_coder",
     aliases=("qwen3_xml", "mimo", "qwen3_5_disable_thinking"),
     source="chat templates of Qwen3-Coder and MiMo-VL: no opener in the generation prompt; calls as XML",
-    calls=(QWEN_XML,),
+    calls=with_siblings(QWEN_XML),
 )
 QWEN3_5 = QWEN3_CODER.but(
     name="qwen3.5",

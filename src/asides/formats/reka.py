@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..engine.format import Format
 from .other_syntaxes import HERMES
+from .tool_call_tag import with_siblings
 
 REKA = Format.tags(
     "<think>",
@@ -11,7 +12,7 @@ REKA = Format.tags(
     name="reka_edge",
     source="chat template of Reka-Edge: no opener in the generation prompt by default; calls as JSON in tags",
     stops=("<sep>",),
-    calls=(HERMES,),
+    calls=with_siblings(HERMES),
     assistant=("assistant:",),
 )
 FORMATS = (REKA,)

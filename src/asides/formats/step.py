@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..engine.format import THINKING, Format
 from .chatml import ASSISTANT, STOPS
 from .tagged_syntaxes import QWEN_XML, STEPTML
+from .tool_call_tag import with_siblings
 
 STEP3 = Format.tags(
     "<think>",
@@ -24,7 +25,7 @@ STEP3P5 = Format.tags(
     source="chat template of Step-3.5-Flash: the generation prompt always ends with the opener",
     start=THINKING,
     stops=STOPS,
-    calls=(QWEN_XML,),
+    calls=with_siblings(QWEN_XML),
     assistant=ASSISTANT,
 )
 FORMATS = (STEP3, STEP3P5)

@@ -79,6 +79,8 @@ def _calls(format: Format) -> str:
     """For each call syntax, how it is written and its opener."""
     found = []
     for syntax in format.calls:
+        if syntax.sibling:
+            continue
         kind = _KINDS.get(type(syntax), "")
         found.append(f"{kind} in {_code(syntax.openers[0])}" if syntax.openers else f"bare {kind}")
     if format.header is not None and format.header.calls:

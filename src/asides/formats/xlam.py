@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..engine.format import Format
 from .chatml import ASSISTANT, STOPS
 from .other_syntaxes import XLAM
+from .tool_call_tag import with_siblings
 
 XLAM_FORMAT = Format.tags(
     "<think>",
@@ -12,7 +13,7 @@ XLAM_FORMAT = Format.tags(
     name="xlam",
     source="xLAM as vLLM reads it: JSON, bare or in one of several frames",
     stops=(*STOPS, "<|eot_id|>"),
-    calls=XLAM,
+    calls=with_siblings(*XLAM),
     assistant=ASSISTANT,
 )
 FORMATS = (XLAM_FORMAT,)

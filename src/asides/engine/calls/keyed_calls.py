@@ -39,14 +39,18 @@ class KeyedCalls(CallSyntax, frozen=True, kw_only=True):
             match = _NAME.match(text, place, end)
             if match is None or match.end() - place > LONGEST_TAG:
                 return False
-            found = self._behind_name(text, match.end(), end)
+            found = self._behind_name(text, match.end(), end, final)
         if found is None:
             return True if final else None
         return bool(found)
 
-    def _behind_name(self, text: str, at: int, end: int) -> str | None:
+    def _behind_name(self, text: str, at: int, end: int, final: bool) -> str | None:
         place = skip_gap(_GAP, text, at, min(end, at + LONGEST_SPACE))
-        expected = (self.key, *self.closers, _NEWLINE, *((self.separator,) if self.separator else ()))
+        if self.sibling and final and place == end:
+            return ""
+        # Where others open calls so, a lone word between the markers is more likely talked about than called.
+        closers = () if self.sibling else self.closers
+        expected = (self.key, *closers, _NEWLINE, *((self.separator,) if self.separator else ()))
         return literal_at(expected, text, place, end) if place < at + LONGEST_SPACE else ""
 
     def reader(self, sink: Sink, opener: str) -> Reader:

@@ -5,9 +5,27 @@ Data only: how they are read is in `named_reader.py`, which is loaded when a cal
 
 from __future__ import annotations
 
+import re
+
 from .reader import Reader, Sink
-from .steps import marker_at, skip_some, starts
+from .steps import LONGEST_NAME, marker_at, skip_some, starts
 from .syntax import CallSyntax
+
+
+NAME = re.compile(r"""[^\s<>{}\[\]"'`|｜]++""")
+"""A name as it stands before arguments."""
+
+
+def _names_object(text: str, at: int, end: int, final: bool) -> bool | None:
+    """Whether a name stands at `at` and behind it the beginning of a JSON object; None when more must be seen."""
+    match = NAME.match(text, at, min(end, at + LONGEST_NAME))
+    if match is None:
+        return False
+    brace = skip_some(text, match.end(), end)
+    inside = skip_some(text, brace + 1, end) if brace < end and text[brace] == "{" else brace
+    if inside == end:
+        return True if final else None
+    return inside > brace and text[inside] in '"}'
 
 
 class NamedCalls(CallSyntax, frozen=True, kw_only=True):
@@ -27,7 +45,7 @@ class NamedCalls(CallSyntax, frozen=True, kw_only=True):
     """Whether the arguments may stand in a fenced code block."""
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
-        """A name, and no JSON."""
+        """A name, and no JSON; where nothing else tells a call from words, JSON behind the name too."""
         at = skip_some(text, at, end)
         if at < end and self.section:
             opener = marker_at(text, at, end, self.open, final)
@@ -41,6 +59,8 @@ class NamedCalls(CallSyntax, frozen=True, kw_only=True):
             at = skip_some(text, at + len(self.before_name), end)
         if at == end:
             return True if final else None
+        if self.direct and not self.separators and not self.section:
+            return _names_object(text, at, end, final)
         return text[at] not in "{["
 
     def reader(self, sink: Sink, opener: str) -> Reader:

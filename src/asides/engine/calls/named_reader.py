@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 
 from .arguments import CallReader
-from .named_calls import BodyCalls, NamedCalls
+from .named_calls import NAME, BodyCalls, NamedCalls
 from .reader import Sink, Status
 from .steps import LONGEST_NAME, escape, find_marker, marker_at, skip, skip_some, starts, wait
 
-_NAME = re.compile(r"""[^\s<>{}\[\]"'`|｜]++""")
 _NUMBERED = re.compile(r"(?:functions\.)?(?P<name>.+?)(?P<number>:\d+)?", re.DOTALL)
 _COUNTER = re.compile(r"(?:functions\.)?(?:call_?)?:?\d+")
 
@@ -70,7 +69,7 @@ class NamedReader(CallReader):
             if not led:
                 return self._reject(place, f"{syntax.before_name!r} is expected")
             place = skip_some(text, place + len(syntax.before_name), end)
-        match = _NAME.match(text, place, min(end, place + LONGEST_NAME))
+        match = NAME.match(text, place, min(end, place + LONGEST_NAME))
         stop = match.end() if match else place
         if stop == end:
             return wait(at)
@@ -83,7 +82,7 @@ class NamedReader(CallReader):
             if led is None:
                 return wait(at)
             if led:
-                match = _NAME.match(text, stop + len(syntax.call_id), min(end, stop + LONGEST_NAME))
+                match = NAME.match(text, stop + len(syntax.call_id), min(end, stop + LONGEST_NAME))
                 found = match.end() if match else stop + len(syntax.call_id)
                 self._id = text[stop + len(syntax.call_id) : found] or None
                 stop = skip_some(text, found, end)

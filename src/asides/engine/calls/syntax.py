@@ -26,6 +26,8 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a call may stand without an opening marker where text begins."""
     keeps_close: bool = False
     """Whether the closing markers belong to what follows: the end of a message, not of the call."""
+    sibling: bool = False
+    """Whether another family writes this: it is read because it shares an opener, and tells nothing of the format."""
     id_shape: IdShape = "openai"
     """The shape of ids that the model did not write."""
 
