@@ -1,6 +1,6 @@
 """The syntaxes behind the opener `<tool_call>`, which many families share: models slip into each other's.
 
-A format that opens calls with it lists its own syntax first and reads the others too; the body's first characters decide.
+A format that opens calls with it lists its own syntax first and reads the others too; the first characters decide.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from .reader import Reader, Sink
 from .steps import LONGEST_NAME, marker_at, skip_some, starts
 from .syntax import CallSyntax
 
-
 NAME = re.compile(r"""[^\s<>{}\[\]"'`|｜]++""")
 """A name as it stands before arguments."""
 
