@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "dialects": LEAF | {"engine"},
     "config": LEAF | {"engine", "formats"},
     "backends": LEAF | {"detect", "dialects", "engine", "formats"},
-    "analysis": LEAF | {"engine", "formats", "api"},
+    "analysis": LEAF | {"engine", "formats", "api", "terminal"},
     "history": LEAF | {"engine", "formats", "api", "analysis"},
     "terminal": LEAF,
     "compat": LEAF

@@ -109,7 +109,7 @@ def test_many_groups_are_all_in_the_table() -> None:
 
 def test_labels_fit() -> None:
     """In columns, not characters; nothing that a terminal acts on."""
-    assert clean("a\x1b[31m\n b\u202ec") == "a\ufffd[31m b\ufffdc"
+    assert clean("a\x1b[31m\n b\u202ec") == "a␛[31m b\ufffdc"
     assert shorten("short", 10) == "short"
     assert shorten("model-with-a-long-name-500", 15) == "mode...name-500"
     for text in ("模型" * 20, "a" * 50, "模a" * 30):

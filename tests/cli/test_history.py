@@ -275,17 +275,19 @@ def test_colour_and_controls_on_a_terminal(tmp_path: Path, here: Command) -> Non
     """What was searched for is bold; escape codes that a model wrote are shown, not obeyed. In a pipe they pass."""
     path = tmp_path / "h.db"
     with history.open(str(path)) as opened:
-        kept = opened.add([reply("a needle \x1b[2Jhere")])
+        kept = opened.add([reply("a needle \x1b[2J\x9b2J\u202ehere")])
     assert kept == 1
-    for command in (["search", "needle"], ["grep", "needle"], ["show"]):
+    for command in (["search", "needle"], ["grep", "needle"], ["show"], ["show", "--only", "thinking"]):
         with Running("history", *command, "--store", path, terminals="stdout stderr") as showing:
             written = showing.read_rest(showing.stdout)
         assert b"\x1b[2J" not in written
-        assert b"\\x1b[2J" in written
-        assert (b"\x1b[1mneedle\x1b[22m" in written) == (command != ["show"])
+        assert "␛[2J\ufffd2J\ufffdhere".encode() in written
+        assert (b"\x1b[1mneedle\x1b[22m" in written) == (command[0] != "show")
+        with Running("history", *command, "--raw", "--store", path, terminals="stdout stderr") as showing:
+            assert "\x1b[2J\x9b2J\u202ehere".encode() in showing.read_rest(showing.stdout)
         with Running("history", *command, "--store", path, terminals="stdout stderr", NO_COLOR="1") as showing:
             assert b"\x1b" not in showing.read_rest(showing.stdout)
-        assert b"a needle \x1b[2Jhere" in here(*command, "--store", path).stdout
+        assert "a needle \x1b[2J\x9b2J\u202ehere".encode() in here(*command, "--store", path).stdout
 
 
 def test_no_history_yet(tmp_path: Path, here: Command) -> None:

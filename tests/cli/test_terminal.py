@@ -146,6 +146,47 @@ def test_what_a_model_writes_cannot_act() -> None:
     assert "␛[5m".encode() in shown
 
 
+HOSTILE = "<think>t\x1b[2J\u202e</think>\x1b]52;c;aGk=\x07 \x9b6n \u202egpj.exe\r\nmore\r".encode() + b"\x9b"
+"""An answer that writes the clipboard, asks the terminal for a report, turns a name around, and ends in bad UTF-8."""
+SHOWN = "␛]52;c;aGk=␇ \ufffd6n \ufffdgpj.exe\r\nmore␍\ufffd".encode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--only", "text"],
+        ["--hide"],
+        ["-n"],
+        ["--json"],
+        ["split"],
+        ["split", "-n"],
+        ["split", "--only", "thinking"],
+    ],
+)
+def test_an_answer_cannot_act_on_a_terminal(arguments: list[str], tmp_path: Path) -> None:
+    """However it is shown; with --raw it may, and a pipe gets every byte."""
+    files: list[str | Path] = []
+    if "split" in arguments:
+        (tmp_path / "a\x1b[31m.txt").write_bytes(HOSTILE)
+        (tmp_path / "b").write_bytes(HOSTILE)
+        files = [tmp_path / "a\x1b[31m.txt", tmp_path / "b"]
+    flags = ["-f", "qwen3", "--start", "text"]
+    written: dict[str, bytes] = {}
+    for way in ("safe", "raw"):
+        raw = ["--raw"] if way == "raw" else []
+        with Running(*arguments, *flags, *raw, *files, terminals="stdout stderr", NO_COLOR="1", TERM="dumb") as asides:
+            asides.write(HOSTILE)
+            asides.close(asides.stdin)
+            written[way] = asides.read_rest(asides.stdout)
+    safe = written["safe"].decode()  # as UTF-8: no byte that was none is left
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(safe)
+    if not {"--json", "thinking", "-n"} & set(arguments):
+        assert SHOWN in written["safe"]
+        assert HOSTILE.rpartition(b"</think>")[2].replace(b"\r\n", b"\r\r\n") in written["raw"]
+        assert run(*arguments, *flags, *files, given=HOSTILE).stdout.startswith(HOSTILE.rpartition(b"</think>")[2])
+
+
 def test_no_colour_in_a_pipe() -> None:
     assert b"\x1b" not in run("-f", "qwen3", given=b"<think>hm</think>Hi").stderr
 

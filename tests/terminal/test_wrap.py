@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from wcwidth import wcswidth, wcwidth
 
 from asides.terminal.cells import SIMPLE, Cells
-from asides.terminal.harmless import Harmless, harmless
 from asides.terminal.indent import Indented
+from asides.terminal.sanitize import Sanitizer, sanitize
 from asides.terminal.wrap import Wrapped
 from tests.terminal.emulator import Emulator
 
@@ -128,12 +128,16 @@ def test_lines_on_a_pipe_do_not_depend_on_chunks(text: str, sizes: int) -> None:
 
 def test_nothing_that_acts_is_left() -> None:
     """Escape sequences, carriage returns, C1 controls and stray bytes become pictures."""
-    assert harmless("a\x1b[31mb\x07\x9b\udc9b\x7f\tc\r\nd\re") == "a␛[31mb␇\ufffd\ufffd␡\tc\nd␍e"
+    assert sanitize("a\x1b[31mb\x07\x9b\udc9b\x7f\tc\r\nd\re") == "a␛[31mb␇\ufffd\ufffd␡\tc\nd␍e"
+    turning = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    assert sanitize(f"a{turning}b") == f"a{chr(0xFFFD) * 9}b"
+    harmless = "\u200e\u200f\u061c\u200d\u200c \U0001f469\u200d\U0001f52c"
+    assert sanitize(harmless) == harmless
 
 
 @given(st.text(alphabet=st.sampled_from([*"ab\r\n\x1b"]), max_size=30), st.integers(1, 4))
 def test_pictures_do_not_depend_on_chunks(text: str, sizes: int) -> None:
     """A line end of two characters may be cut in two."""
-    cleaner = Harmless()
+    cleaner = Sanitizer()
     pieces = [cleaner.feed(text[at : at + sizes]) for at in range(0, len(text), sizes)]
-    assert "".join(pieces) + cleaner.finish() == harmless(text)
+    assert "".join(pieces) + cleaner.finish() == sanitize(text)

@@ -1,4 +1,4 @@
-"""Words of others made fit to be shown: on one line, in so many columns, nothing in them that a screen would act on."""
+"""Words of others made fit to be shown: on one line, in so many columns, nothing in them that a terminal acts on."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 
 from wcwidth import wcswidth
 
+from ..terminal.sanitize import sanitize
+
 _SPACE = re.compile(r"\s+")
 
 
 def clean(text: str) -> str:
-    """Text on one line, with a mark in place of every character that cannot be seen or that turns the line around."""
-    return "".join(each if each.isprintable() else "\ufffd" for each in _SPACE.sub(" ", text).strip())
+    """Text on one line, sanitized."""
+    return sanitize(_SPACE.sub(" ", text).strip())
 
 
 def columns(text: str) -> int:

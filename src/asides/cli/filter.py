@@ -52,7 +52,7 @@ def run(arguments: list[str]) -> int:
     """`asides`: standard input to its end."""
     options = _parse(arguments)
     format = find_format(options.format)
-    streams = Streams()
+    streams = Streams(raw=options.raw)
     if os.isatty(STDIN) and streams.err.terminal:
         streams.say("reads what you type; Ctrl-D ends it, `asides --help` tells more")
         streams.flush()

@@ -9,7 +9,7 @@ from .history_common import add_store, add_where, number
 from .history_grep import grep
 from .history_look import list_replies, search, show, stats
 from .history_work import export, import_lines, purge, verify
-from .options import STARTS, Arguments
+from .options import STARTS, Arguments, add_raw
 
 DESCRIPTION = """\
 Thoughts that were kept, apart from the answers they led to. Nothing is kept
@@ -84,6 +84,7 @@ def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
     showing.add_argument(
         "--conversation", default="", metavar="ID", help="the memory of a conversation: clean text, no thoughts"
     )
+    add_raw(showing)
 
     searching = _command(
         commands,
@@ -96,6 +97,7 @@ def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
     searching.add_argument("words", nargs="+", metavar="WORD", help="what to look for, without case and accents")
     searching.add_argument("-n", "--number", type=number, default=20, metavar="N", help="how many (default 20)")
     searching.add_argument("--json", action="store_true", help="as lines of JSON")
+    add_raw(searching)
     add_where(searching)
 
     counting = _command(commands, "stats", stats, "say how much is kept, by model and source")
@@ -129,6 +131,7 @@ def _add_grep(commands: argparse._SubParsersAction[Arguments]) -> None:
     )
     parser.add_argument("--answers", action="store_true", help="look into the answers too (id:answer:line:words)")
     parser.add_argument("-n", "--line-number", action="store_true", help=argparse.SUPPRESS)  # as grep -n; always on
+    add_raw(parser)
     add_where(parser)
 
 

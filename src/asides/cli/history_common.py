@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import time
 from datetime import datetime
 
@@ -12,12 +11,11 @@ from ..analysis.labels import clean, cut
 from ..history import History, Where, open, read_time
 from ..history.records import local
 from .options import Arguments
-from .streams import STDERR, Output
+from .streams import STDERR, Output, sanitized
 
 SHORT = 12
 """Characters of an id that are shown: enough to tell a million replies apart."""
 # Everything that moves a cursor or changes a colour, but for the tab.
-CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 BOLD = ("\x1b[1m", "\x1b[22m")
 DIM = ("\x1b[2m", "\x1b[22m")
 PLAIN = ("", "")
@@ -134,33 +132,27 @@ class Page:
 
     def raw(self, text: str) -> None:
         """Something that is safe already."""
-        self.data(_encode(text))
+        self._output.draw(text)
+        self._sent(len(text))
 
     def data(self, data: bytes) -> None:
         """Bytes. They leave soon, if not at once."""
         self._output.write_bytes(data)
-        self._buffered += len(data)
+        self._sent(len(data))
+
+    def _sent(self, size: int) -> None:
+        self._buffered += size
         if self._buffered > 65536:
             self.flush()
 
     def safe(self, text: str) -> str:
-        """The text with control characters made visible on a terminal; for other programs as it is."""
-        if not self.seen:
-            return text
-        return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+        """The text, sanitized for a terminal; for other programs as it is."""
+        return sanitized(text) if self._output.sanitizes else text
 
     def flush(self) -> None:
         """Write what is there."""
         self._output.flush()
         self._buffered = 0
-
-
-def _encode(text: str) -> bytes:
-    # Bytes that were no UTF-8 come out as they went in; other halves of surrogate pairs have no bytes of their own.
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "backslashreplace")
 
 
 class Progress:
@@ -180,13 +172,13 @@ class Progress:
             return
         self._next = now + REDRAW
         share = f" ({min(100, 100 * done // self._total)} %)" if self._total else ""
-        self._output.write(f"\r{self._doing} {amount}{share}\x1b[K")
+        self._output.draw(f"\r{self._doing} {amount}{share}\x1b[K")
         self._output.flush()
         self._shown = True
 
     def end(self) -> None:
         """Take the line away."""
         if self._shown:
-            self._output.write("\r\x1b[K")
+            self._output.draw("\r\x1b[K")
             self._output.flush()
             self._shown = False

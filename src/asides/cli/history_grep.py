@@ -14,7 +14,7 @@ from .streams import STDOUT, Interrupt, Output
 
 def grep(options: argparse.Namespace) -> int:
     """Lines of thoughts that match a regular expression."""
-    finding = _Finding(options, Page(Output(STDOUT)))
+    finding = _Finding(options, Page(Output(STDOUT, raw=options.raw)))
     chosen = where(options)
     with open_store(options) as history, Interrupt() as interrupt:
         # Between lines of a result on the same screen there is no place for it.

@@ -57,7 +57,7 @@ def _table(page: Page, replies: list[Reply]) -> None:
 
 def show(options: argparse.Namespace) -> int:
     """Whole replies, or a conversation's memory."""
-    page = Page(Output(STDOUT))
+    page = Page(Output(STDOUT, raw=options.raw))
     with open_store(options) as history:
         if options.conversation:
             turns = history.conversation(options.conversation)
@@ -139,7 +139,7 @@ def _show_conversation(page: Page, turns: list[Turn], *, as_json: bool) -> None:
 
 def search(options: argparse.Namespace) -> int:
     """Thoughts that hold words, best first."""
-    page = Page(Output(STDOUT))
+    page = Page(Output(STDOUT, raw=options.raw))
     with open_store(options) as history:
         found = history.search(" ".join(options.words), where(options), limit=options.number)
     for hit in found.hits:

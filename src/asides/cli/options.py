@@ -93,6 +93,15 @@ def add_reading(parser: argparse.ArgumentParser, *, start: str) -> argparse._Arg
     return reading
 
 
+def add_raw(group: argparse._ActionsContainer) -> None:
+    """The option that lets a model's escape sequences through."""
+    group.add_argument(
+        "--raw",
+        action="store_true",
+        help="on a terminal, write control characters as the model wrote them: they may clear the screen or worse",
+    )
+
+
 def add_style(group: argparse._ArgumentGroup) -> None:
     """The option for colours."""
     group.add_argument(
@@ -130,6 +139,7 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
     )
     asides.add_argument("--collapse", action="store_true", help="show a line for each thought, with its length")
     add_style(showing)
+    add_raw(showing)
     showing.add_argument(
         "-v",
         "--verbose",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from . import FAILED, INTERRUPTED, OK
 from .filter import find_format
-from .options import STARTS, Arguments, add_style, check_style, read_tools
+from .options import STARTS, Arguments, add_raw, add_style, check_style, read_tools
 from .run_think import read_think, spell_out
 from .streams import READ_SIZE, STDIN, Streams
 
@@ -68,7 +68,7 @@ def run(arguments: list[str]) -> int:
         model = options.model or config.run.model or only_model(client)
         choices = _choices(options, config, model, config.run.think if think is None else think)
         saving = _saving(options, config)
-        streams = Streams()
+        streams = Streams(raw=options.raw)
         if _is_conversation(options, streams):
             return _converse(client, choices, streams, options, saving)
         return _ask_once(client, choices, streams, options, saving)
@@ -195,6 +195,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     showing = parser.add_argument_group("what to show and keep")
     showing.add_argument("--hidethinking", action="store_true", help="think, but show no thoughts")
     add_style(showing)
+    add_raw(showing)
     showing.add_argument(
         "--save", action="store_true", help="keep the replies with their thoughts; `asides history` finds them"
     )

@@ -155,13 +155,14 @@ class Show:
             cursor=screen.cursor,
             mode=mode,
             shared=self._one_screen,
+            sanitize=streams.err.sanitizes,
         )
         self._calls: dict[int, Calls] = {}
         self._lone_close = False
 
     def _write_aside(self, text: str) -> None:
         self._streams.out.flush()
-        self._streams.err.write(text)
+        self._streams.err.draw(text)
         self._streams.err.flush()
         if self._one_screen and text.endswith("\n"):
             self._streams.out.at_line_start = True

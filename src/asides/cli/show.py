@@ -60,15 +60,6 @@ def read_style(words: str | None) -> Style:
     return Style.parse(words or "default")
 
 
-def visible(text: str, output: Output) -> str:
-    """A model's words for this output: before a person, without control characters that act."""
-    if not output.terminal:
-        return text
-    from ..terminal.harmless import harmless  # here, because a pipe needs none
-
-    return harmless(text)
-
-
 class TextOnly:
     """The answer on standard output and nothing else."""
 
@@ -128,8 +119,7 @@ class NumberedWords(TextOnly):
         """Write what the events tell, in their order."""
         for event in events:
             if isinstance(event, ThinkingDelta):
-                text = visible(event.text, self._streams.err)
-                self._streams.aside().write(self._thought.number(text), self._style)
+                self._streams.aside().write(self._thought.number(event.text), self._style)
             elif isinstance(event, ToolCallDelta):
                 self._calls.grow(event)
             elif isinstance(event, PartStart):
@@ -152,7 +142,7 @@ class NumberedWords(TextOnly):
         if self._kind == "thinking":
             self._streams.aside().end_line()
         elif self._kind == "tool_call":
-            self._streams.line(visible(self._calls.end(event).in_words(), self._streams.err))
+            self._streams.line(self._calls.end(event).in_words())
 
 
 class Words(TextOnly):
@@ -193,7 +183,7 @@ class Words(TextOnly):
             elif isinstance(event, ToolCallDelta):
                 self._calls.grow(event)
             elif isinstance(event, PartEnd) and self._kind == "tool_call" and self._mode != "hide":
-                self._streams.line(visible(self._calls.end(event).in_words(), self._streams.err))
+                self._streams.line(self._calls.end(event).in_words())
             self._show_text(event)
 
     def end(self) -> None:
@@ -215,7 +205,7 @@ class Words(TextOnly):
             mode=self._mode,
             shared=self._streams.one_screen,
             # What goes into a file stays as the model wrote it.
-            harmless=screen.terminal,
+            sanitize=self._streams.err.sanitizes,
         )
         thoughts.begin(self._name)
         self._streams.around_lines(thoughts.pause, thoughts.wrote_line)
@@ -223,7 +213,7 @@ class Words(TextOnly):
 
     def _write_thought(self, text: str) -> None:
         self._streams.out.flush()
-        self._streams.err.write(text)
+        self._streams.err.draw(text)
         # Whoever else writes there lets the thought end its line before, so no line is open for them.
         self._streams.err.at_line_start = True
         if self._streams.one_screen and self._thoughts is not None and not self._thoughts.answer_open:

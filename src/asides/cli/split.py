@@ -36,7 +36,7 @@ def run(arguments: list[str]) -> int:
     format = find_format(options.format)
     if options.start is None and format.start == TEXT:
         options.start = "undecided"
-    streams = Streams()
+    streams = Streams(raw=options.raw)
     show = choose(options, streams)
     reading = Reading(format, policies(options), streams, show, verbose=options.verbose, keep=keeping(options))
     several = len(options.files) > 1

@@ -81,7 +81,7 @@ def _show(options: argparse.Namespace, counting: Counting) -> None:
         from .stats_table import Look, tables
 
         look = Look(width=_width(), ascii=options.ascii or not _speaks_unicode(), colour=output.colour)
-        output.write_bytes(tables(counting, look).encode("utf-8", "backslashreplace"))
+        output.draw(tables(counting, look))
     output.flush()
 
 

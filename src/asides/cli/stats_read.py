@@ -189,14 +189,14 @@ class Progress:
         self._next = now + EVERY
         share = min(1.0, self.done / self._total) if self._total else 0.0
         bar = f"[{'#' * int(24 * share):<24}] {share:4.0%}  " if self._total else f"{self.done / 1e6:,.1f} MB  "
-        self._error.write_bytes(f"\r{bar}{replies:,} replies ".encode())
+        self._error.draw(f"\r{bar}{replies:,} replies ")
         self._error.flush()
         self._drawn = True
 
     def clear(self) -> None:
         """Take the bar away."""
         if self._drawn:
-            self._error.write_bytes(b"\r" + b" " * 60 + b"\r")
+            self._error.draw("\r" + " " * 60 + "\r")
             self._error.at_line_start = True
             self._error.flush()
             self._drawn = False

@@ -10,7 +10,10 @@ import select
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from ..terminal.sanitize import Sanitizer
 
 READ_SIZE = 65536
 DRAIN_READS = 16
@@ -21,14 +24,18 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 class Output:
     """One standard stream. What is written leaves with `flush`, whole."""
 
-    def __init__(self, descriptor: int, *, may_close: bool = False) -> None:
+    def __init__(self, descriptor: int, *, may_close: bool = False, raw: bool = False) -> None:
+        """`may_close`: whoever reads it may leave. `raw`: what a model wrote may act on the terminal (`--raw`)."""
         self.terminal = os.isatty(descriptor)
         """Whether a person looks at it."""
+        self.sanitizes = self.terminal and not raw
+        """Whether what others wrote is made safe. A pipe or a file gets it byte for byte."""
         self.at_line_start = True
         """Whether the last character written ended a line."""
         self._descriptor = descriptor
         self._may_close = may_close
         self._pending: list[bytes] = []
+        self._sanitizer: Sanitizer | None = None
 
     @property
     def colour(self) -> bool:
@@ -38,25 +45,40 @@ class Output:
 
     def write(self, text: str, style: tuple[str, str] = ("", "")) -> None:
         """Add text as the model wrote it, between the escape codes of a style."""
+        if text and self.sanitizes:
+            if self._sanitizer is None:
+                self._sanitizer = _new_sanitizer()
+            text = self._sanitizer.feed(text)
         if text:
             before, after = style
-            self._pending.append((before + text + after).encode("utf-8", "surrogateescape"))
+            self.draw(f"{before}{text}{after}")
+            self.at_line_start = text.endswith("\n")
+
+    def draw(self, text: str) -> None:
+        """Add a text of our own that may hold escape codes, and nothing of others that was not sanitized."""
+        if text:
+            self._pending.append(_encode(text))
             self.at_line_start = text.endswith("\n")
 
     def write_bytes(self, data: bytes) -> None:
-        """Add bytes."""
+        """Add bytes that hold what others wrote: whole lines, such as JSON."""
+        if self.sanitizes:
+            data = _encode(sanitized(data.decode("utf-8", "surrogateescape")))
         self._pending.append(data)
         self.at_line_start = data.endswith(b"\n")
 
     def write_line(self, text: str) -> None:
         """Add a line of our own, on a line of its own. Whatever is in it can be written."""
         self.end_line()
-        self.write_bytes(text.encode("utf-8", "backslashreplace") + b"\n")
+        text = sanitized(text) if self.sanitizes else text
+        self._pending.append(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def end_line(self) -> None:
         """Begin a new line unless one has just begun."""
+        if self._sanitizer is not None:
+            self.draw(self._sanitizer.finish())
         if not self.at_line_start:
-            self.write_bytes(b"\n")
+            self.draw("\n")
 
     def flush(self) -> None:
         """Write what was added."""
@@ -77,14 +99,35 @@ class Output:
                 raise
 
 
+def _encode(text: str) -> bytes:
+    # Bytes that were no UTF-8 come out as they went in; other halves of surrogate pairs have no bytes of their own.
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
+
+
+def sanitized(text: str) -> str:
+    """What others wrote, made safe for a terminal."""
+    from ..terminal.sanitize import sanitize  # here, because a pipe needs none
+
+    return sanitize(text)
+
+
+def _new_sanitizer() -> Sanitizer:
+    from ..terminal.sanitize import Sanitizer  # here, because a pipe needs none
+
+    return Sanitizer()
+
+
 class Streams:
     """Standard output and standard error together. On one screen they appear in the order of writing."""
 
-    def __init__(self) -> None:
-        self.out = Output(STDOUT)
+    def __init__(self, *, raw: bool = False) -> None:
+        self.out = Output(STDOUT, raw=raw)
         """Where the answer goes."""
         # Whoever reads the thoughts may leave; the answer goes on.
-        self.err = Output(STDERR, may_close=True)
+        self.err = Output(STDERR, may_close=True, raw=raw)
         """Where thoughts and messages go."""
         self.one_screen = self.out.terminal and self.err.terminal
         """Whether a person sees both, mixed."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from ..errors import UsageError
-from ..terminal.harmless import harmless
+from ..terminal.sanitize import sanitize
 from ..terminal.style import codes
 
 BUBBLE = "\N{THOUGHT BALLOON}"
@@ -47,7 +47,7 @@ class TerminalUI:
         lines: list[str] = []
         for number, thought in enumerate(think_contents, 1):
             lines.append(self.colorize(f"{BUBBLE} [Thinking {number}]", self.style))
-            for line in harmless(thought).strip("\n").split("\n"):
+            for line in sanitize(thought).strip("\n").split("\n"):
                 lines.append(self.colorize(INDENT + line, "cyan") if line.strip() else "")
             lines.append("")
         if lines:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..parts import Kind
-from .harmless import Harmless
 from .headings import describe, heading
 from .indent import INDENT
+from .sanitize import Sanitizer
 from .wrap import Wrapped
 
 LONGEST_LINE = 4000
@@ -36,16 +36,16 @@ class Block:
         """Characters, as the model wrote them."""
         self.lines = [""]
         self._longest = longest
-        self._harmless = Harmless()
+        self._sanitizer = Sanitizer()
 
     def grow(self, text: str) -> None:
         """More of it has come."""
         self.length += len(text)
-        self._append(self._harmless.feed(text))
+        self._append(self._sanitizer.feed(text))
 
     def end(self, event: PartEnd) -> None:
         """No more will come."""
-        self._append(self._harmless.finish())
+        self._append(self._sanitizer.finish())
         self.complete = event.complete
         if event.error:
             self.lines[-1] = f"{self.lines[-1].rstrip()} [{event.error}: not to be run]"

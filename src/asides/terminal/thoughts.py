@@ -13,7 +13,7 @@ from .screen import COLUMNS
 
 # What a pipe does not need is imported when it is needed, because the filter must start fast.
 if TYPE_CHECKING:
-    from .harmless import Harmless
+    from .sanitize import Sanitizer
     from .spinner import Spinner
     from .style import Style
 
@@ -39,13 +39,13 @@ class Thoughts:
         cursor: bool = False,
         mode: Mode = "show",
         shared: bool = False,
-        harmless: bool = True,
+        sanitize: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`width`: columns, or a function that is asked again and again so that a resize is respected; None does not
         wrap. `cursor`: the screen knows escape codes, so a word that comes in pieces shows at once and a hidden
-        thought has a spinner. `shared`: the answer is written on the same screen. `harmless`: make control characters
-        visible instead of writing them."""
+        thought has a spinner. `shared`: the answer is written on the same screen. `sanitize`: write nothing
+        of the model's that would act on a terminal."""
         self._write = write
         self._width: Callable[[], int] | None = (lambda: width) if isinstance(width, int) else width
         self._heading_codes = self._text_codes = ("", "")
@@ -57,22 +57,30 @@ class Thoughts:
         self._cursor = cursor
         self._mode = mode
         self._shared = shared
-        self._harmless = harmless
+        self._sanitize = sanitize
         self._clock = clock
         self._before: Literal["", "thought", "answer", "other"] = ""  # what was written here last
         self.begin()
 
     def begin(self, label: str = "") -> None:
         """A new reply begins, on a new line; its thoughts are counted from one. `label` stands before each heading."""
-        self._label = f"{label}: " if label else ""
+        self._label = f"{self._safe(label)}: " if label else ""
         self._count = 0
         self._kind = ""
         self._index = -1  # of the part that is open
         self._layout: Layout | None = None
-        self._harm: Harmless | None = None
+        self._sanitizer: Sanitizer | None = None
         self._spinner: Spinner | None = None
         self._line_open = False  # of a thought
         self._answer_open = False  # a line of the answer, on the same screen
+
+    def _safe(self, name: str) -> str:
+        """A name that somebody else gave, as it may be shown here."""
+        if not self._sanitize:
+            return name
+        from .sanitize import sanitize
+
+        return sanitize(name)
 
     @property
     def spinning(self) -> bool:
@@ -169,10 +177,10 @@ class Thoughts:
         if self._mode == "show":
             self._send(self._separation() + self._title() + "\n")
             self._layout = self._new_layout()
-            if self._harmless:
-                from .harmless import Harmless
+            if self._sanitize:
+                from .sanitize import Sanitizer
 
-                self._harm = Harmless()
+                self._sanitizer = Sanitizer()
         elif self._cursor:
             self._start_spinner(HEADING)
 
@@ -192,14 +200,14 @@ class Thoughts:
     def _grow(self, text: str) -> None:
         self._characters += len(text)
         if self._layout is not None:
-            self._send_words(self._layout.feed(self._harm.feed(text) if self._harm is not None else text))
+            self._send_words(self._layout.feed(self._sanitizer.feed(text) if self._sanitizer is not None else text))
         elif self._spinner is not None:
             self._send(self._draw(self._spinner))
 
     def _end(self, *, complete: bool) -> None:
         self._stop_spinner()
         if self._layout is not None:
-            rest = self._layout.feed(self._harm.finish()) if self._harm is not None else ""
+            rest = self._layout.feed(self._sanitizer.finish()) if self._sanitizer is not None else ""
             self._send_words(rest + self._layout.finish())
             self._layout = None
             self._send(("\n" if self._line_open else "") + ("" if complete else f"{INDENT}{CUT}\n"))

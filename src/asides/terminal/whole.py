@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .harmless import harmless
 from .headings import describe, heading
 from .indent import Indented, Layout
+from .sanitize import sanitize
 from .style import PLAIN, Style, codes
 from .wrap import Wrapped
 
@@ -33,6 +33,6 @@ def render(
             blocks.append(f"{title} ({describe(len(thought))})\n")
             continue
         layout: Layout = Indented() if width is None else Wrapped(lambda: width, cursor=False)
-        lines = layout.feed(harmless(thought)) + layout.finish()
+        lines = layout.feed(sanitize(thought)) + layout.finish()
         blocks.append(f"{title}\n{before_text}{lines}{after_text}\n" if lines else f"{title}\n")
     return ("" if collapse else "\n").join(blocks)
