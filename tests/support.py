@@ -435,6 +435,7 @@ def _may_separate(character: str) -> bool:
 def markers(format: Format) -> list[str]:
     """Every marker of a format, the longest first."""
     found = {name for table in format.states.values() for name in table}
+    found.update(format.ignored, format.strays)
     for syntax in format.calls:
         found.update(syntax.openers, syntax.closers)
     if format.header is not None:
@@ -454,7 +455,7 @@ def _marker_pattern(format: Format) -> re.Pattern[str]:
     """Finds a marker."""
     sources = []
     for name in markers(format):
-        if format.attributes and name.startswith("<") and name.endswith(">"):
+        if (format.attributes or name in format.ignored) and name.startswith("<") and name.endswith(">"):
             sources.append(re.escape(name[:-1]) + r"(?:\s[^<>\r\n]{0,256})?>")
         else:
             sources.append(re.escape(name))

@@ -165,6 +165,7 @@ class Calling(Telling):
             return
         self._settle_on(region.reader_syntax)
         self._region = None
+        self._goes_on = False
         self._mode = self._read_prose
         if not region.calls:
             # An empty list of calls: nothing to tell of, but the text before it has ended.
@@ -218,7 +219,10 @@ class Calling(Telling):
         own = closes and not region.reader_syntax.keeps_close
         self._at = found.stop if own else found.start
         if not closes and not region.committed:
-            self._give_back("not_a_call")
+            if region.opens_section and any(found.marker.text in syntax.open for syntax in region.syntaxes):
+                self._leave_section(region)
+            else:
+                self._give_back("not_a_call")
             return
         stop = self._base + self._at
         if not own:
@@ -233,6 +237,21 @@ class Calling(Telling):
                 self._mode = self._read_region
                 return
         self._leave_dead(region)
+
+    def _leave_section(self, region: Region) -> None:
+        """Words stand between a section's opener and its first call: they are text, and the opener is left out."""
+        if self._draft is not None or region.calls:
+            self._give_back("not_a_call")
+            return
+        place = self._base + self._at
+        self._region = None
+        if self._spilled:
+            self._end_spill(region.start)
+        self._frame(self._tape.text(region.space_from, region.start))
+        self._close_part(True)
+        self.notice("stray_marker", region.start, f"{region.opener} is followed by words; it is left out")
+        self._begin_content(region.body)
+        self._rewind(region.body, place)
 
     def _leave_dead(self, region: Region) -> None:
         self._region = None

@@ -73,6 +73,13 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether markers match whatever their ASCII case."""
     attributes: bool = False
     """Whether an opener such as `<think>` may carry attributes: `<think id="1">`."""
+    ignored: tuple[str, ...] = ()
+    """Markers that stand around words of a text or a thought and mean nothing to a reader (citations): left out, the
+    words stay. One that ends in `>` may say more before it: `</co:>` is also `</co: 0:[1]>`."""
+    strays: tuple[str, ...] = ()
+    """Tokens of the family that have no business in a text: left out there, with a notice."""
+    partial: frozenset[str] = frozenset()
+    """Markers that lack a part which the server or the model has left out: they act, with a notice."""
     leading: frozenset[str] = frozenset()
     """Openers that act only before any text (Granite's sentences)."""
     header: Header | None = None
@@ -111,7 +118,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def check(self) -> None:
         """Raise a `UsageError` if the markers could not be told apart."""
-        markers = [marker for state in self.states.values() for marker in state]
+        markers = [*self.ignored, *self.strays, *(marker for state in self.states.values() for marker in state)]
         markers += [marker for syntax in self.calls for marker in syntax.openers + syntax.closers]
         for marker in markers:
             if not marker.strip():

@@ -180,12 +180,15 @@ def _understand(format: Format, header: Header, text: str) -> _Said:
         recipient, after = match.group(1), after[match.end() :]
     elif (match := _RECIPIENT.search(before)) or (match := _RECIPIENT.search(after)):
         recipient = match.group(1)
+    own = recipient in header.roles
+    if own:
+        recipient = ""  # written to itself, as tools write to it: the channel says what the message is
     after = _without_type(header, after)
     if recipient and recipient not in header.recipients and header.calls:
         return _Said(True, None, header.calls, recipient, bool(mark), channel, after)
     if recipient in header.recipients:
         return _Said(True, header.recipients[recipient], (), "", bool(mark), channel, after)
-    known = channel in header.channels
+    known = channel in header.channels or (own and not channel)
     return _Said(known, header.channels.get(channel, header.default), (), "", bool(mark), channel, after)
 
 

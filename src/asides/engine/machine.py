@@ -67,6 +67,7 @@ class Machine:
         "_gap",
         "_gap_head",
         "_glance",
+        "_goes_on",
         "_header_before",
         "_holds",
         "_index",
@@ -96,6 +97,7 @@ class Machine:
         "_table",
         "_tables",
         "_tape",
+        "_thinking_gap",
         "_tidy",
         "_undecided",
         "_wake",
@@ -185,6 +187,8 @@ class Machine:
         self._count = 0
         self._gap = ""
         self._gap_head = ""
+        self._thinking_gap = ""
+        self._goes_on = False  # whether a thought was interrupted by a marker that means nothing
         self._seen_text = False
         self._seen_thinking = False
         self._seen_words = False

@@ -15,12 +15,14 @@ from itertools import groupby
 
 import msgspec
 
+from ..events import NoticeCode
 from .calls.syntax import CallSyntax
 from .format import END, HEADER, OUTSIDE, TEXT, THINKING, CallsInThinking, Format, State
 
 ATTRIBUTES = r"\s[^<>\r\n]{0,256}"
 """What may stand in an opener after its name, where the format allows attributes."""
-
+DETAILS = r"\s[^<>\r\n]{0,256}"
+"""What may stand in an ignored marker after its name."""
 
 NEVER = r"(?!)"
 """A pattern that matches nothing."""
@@ -34,11 +36,15 @@ class Action(Enum):
     NESTED = "opens thinking inside thinking"
     STRAY = "closes something that is not open"
     BOUNDARY = "stands between two texts"
+    IGNORED = "means nothing"
     STOP = "ends the turn"
     CALL = "opens a call"
     HEADER = "opens a message header"
     LEAVE = "ends a message"
     BODY = "ends a message header"
+
+
+_HARMLESS = (Action.BOUNDARY, Action.IGNORED, Action.STRAY, Action.NESTED)
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -54,6 +60,8 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     closes_thinking: bool = False
     leading: bool = False
     """Whether it acts only before any text."""
+    notice: NoticeCode | None = None
+    """What is said of it when it acts, where it is odd in itself."""
 
     certain: bool = False
     """Whether it is a token of its own (see `tokens.py`), which nobody writes when talking about it."""
@@ -65,7 +73,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     @property
     def ends_dead_region(self) -> bool:
         """Whether it tells that a call's opener with no call behind it was none."""
-        return self.action not in (Action.BOUNDARY, Action.STRAY, Action.NESTED) or self.closes_thinking
+        return self.action not in _HARMLESS or self.closes_thinking
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
@@ -88,17 +96,17 @@ class Table:
         fold = str.lower if ignore_case else str
         self._by_text = {fold(name): marker for name, marker in self.markers.items()}
         names = sorted(self._by_text, key=lambda name: (name[0], -len(name)))
-        taking = {name for name, marker in self._by_text.items() if attributes and _takes_attributes(marker)}
+        taking = {name: found for name, marker in self._by_text.items() if (found := _after_name(marker, attributes))}
         # One pattern for each first character, with that character in front: a search for one literal character runs
         # at memory speed, the search for one of several is ten times slower.
         self.searches = [
-            re.compile(re.escape(first) + "(?:" + "|".join(_rest(name, name in taking) for name in group) + ")", flags)
+            re.compile(
+                re.escape(first) + "(?:" + "|".join(_rest(name, taking.get(name)) for name in group) + ")", flags
+            )
             for first, group in groupby(names, key=lambda name: name[0])
         ]
-        self._attributed = re.compile(
-            "(?:" + "|".join(re.escape(name[:-1]) for name in sorted(taking)) + ")" + ATTRIBUTES if taking else NEVER,
-            flags,
-        )
+        unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
+        self._attributed = re.compile(unfinished or NEVER, flags)
         self._prefixes = {name[:length] for name in names for length in range(1, len(name))}
         self._extendable = {self._by_text[name].text for name in self._prefixes & self._by_text.keys()}
         self.longest = max(map(len, names), default=0) + (300 if taking else 0)
@@ -152,13 +160,18 @@ def _one_of(characters: set[str]) -> str:
     return f"[{re.escape(''.join(sorted(characters)))}]" if characters else NEVER
 
 
-def _rest(name: str, attributes: bool) -> str:
-    """A pattern for what follows the marker's first character."""
-    return f"{re.escape(name[1:-1])}(?:{ATTRIBUTES})?>" if attributes else re.escape(name[1:])
+def _rest(name: str, after: str | None) -> str:
+    """A pattern for what follows the marker's first character; `after` is one for what may follow its name."""
+    return f"{re.escape(name[1:-1])}(?:{after})?>" if after else re.escape(name[1:])
 
 
-def _takes_attributes(marker: Marker) -> bool:
-    return marker.action in (Action.OPEN, Action.NESTED) and marker.text.startswith("<") and marker.text.endswith(">")
+def _after_name(marker: Marker, attributes: bool) -> str | None:
+    """A pattern for what may stand between the marker's name and its `>`."""
+    if not (marker.text.startswith("<") and marker.text.endswith(">")):
+        return None
+    if marker.action is Action.IGNORED:
+        return DETAILS
+    return ATTRIBUTES if attributes and marker.action in (Action.OPEN, Action.NESTED) else None
 
 
 _FROM_TEXT = {
@@ -209,7 +222,10 @@ class Tables:
             action = actions[target]
             closers = self._closers if action is Action.OPEN else ()
             leading = state == TEXT and name in self._format.leading
-            markers[name] = Marker(text=name, action=action, target=target, closers=closers, leading=leading)
+            notice: NoticeCode | None = "partial_marker" if name in self._format.partial else None
+            markers[name] = Marker(
+                text=name, action=action, target=target, closers=closers, leading=leading, notice=notice
+            )
         return markers
 
     @cached_property
@@ -219,7 +235,13 @@ class Tables:
         for name in [*self._closers, *self._format.states.get(HEADER, {}), *self._call_closers]:
             if name not in markers:
                 markers[name] = Marker(text=name, action=Action.STRAY, closes_thinking=name in self._closers)
+        markers |= self._ignored(TEXT)
+        for name in self._format.strays:
+            markers[name] = Marker(text=name, action=Action.IGNORED, notice="stray_marker")
         return self._table(TEXT, markers.values())
+
+    def _ignored(self, state: State) -> dict[str, Marker]:
+        return {name: Marker(text=name, action=Action.IGNORED, target=state) for name in self._format.ignored}
 
     @cached_property
     def thinking(self) -> Table:
@@ -230,6 +252,7 @@ class Tables:
                 markers[name] = msgspec.structs.replace(marker, action=Action.NESTED)
         if self._calls_in_thinking != "never":
             markers |= self._call_markers
+        markers |= self._ignored(THINKING)
         return self._table(THINKING, markers.values())
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ..events import NOTICES
 from .calling import Calling
 from .format import TEXT, THINKING
 from .headers import read_header, starts_header
@@ -106,6 +107,7 @@ class Prose(Calling):
             if marker.action in (Action.OPEN, Action.STOP):
                 self._settle_as_text()
         self._flow(found.start, beside=True)
+        self._goes_on = marker.action is Action.IGNORED and self._table.state == THINKING
         offset = self._base + found.start
         if marker.action is Action.STOP:
             self._stop(offset)
@@ -116,6 +118,8 @@ class Prose(Calling):
             self._close_part(True)
             if marker.action is Action.STRAY and (said or not marker.closes_thinking):
                 self.notice("stray_close", offset, f"{marker.text} closes nothing; it is left out")
+            elif marker.notice:
+                self.notice(marker.notice, offset, f"{marker.text.strip()}: {NOTICES[marker.notice]}")
             self._settle_on(marker.text)
             self._go(marker.target)
         self._pass(found.stop)
@@ -184,6 +188,7 @@ class Prose(Calling):
         for code, message in result.notices:
             self.notice(code, offset, message)
         self._separate = True
+        self._goes_on = False
         self._settle_on(result.marker)
         if result.syntaxes:
             self._go(TEXT)

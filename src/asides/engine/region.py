@@ -146,6 +146,11 @@ class Region:
         return tuple(text for syntax in self.syntaxes for text in syntax.closers)
 
     @property
+    def opens_section(self) -> bool:
+        """Whether the opener is that of a section of calls."""
+        return any(self.opener in syntax.section for syntax in self.syntaxes)
+
+    @property
     def begun(self) -> bool:
         """Whether a call has begun that has not ended."""
         return self._open or self.calls == 0

@@ -11,6 +11,10 @@ from .markers import compile_tables
 DELTA: dict[State, type[TextDelta] | type[ThinkingDelta]] = {TEXT: TextDelta, THINKING: ThinkingDelta}
 
 
+def _width(run: str) -> tuple[int, int]:
+    return run.count("\n"), len(run)
+
+
 class Telling(Machine):
     """Gives words to parts."""
 
@@ -78,7 +82,9 @@ class Telling(Machine):
         """Whitespace that belongs to a marker. The widest run between two texts is the gap between them."""
         space, self._gap_head = self._gap_head or space[: self.limit], ""
         if space and self._table.state == TEXT and self._seen_text:
-            self._gap = max(self._gap, space, key=lambda run: (run.count("\n"), len(run)))
+            self._gap = max(self._gap, space, key=_width)
+        elif space and self._table.state == THINKING:
+            self._thinking_gap = max(self._thinking_gap, space, key=_width)
 
     def _say(self, stop: int) -> None:
         """Give `_buffer[_at:stop]` to the part, as it is."""
@@ -103,8 +109,10 @@ class Telling(Machine):
         self._count += 1
         if self._table.state == THINKING:
             self._kind = "thinking"
-            gap = "\n\n" if self._seen_thinking and self._tidy else ""
-            self._seen_thinking = True
+            gap = ""
+            if self._seen_thinking and self._tidy:
+                gap = self._thinking_gap if self._goes_on else "\n\n"
+            self._seen_thinking, self._thinking_gap = True, ""
         else:
             self._kind = "text"
             gap = ""

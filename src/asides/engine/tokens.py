@@ -34,6 +34,8 @@ FIRST, LAST = 0xD8C0, 0xDB3F
 _TOKEN = re.compile(f".[{chr(FIRST)}-{chr(LAST)}]", re.DOTALL)
 _ESCAPED = re.compile(r"(.)\\u(d[89ab][0-9a-f]{2})(?!\\u[dD][c-fC-F])", re.DOTALL)
 """What stands for a token, its surrogate written as an escape. Half of a pair only the model can have written."""
+_WRITTEN = ("states", "calls", "header", "ignored", "strays", "partial", "leading", "assistant")
+"""The fields of a format that hold what models write."""
 LITTLE = 128
 """More whitespace than this is the machine's to hold."""
 MANY = 1024
@@ -166,7 +168,7 @@ def _strings(value: object) -> Iterable[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Format):
-        yield from _strings((value.states, value.calls, value.header, value.leading, value.assistant))
+        yield from _strings(tuple(getattr(value, name) for name in _WRITTEN))
         if value.settle is not None:
             yield from _strings(tuple(_settled(value)))
     elif isinstance(value, dict):
@@ -201,8 +203,7 @@ class _Swap:
     def format(self, format: Format) -> Format:
         known = self._formats.get(id(format))
         if known is None:
-            names = ("states", "calls", "header", "leading", "assistant")
-            changes = {name: self._value(getattr(format, name)) for name in names}
+            changes = {name: self._value(getattr(format, name)) for name in _WRITTEN}
             settle = self._settle(format.settle) if format.settle is not None else None
             swapped = msgspec.structs.replace(format, **changes, settle=settle)
             known = self._formats[id(format)] = (format, swapped)

@@ -121,7 +121,7 @@ def _merge(*formats: Format) -> dict[State, dict[str, State]]:
     for format in formats:
         for state, markers in format.states.items():
             for marker, target in markers.items():
-                if marker != "<eos>":  # a stop of Gemma's, but also a word of everybody's
+                if marker != "<eos>" and marker not in format.leading:  # words of everybody's too
                     states[state].setdefault(marker, target)
     return states
 

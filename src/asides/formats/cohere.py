@@ -28,6 +28,7 @@ COHERE = Format(
         },
     },
     calls=(COHERE_CALLS,),
+    ignored=("<co>", "<co:>", "</co>", "</co:>"),  # citations: <co>words</co: 0:[1,2]>, <co: 1>words</co: 1>
     assistant=("<|CHATBOT_TOKEN|>",),
 )
 COHERE_COMMAND3 = COHERE.but(

@@ -6,6 +6,14 @@ from ..engine.format import THINKING, Format
 from .other_syntaxes import DEEPSEEK_V3, DEEPSEEK_V31
 from .tagged_syntaxes import DSML_V4, DSML_V32
 
+_TOOL_OUTPUT = (
+    "<｜tool▁outputs▁begin｜>",
+    "<｜tool▁outputs▁end｜>",
+    "<｜tool▁output▁begin｜>",
+    "<｜tool▁output▁end｜>",
+)
+"""Tokens around what a tool answered, which a model may write when it invents the answer."""
+
 DEEPSEEK_R1 = Format.tags(
     "<think>",
     "</think>",
@@ -16,6 +24,7 @@ DEEPSEEK_R1 = Format.tags(
     start=THINKING,
     stops=("<｜end▁of▁sentence｜>",),
     calls=(DEEPSEEK_V3,),
+    strays=(*_TOOL_OUTPUT, "<｜tool▁sep｜>"),
     assistant=("<｜Assistant｜>",),
 )
 DEEPSEEK_V3_FORMAT = DEEPSEEK_R1.but(

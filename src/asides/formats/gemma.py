@@ -6,8 +6,11 @@ from ..engine.format import END, TEXT, Format
 from .other_syntaxes import FUNCTIONGEMMA as FUNCTIONGEMMA_CALLS
 from .other_syntaxes import GEMMA4 as GEMMA4_CALLS
 
+_LABEL = "thought\n"
+"""The word behind the opener, which is a token that servers may leave out. Alone it opens where the output begins."""
+
 GEMMA4 = Format.tags(
-    ("<|channel>thought\n", "<|channel>thought", "<|channel>"),
+    ("<|channel>thought\n", "<|channel>thought", "<|channel>", _LABEL),
     "<channel|>",
     name="gemma4",
     aliases=("gemma4_no_thinking",),
@@ -15,6 +18,8 @@ GEMMA4 = Format.tags(
     "off, which is its default; the word after the opener belongs to it",
     stops=("<turn|>", "<|tool_response>", "<eos>"),
     calls=(GEMMA4_CALLS,),
+    leading=frozenset({_LABEL}),
+    partial=frozenset({_LABEL}),
     assistant=("<|turn>model\n",),
 )
 FUNCTIONGEMMA = Format(

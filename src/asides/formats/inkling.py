@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header
+from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State
 from .other_syntaxes import INKLING as INKLING_CALLS
 
-_MARKERS = {
+_KINDS: dict[str, State] = {
+    "<|content_thinking|>": THINKING,
+    "<|content_text|>": TEXT,
+    "<|content_invoke_tool_text|>": TEXT,
+    "<|content_tool_error|>": TEXT,
+    "<|content_xml|>": TEXT,
+}
+"""What a block holds. Peers show a call in free words and a tool's error as text, and so do we."""
+_MARKERS: dict[str, State] = {
     "<|message_model|>": HEADER,
-    "<|content_thinking|>": HEADER,
-    "<|content_text|>": HEADER,
+    **dict.fromkeys(_KINDS, HEADER),
     "<|end_message|>": OUTSIDE,
-    "<|content_model_end_sampling|>": END,
+    **dict.fromkeys(
+        (
+            "<|content_model_end_sampling|>",
+            "<|message_user|>",
+            "<|message_system|>",
+            "<|message_tool|>",
+            "<|endoftext|>",
+        ),
+        END,
+    ),
 }
 
 INKLING = Format(
@@ -21,10 +37,11 @@ INKLING = Format(
     states={
         TEXT: _MARKERS,
         THINKING: _MARKERS,
-        HEADER: {"<|content_thinking|>": THINKING, "<|content_text|>": TEXT},
+        HEADER: _KINDS,
     },
     header=Header(roles=()),
     calls=(INKLING_CALLS,),
+    strays=("<|content_image|>", "<|content_audio_input|>", "<|audio_end|>"),
     assistant=("<|message_model|>",),
 )
 FORMATS = (INKLING,)

@@ -25,6 +25,7 @@ KIMI_K2 = Format.tags(
     "thinking)",
     stops=("<|im_end|>",),
     calls=(K2_CALLS,),
+    strays=K2_CALLS.separators,
     assistant=_ASSISTANT,
 )
 KIMI_K25 = KIMI_K2.but(
@@ -45,17 +46,20 @@ KIMI_K3 = Format(
             "<|open|>think<|sep|>": THINKING,
             _RESPONSE: TEXT,
             "<|close|>response<|sep|>": TEXT,
+            "<|close|>response": TEXT,
             "<|close|>message<|sep|>": END,
             "<|end_of_msg|>": END,
         },
         THINKING: {
             "<|close|>think<|sep|>": TEXT,
+            "<|close|>think": TEXT,
             _RESPONSE: TEXT,
             "<|close|>message<|sep|>": END,
             "<|end_of_msg|>": END,
         },
     },
     calls=(K3_CALLS,),
+    partial=frozenset({"<|close|>think", "<|close|>response"}),
     assistant=('<|open|>message role="assistant"<|sep|>',),
 )
 FORMATS = (KIMI, KIMI_K2, KIMI_K25, KIMI_K3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .other_syntaxes import MISTRAL_LIST, MISTRAL_NAMED
+from .other_syntaxes import MISTRAL_CLOSE, MISTRAL_LIST, MISTRAL_NAMED
 
 MISTRAL = Format.tags(
     ("[THINK]", "<think>"),
@@ -13,6 +13,7 @@ MISTRAL = Format.tags(
     source="chat templates of Ministral 3 Reasoning and Mistral Small 3.2: nothing opens thinking in the prompt "
     "(Dynamo starts in thinking); Magistral 2506 wrote <think>, later ones [THINK]",
     stops=("</s>",),
+    wrappers=(MISTRAL_CLOSE,),
     calls=(MISTRAL_NAMED, MISTRAL_LIST),
     assistant=("[/INST]",),
 )

@@ -42,7 +42,9 @@ INKLING = JsonCalls(open=("<|content_invoke_tool_json|>",), close=("<|end_messag
 """`<|content_invoke_tool_json|>{"name": "f", "args": {}}<|end_message|>`: Inkling."""
 NEMOTRON = JsonCalls(open=("<TOOLCALL>",), close=("</TOOLCALL>",))
 """`<TOOLCALL>[{"name": "f", "arguments": {}}]</TOOLCALL>`: Nemotron."""
-MISTRAL_LIST = JsonCalls(open=("[TOOL_CALLS]",), id_shape="mistral")
+MISTRAL_CLOSE = "[/TOOL_CALLS]"
+"""Written behind Mistral's calls by some templates and models; none of its own asks for it."""
+MISTRAL_LIST = JsonCalls(open=("[TOOL_CALLS]",), section_close=(MISTRAL_CLOSE,), id_shape="mistral")
 """`[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "..."}]`: Mistral before its eleventh tokenizer."""
 JSON_BARE = JsonCalls(bare=True, fenced=True)
 """JSON and nothing else, perhaps in a code block."""
@@ -81,7 +83,12 @@ DEEPSEEK_V31 = NamedCalls(
 )
 """`<｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>` in a section: DeepSeek V3.1."""
 MISTRAL_NAMED = NamedCalls(
-    open=("[TOOL_CALLS]",), separators=("[ARGS]",), direct=True, call_id="[CALL_ID]", id_shape="mistral"
+    open=("[TOOL_CALLS]",),
+    section_close=(MISTRAL_CLOSE,),
+    separators=("[ARGS]",),
+    direct=True,
+    call_id="[CALL_ID]",
+    id_shape="mistral",
 )
 """`[TOOL_CALLS]f[ARGS]{}` or `[TOOL_CALLS]f{}`: Mistral from its eleventh tokenizer on."""
 NAME_AND_JSON = NamedCalls(open=("<tool_call>",), close=("</tool_call>",), direct=True)

@@ -132,7 +132,7 @@ class NamedReader(CallReader):
 
     def _behind_arguments(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         arguments = self._arguments
-        if arguments is not None and arguments.error is not None and self._closers:
+        if arguments is not None and arguments.error is not None and self._syntax.close:
             return self._reject(at, arguments.message, arguments.error)
         return self._end_broken(at, base)
 
