@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench bench-gateway laws fuzz test-load test-model test-browser clean
+.PHONY: help demo test test-pythons check format bench bench-gateway laws fuzz test-load test-model test-browser clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -16,6 +16,9 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PYTEST_ARGUMENTS ?= -n auto --maxprocesses=8
 LAWS_ARGUMENTS ?= $(PYTEST_ARGUMENTS)
 FUZZ_SECONDS ?= 60
+# Which tests `make test-pythons` runs (all), and `--others` to leave out the interpreter that `make test` takes.
+PYTHONS_TESTS ?=
+PYTHONS_ARGUMENTS ?=
 
 # What `make bench` compares with, and tokenizers to measure on. bpe-openai is there for the vocabulary
 # that openai-harmony would otherwise download; the gateway is there for what history costs it. Every one is optional.
@@ -33,6 +36,9 @@ demo: .venv/.demo ## Show thoughts and answers being split, live, on recorded ou
 
 test: check ## Check, then run every test
 	.venv/bin/python -m pytest $(PYTEST_ARGUMENTS)
+
+test-pythons: .venv/.created ## Run every test on each Python from 3.11 on that is here (PATH, pyenv)
+	.venv/bin/python -m tests.pythons $(PYTHONS_ARGUMENTS) $(PYTEST_ARGUMENTS) $(PYTHONS_TESTS)
 
 check: .venv/.test ## Compare the formatting, lint, check the types
 	.venv/bin/ruff format --check .
@@ -74,7 +80,7 @@ bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (mi
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)
 
 clean: ## Remove the environments, the caches and what was built
-	rm -rf .venv .venv-bench .venv-fuzz .venv-model build dist fuzz/artifacts
+	rm -rf .venv .venv-* build dist fuzz/artifacts
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,6 +1,11 @@
-"""How hard generated tests are tried: enough in `make test`, long with ASIDES_LAWS=long (`make laws`). No deadlines."""
+"""What holds for every test: how hard generated ones are tried, and which signals the processes that tests start hear.
+
+Generated tests: enough in `make test`, long with ASIDES_LAWS=long (`make laws`). No deadlines.
+"""
 
 from __future__ import annotations
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -12,3 +17,20 @@ _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 settings.register_profile("test", derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("long", deadline=None, suppress_health_check=_SLOW, print_blob=True)
 settings.load_profile("long" if LONG else "test")
+
+_PYTHONS_OWN = {signal.SIGPIPE, signal.SIGXFSZ}
+"""Python ignores these itself, and `subprocess` gives children the default back."""
+
+
+def _stop_ignoring() -> None:
+    """Start children with no signal ignored, whatever `nohup` or a shell's `&` has us ignore.
+
+    What a process ignores, its children ignore; what it handles, they meet with the default. So a handler that does
+    nothing keeps us as deaf as we were told to be, and lets a test's Ctrl-C reach the process that it is meant for.
+    """
+    for number in signal.valid_signals() - _PYTHONS_OWN:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+_stop_ignoring()

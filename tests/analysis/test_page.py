@@ -13,7 +13,8 @@ from asides.analysis.report import CHARTED
 from asides.analysis.summary import COUNTED, HAVING
 from asides.analysis.traces import OUTPUT_FIELDS, REASONING_FIELDS, SECONDS_FIELDS
 from asides.analysis.turns import APART
-from tests.cli.running import COMMAND, PATIENCE, environment
+from tests.cli.running import COMMAND, environment
+from tests.waiting import PATIENCE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "analysis.md").read_text(encoding="utf-8")
 FLAT = " ".join(PAGE.split())

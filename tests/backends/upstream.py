@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-PATIENCE = 30.0
-"""Seconds until a reply that waits for its client to leave gives up."""
+from tests.waiting import PATIENCE
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+from tests.waiting import PATIENCE
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless",
@@ -30,8 +32,6 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
-PATIENCE = 60.0
-"""Seconds until a test gives up waiting for the browser."""
 
 
 def find() -> str | None:

@@ -16,14 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.terminal.emulator import Emulator
+from tests.waiting import PATIENCE
 
 COMMAND = (sys.executable, "-m", "asides")
 # A session of its own takes the terminal on its standard error, so that Ctrl-C there reaches it.
 TAKE_TERMINAL = (
     "import fcntl, os, sys, termios\nfcntl.ioctl(2, termios.TIOCSCTTY, 0)\nos.execv(sys.argv[1], sys.argv[1:])\n"
 )
-PATIENCE = 30.0
-"""Seconds until a test gives up waiting. Long, because machines that test are busy."""
 
 
 def environment(**changes: str) -> dict[str, str]:

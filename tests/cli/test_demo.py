@@ -11,7 +11,8 @@ import asides
 from asides.backends.recordings import recordings as replies
 from asides.cli.demo import chunks, recordings
 from asides.cli.demo_gateway import CLIENTS
-from tests.cli.running import PATIENCE, OnScreen, run
+from tests.cli.running import OnScreen, run
+from tests.waiting import PATIENCE
 
 
 def parts(title: str) -> list[type]:

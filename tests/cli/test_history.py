@@ -14,8 +14,9 @@ import pytest
 
 from asides import history
 from asides.cli import main
-from tests.cli.running import COMMAND, PATIENCE, OnScreen, Running, environment, run
+from tests.cli.running import COMMAND, OnScreen, Running, environment, run
 from tests.history.samples import asked, reply
+from tests.waiting import PATIENCE
 
 Command = Callable[..., subprocess.CompletedProcess[bytes]]
 

@@ -15,7 +15,8 @@ import pytest
 
 from asides import history
 from asides.history import Reply
-from tests.cli.running import PATIENCE, Running
+from tests.cli.running import Running
+from tests.waiting import PATIENCE, eventually
 
 pytest.importorskip("uvicorn", reason="the gateway is not here: pip install 'asides[gateway]'")
 PIECES = ("<thi", "nk>The secret", " plan.</think>", "\n\nClean", " words.")
@@ -102,15 +103,16 @@ def ask(url: str, *messages: str, stream: bool) -> bytes:
 
 def kept(store: Path, count: int) -> list[Reply]:
     """The replies, once so many are there."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
+    found: list[Reply] = []
+
+    def look() -> bool:
         if store.exists():
             with history.open(str(store)) as opened:
-                found = list(opened.replies())
-            if len(found) >= count:
-                return found
-        assert time.monotonic() < deadline, "they were never written"
-        time.sleep(0.05)
+                found[:] = opened.replies()
+        return len(found) >= count
+
+    eventually(look, "they were never written")
+    return found
 
 
 def test_what_passes_is_kept(upstream: str, tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ import os
 import signal
 import subprocess
 import termios
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.running import COMMAND, PATIENCE, Running, environment, run
+from tests.cli.running import COMMAND, Running, environment, run
+from tests.waiting import PATIENCE, eventually
 
 
 def test_output_flows_as_it_comes() -> None:
@@ -85,13 +85,13 @@ def test_interrupt_reads_what_was_already_in_the_pipe() -> None:
 
 def wait_until_reading(asides: Running) -> None:
     """Until the pipe to the process is empty."""
-    for _ in range(int(PATIENCE * 100)):
+
+    def is_empty() -> bool:
         waiting = array.array("i", [0])
         fcntl.ioctl(asides.stdin, termios.FIONREAD, waiting)
-        if not waiting[0]:
-            return
-        time.sleep(0.01)
-    raise AssertionError("the process does not read")
+        return not waiting[0]
+
+    eventually(is_empty, "the process does not read")
 
 
 def test_interrupt_ends_a_thought_with_its_line() -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.cli.running import environment, run
 from tests.detect.templates import ECHO, UNKNOWN_PAIR
 from tests.detect.test_tokenizer import QWEN, tokenizer_json, write
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -99,7 +100,7 @@ def test_wrong_usage() -> None:
 def test_a_missing_package_is_named_with_the_command_that_installs_it(folder: Path) -> None:
     hide = "import sys; sys.modules['jinja2'] = None; import asides.cli; sys.exit(asides.cli.main(sys.argv[1:]))"
     done = subprocess.run(
-        [sys.executable, "-c", hide, "probe", str(folder)], capture_output=True, timeout=30, env=environment()
+        [sys.executable, "-c", hide, "probe", str(folder)], capture_output=True, timeout=PATIENCE, env=environment()
     )
     assert done.returncode == 2
     assert b"pip install 'asides[tokens]'" in done.stderr

@@ -16,8 +16,9 @@ import pytest
 from asides import history
 from asides.cli import main
 from asides.cli.run_server import ollama_url
-from tests.backends.upstream import PATIENCE, Script, chat, fails, lines, serve, think
+from tests.backends.upstream import Script, chat, fails, lines, serve, think
 from tests.cli.running import COMMAND, Running, environment
+from tests.waiting import PATIENCE
 
 ANSWER = chat(think("2+2"), "It is ", "4.")
 UNSET = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OLLAMA_HOST")

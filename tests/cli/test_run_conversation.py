@@ -17,8 +17,9 @@ import pytest
 
 from asides import history
 from asides.cli.run_input import PLACEHOLDER
-from tests.backends.upstream import PATIENCE, Script, Upstream, chat, fails, serve, think
+from tests.backends.upstream import Script, Upstream, chat, fails, serve, think
 from tests.cli.running import OnScreen, environment
+from tests.waiting import PATIENCE
 
 ANSWER = chat(think("2+2"), "It is 4.")
 CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>78DM]")

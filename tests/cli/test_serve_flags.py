@@ -15,7 +15,8 @@ import pytest
 
 from asides.cli.serve import _flags, _parser
 from asides.config.variables import FLAGS
-from tests.cli.running import COMMAND, PATIENCE, Running, environment, run
+from tests.cli.running import COMMAND, Running, environment, run
+from tests.waiting import PATIENCE
 
 
 def serve(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:

@@ -15,8 +15,9 @@ import pytest
 
 import asides
 from asides import history
-from tests.cli.running import PATIENCE, Running, environment, run
+from tests.cli.running import Running, environment, run
 from tests.detect.test_tokenizer import QWEN, tokenizer_json, write
+from tests.waiting import PATIENCE
 
 LOOP = "so we try it again with the other one and it fails " * 12
 RECORDS: list[dict[str, Any]] = [

@@ -8,13 +8,13 @@ import shlex
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from wcwidth import wcswidth
 
-from tests.cli.running import COMMAND, PATIENCE, OnScreen, Running, environment, run
+from tests.cli.running import COMMAND, OnScreen, Running, environment, run
+from tests.waiting import PATIENCE, eventually
 
 HEADING = b"\x1b[34mThinking\x1b[0m\r\n"
 SLOW = b"<think>twelve signs"
@@ -257,6 +257,12 @@ def test_the_demo_takes_its_time_on_a_terminal_and_ends_with_ctrl_c() -> None:
         assert asides.read_rest(asides.stderr) == b""
 
 
+def screen_of(tmux: list[str]) -> list[str]:
+    """The lines that tmux shows."""
+    captured = subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, check=True)
+    return [line.rstrip() for line in captured.stdout.decode().splitlines()]
+
+
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here")
 def test_a_real_terminal_shows_the_same(tmp_path: Path) -> None:
     """What tmux has on its screen is what our small terminal says is there."""
@@ -267,13 +273,8 @@ def test_a_real_terminal_shows_the_same(tmp_path: Path) -> None:
     command = f"{shlex.join(COMMAND)} -f qwen3 < {shlex.quote(str(reply))}; echo over; cat"
     subprocess.run([*tmux, "-u", "new-session", "-d", "-x", "40", "-y", "20", command], check=True, env=environment())
     try:
-        deadline = time.monotonic() + PATIENCE
-        shown: list[str] = []
-        while "over" not in shown:
-            assert time.monotonic() < deadline, f"the screen is {shown}"
-            time.sleep(0.05)
-            captured = subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, check=True)
-            shown = [line.rstrip() for line in captured.stdout.decode().splitlines()]
+        eventually(lambda: "over" in screen_of(tmux), "the command did not end")
+        shown = screen_of(tmux)
     finally:
         subprocess.run([*tmux, "kill-server"], check=False)
     with OnScreen("split", "-f", "qwen3", reply, columns=40, rows=20) as asides:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import environment
+from tests.waiting import PATIENCE
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [*sorted((DOCS / "compat").glob("*.md")), DOCS / "troubleshooting.md"]
@@ -28,7 +29,9 @@ def test_the_examples_print_what_the_page_says(page: Path) -> None:
         pytest.importorskip("splintr")
     blocks = BLOCK.findall(text)
     code = f"print({BETWEEN!r}, end='')\n".join(code for code, _ in blocks)
-    run = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=PATIENCE
+    )
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.split(BETWEEN) == [printed for _, printed in blocks] or not blocks
 
@@ -40,7 +43,11 @@ def test_the_commands_print_what_the_page_says(page: Path) -> None:
     for block in re.findall(r"^```console\n(.*?)^```\n", page.read_text(encoding="utf-8"), re.M | re.S):
         for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
             run = subprocess.run(
-                ["bash", "-c", command], env={**environment(), "PATH": path}, capture_output=True, text=True, timeout=60
+                ["bash", "-c", command],
+                env={**environment(), "PATH": path},
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
             )
             assert run.stdout.rstrip("\n") == printed.rstrip("\n"), command
             assert not run.stderr or "2>" not in command

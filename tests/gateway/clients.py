@@ -16,6 +16,8 @@ import httpx
 import ollama
 import openai
 
+from tests.waiting import PATIENCE
+
 Dialect = Literal["chat", "completions", "responses", "messages", "ollama_chat", "ollama_generate"]
 DIALECTS: tuple[Dialect, ...] = ("chat", "completions", "responses", "messages", "ollama_chat", "ollama_generate")
 WITH_TOOLS: tuple[Dialect, ...] = ("chat", "responses", "messages", "ollama_chat")
@@ -104,7 +106,7 @@ def _ask_openai(
         "api_key": key,
         "max_retries": 0,
         "default_headers": headers,
-        "timeout": 60,
+        "timeout": PATIENCE,
     }
     # Certificates take 30 ms to load, and nobody here needs one.
     if asynchronous:
@@ -198,7 +200,7 @@ def _ask_anthropic(url: str, stream: bool, asynchronous: bool, request: dict[str
         "api_key": key,
         "max_retries": 0,
         "default_headers": headers,
-        "timeout": 60,
+        "timeout": PATIENCE,
     }
     if asynchronous:
 
@@ -238,7 +240,7 @@ def _ask_ollama(
     if asynchronous:
 
         async def run() -> Any:
-            sdk = ollama.AsyncClient(url, headers=headers, timeout=60, verify=False)
+            sdk = ollama.AsyncClient(url, headers=headers, timeout=PATIENCE, verify=False)
             try:
                 reply = await getattr(sdk, name)(stream=stream, **request)
                 return [line async for line in reply] if stream else reply
@@ -246,7 +248,7 @@ def _ask_ollama(
                 await sdk._client.aclose()
 
         return read_ollama(asyncio.run(run()))
-    client = ollama.Client(url, headers=headers, timeout=60, verify=False)
+    client = ollama.Client(url, headers=headers, timeout=PATIENCE, verify=False)
     try:
         reply = getattr(client, name)(stream=stream, **request)
         return read_ollama(list(reply) if stream else reply)
@@ -290,13 +292,13 @@ def post(url: str, path: str, body: Any, *, headers: Mapping[str, str] | None = 
     """Post JSON, or bytes as they are."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     named = {"content-type": "application/json", **(headers or {})}
-    return httpx.post(url + path, content=content, headers=named, timeout=60, verify=False)
+    return httpx.post(url + path, content=content, headers=named, timeout=PATIENCE, verify=False)
 
 
 def get(url: str, path: str, **headers: str) -> httpx.Response:
     """Get a path."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return httpx.get(url + path, headers=named, timeout=60, verify=False)
+    return httpx.get(url + path, headers=named, timeout=PATIENCE, verify=False)
 
 
 def events(body: bytes | str) -> list[Any]:

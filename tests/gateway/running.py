@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 import psutil
 import yaml
 
-from tests.gateway.upstream import PATIENCE
+from tests.waiting import PATIENCE, eventually
 
 COMMAND = (sys.executable, "-m", "asides", "serve")
 TEXT_LINE = re.compile(r"listening on (http://\S+)")
@@ -75,13 +74,14 @@ class Gateway:
 
     def wait_for_record(self, matches: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         """The first line of the log that matches, as soon as it is there."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            for record in self.records:
-                if matches(record):
-                    return record
-            assert time.monotonic() < deadline, "no such line was logged: " + self.log
-            time.sleep(0.01)
+        found: list[dict[str, Any]] = []
+
+        def look() -> bool:
+            found[:] = [record for record in self.records if matches(record)]
+            return bool(found)
+
+        eventually(look, "no such line was logged")
+        return found[0]
 
     @property
     def watched(self) -> psutil.Process:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.gateway.upstream import PATIENCE
+from tests.waiting import PATIENCE
 
 
 class Client:
@@ -70,11 +69,3 @@ def connected(url: str, *, buffer: int | None = None) -> Iterator[Client]:
         yield client
     finally:
         client.leave()
-
-
-def eventually(look: Callable[[], object], why: str, patience: float = PATIENCE) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + patience
-    while not look():
-        assert time.monotonic() < deadline, why
-        time.sleep(0.01)

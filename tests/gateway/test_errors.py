@@ -16,6 +16,7 @@ import pytest
 from tests.gateway.clients import DIALECTS, PATHS, WITH_TOOLS, Dialect, ask, body_of, chat_deltas, events, get, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import JSON, NDJSON, SSE, Close, Reply, Reset, Step, Upstream, json_reply, upstream
+from tests.waiting import PATIENCE
 
 
 class House(NamedTuple):
@@ -38,7 +39,7 @@ def house() -> Iterator[House]:
                 {"url": f"http://127.0.0.1:{unused.getsockname()[1]}", "name": "absent", "models": ["absent"]},
             ],
             "models": {"*": {"format": "qwen3"}},
-            "limits": {"idle": 1.0, "body": 200_000},
+            "limits": {"idle": 3.0, "body": 200_000},
         }
         with gateway(config) as running:
             yield House(running, vllm, native)
@@ -380,7 +381,7 @@ def test_a_request_that_is_too_large(house: House, dialect: Dialect) -> None:
     assert message_of(dialect, reply.json())
     pieces = (large[start : start + 10_000] for start in range(0, len(large), 10_000))
     try:
-        chunked = httpx.post(house.gateway.url + PATHS[dialect], content=pieces, verify=False, timeout=30)
+        chunked = httpx.post(house.gateway.url + PATHS[dialect], content=pieces, verify=False, timeout=PATIENCE)
         assert chunked.status_code == 413
     except httpx.WriteError:
         pass  # it may hang up on a client that goes on sending

@@ -10,8 +10,8 @@ import pytest
 
 from tests.gateway.clients import DIALECTS, PATHS, Dialect, ask, body_of, get, post
 from tests.gateway.running import Gateway, gateway
-from tests.gateway.sockets import eventually
 from tests.gateway.upstream import Upstream, json_reply, upstream
+from tests.waiting import eventually
 
 CLIENT_KEY = "sk-client-1b7e"
 GATEWAY_KEY = "gw-key-93aa"

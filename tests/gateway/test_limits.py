@@ -11,8 +11,9 @@ import pytest
 
 from tests.gateway.clients import DIALECTS, PATHS, Dialect, ask, body_of, get, post
 from tests.gateway.running import Gateway, gateway
-from tests.gateway.sockets import connected, eventually
+from tests.gateway.sockets import connected
 from tests.gateway.upstream import Hang, Reply, Upstream, upstream
+from tests.waiting import eventually
 
 MOST = 3
 

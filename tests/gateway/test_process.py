@@ -15,8 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.gateway.clients import PATHS, ask, body_of, chat_deltas, events, get, post
 from tests.gateway.running import COMMAND, gateway
-from tests.gateway.sockets import connected, eventually
-from tests.gateway.upstream import PATIENCE, Gate, Hang, Reply, json_reply, upstream
+from tests.gateway.sockets import connected
+from tests.gateway.upstream import Gate, Hang, Reply, json_reply, upstream
+from tests.waiting import PATIENCE, eventually
 
 FIRST = b'data: {"id":"1","choices":[{"index":0,"delta":{"content":"<think>One"}}]}\n\n'
 REST = b'data: {"id":"1","choices":[{"index":0,"delta":{"content":"</think>Two"},"finish_reason":"stop"}]}\n\n'
@@ -46,7 +47,7 @@ def test_stopping_finishes_open_streams(number: signal.Signals) -> None:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url + "/healthz", verify=False, timeout=5).status_code == 200
+        return httpx.get(url + "/healthz", verify=False, timeout=PATIENCE).status_code == 200
     except httpx.TransportError:
         return False
 

@@ -18,6 +18,7 @@ from asides.backends.recorded import Recorded
 from asides.backends.recordings import NOTE, VOICES, recordings
 from tests.gateway.clients import DIALECTS, Dialect, ask
 from tests.gateway.running import gateway
+from tests.waiting import PATIENCE
 
 AT_ONCE = {"defaults": {"extra_body": {"pace": 0}}}
 THINKERS = [voice.model for voice in VOICES.values() if not voice.call]
@@ -122,7 +123,7 @@ def test_it_says_what_it_is_when_it_starts() -> None:
 def test_the_recipes_of_the_sdks_work(url: str, code: str) -> None:
     """The examples of docs/recipes.md print the thought and then the answer."""
     program = code.replace("http://127.0.0.1:8777", url)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout == f"{QUICK.thinking}\n{NOTE}\n\n{QUICK.answer}\n", done.stderr
 
 

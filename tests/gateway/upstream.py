@@ -10,7 +10,6 @@ import json
 import random
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,9 +21,8 @@ import httptools
 
 from tests.gateway import speech
 from tests.gateway.speech import Speech
+from tests.waiting import PATIENCE, eventually
 
-PATIENCE = 30.0
-"""Seconds until a test gives up waiting. Long, because machines that test are busy."""
 JSON = {"Content-Type": "application/json"}
 SSE = {"Content-Type": "text/event-stream"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -166,11 +164,15 @@ class Upstream:
 
     def wait_for(self, look: Callable[[], Found | None]) -> Found:
         """What is looked for, as soon as it is there."""
-        deadline = time.monotonic() + PATIENCE
-        while (found := look()) is None:
-            assert time.monotonic() < deadline, "it did not happen in time"
-            time.sleep(0.005)
-        return found
+        found: list[Found] = []
+
+        def see() -> bool:
+            if (seen := look()) is not None:
+                found.append(seen)
+            return bool(found)
+
+        eventually(see, "it did not happen in time")
+        return found[0]
 
     # The server.
 

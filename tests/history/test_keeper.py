@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -14,16 +13,7 @@ import msgspec
 from asides import history
 from asides.history import Keeper
 from tests.history.samples import reply
-
-PATIENCE = 30.0
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.01)
+from tests.waiting import PATIENCE, eventually
 
 
 def test_what_is_given_is_written(address: str) -> None:
@@ -40,9 +30,9 @@ def test_it_is_written_without_closing(tmp_path: Path) -> None:
     """A gateway runs for weeks: what it keeps can be read soon after."""
     keeper = Keeper(str(tmp_path / "h.db"))
     keeper.keep(reply("now"))
-    wait_for(lambda: keeper.kept == 1)
+    eventually(lambda: keeper.kept == 1, "it was never written")
     keeper.keep(reply("later", after=1))
-    wait_for(lambda: keeper.kept == 2)
+    eventually(lambda: keeper.kept == 2, "it was never written")
     with history.open(str(tmp_path / "h.db"), create=False) as store:
         assert store.search("now").hits
     keeper.close()
@@ -66,13 +56,13 @@ def test_a_store_that_fails_for_a_while(tmp_path: Path) -> None:
     keeper = Keeper(str(tmp_path / "folder" / "h.db"), warn=said.append)
     for number in range(5):
         assert keeper.keep(reply("patience", after=number))
-    wait_for(lambda: bool(keeper.failure))
+    eventually(lambda: bool(keeper.failure), "the failure was never noticed")
     assert keeper.keep(reply("patience", after=9))
-    time.sleep(0.3)  # a second try fails too, and is not said again
+    time.sleep(0.3)  # a second try fails too, and is not said again; too short a time would only see less
     assert len(said) == 1
     assert keeper.waiting == 6
     (tmp_path / "folder").unlink()
-    wait_for(lambda: keeper.kept == 6)
+    eventually(lambda: keeper.kept == 6, "it was never written")
     keeper.close()
     assert (keeper.dropped, keeper.failure) == (0, "")
     assert len(said) == 2
@@ -89,14 +79,14 @@ def test_a_full_queue(tmp_path: Path) -> None:
     said: list[str] = []
     keeper = Keeper(str(path), capacity=3, warn=said.append)
     keeper.keep(reply("first"))
-    wait_for(lambda: not keeper._queue)  # the thread has taken it and waits for the lock
+    eventually(lambda: not keeper._queue, "it was never taken")  # the thread has taken it and waits for the lock
     taken = [keeper.keep(reply("more", after=number)) for number in range(1, 8)]
     assert taken == [True, True, True, False, False, False, False]
     assert keeper.dropped == 4
     assert sum("full" in words for words in said) == 1
     other.execute("ROLLBACK")
     other.close()
-    wait_for(lambda: keeper.kept == 4)
+    eventually(lambda: keeper.kept == 4, "it was never written")
     assert keeper.keep(reply("after", after=99))
     keeper.close()
     assert (keeper.kept, keeper.dropped) == (5, 4)
@@ -107,7 +97,7 @@ def test_a_queue_full_of_long_replies(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("in the way")
     keeper = Keeper(str(tmp_path / "folder" / "h.db"), characters=1000)
     assert keeper.keep(reply("x" * 5000))
-    wait_for(lambda: bool(keeper.failure))
+    eventually(lambda: bool(keeper.failure), "the failure was never noticed")
     assert keeper.keep(reply("x" * 900))
     assert not keeper.keep(reply("x" * 900, after=1))
     keeper.close(timeout=0)
@@ -148,10 +138,10 @@ def test_a_file_that_is_no_history(tmp_path: Path) -> None:
     keeper = Keeper(str(path), warn=said.append)
     for number in range(5):
         keeper.keep(reply("patience", after=number))
-    wait_for(lambda: bool(keeper.failure))
+    eventually(lambda: bool(keeper.failure), "the failure was never noticed")
     assert ["not a SQLite database" in words for words in said] == [True]
     path.unlink()
-    wait_for(lambda: keeper.kept == 5)
+    eventually(lambda: keeper.kept == 5, "it was never written")
     keeper.close()
     assert keeper.dropped == 0
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import pytest
 
 from asides import history
 from asides.history import HistoryError, Keeper
 from tests.history.samples import reply
+from tests.waiting import PATIENCE, eventually
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not here: pip install 'asides[postgres]'")
-PATIENCE = 60.0
 
 
 def test_several_writers(postgres: str) -> None:
@@ -33,10 +32,7 @@ def test_a_connection_that_breaks(postgres: str) -> None:
     """An open history says so and may be tried again; a keeper connects anew and loses nothing."""
     keeper = Keeper(postgres)
     keeper.keep(reply("before"))
-    deadline = time.monotonic() + PATIENCE
-    while not keeper.kept:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: keeper.kept, "it was never written")
     with psycopg.connect(postgres, autocommit=True) as other, history.open(postgres) as store:
         other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
         with pytest.raises(HistoryError) as caught:

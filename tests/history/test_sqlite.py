@@ -18,9 +18,9 @@ from asides.errors import UsageError
 from asides.history import HistoryError
 from asides.history.sqlite import SqliteHistory
 from tests.history.samples import reply
+from tests.waiting import PATIENCE
 
 WRITER = (sys.executable, "-m", "tests.history.writing")
-PATIENCE = 60.0
 
 
 @pytest.fixture

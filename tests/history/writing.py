@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 
 from asides import history
+from asides.history import sqlite
 from tests.history.samples import reply
+from tests.waiting import PATIENCE
 
 
 def main() -> None:
     """Write, and tell the numbers that are safe."""
+    sqlite.PATIENCE = PATIENCE  # several of these write at once, on a machine that may be busy
     store, first, count, batch = sys.argv[1], *map(int, sys.argv[2:])
     with history.open(store) as opened:
         for start in range(first, first + count, batch):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gc
 import random
-import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import islice
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ import pytest
 import asides
 from tests.laws.calls import BODIES
 from tests.laws.effort import LONG
-from tests.support import characters, markers
+from tests.support import characters, count_calls, markers
 
 SIZE = 100_000_000 if LONG else 2_000_000
 """How many characters of plain words are streamed."""
@@ -142,24 +140,15 @@ def _compare_work(
 
 
 def _work(name: str, chunks: Any, policies: dict[str, Any]) -> int:
-    """How many functions are called, ours and those written in C, to read these chunks."""
+    """How many functions are called to read these chunks."""
     parser = asides.Parser(name, **policies)
-    count = 0
 
-    def tally(_frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal count
-        if event in ("call", "c_call"):
-            count += 1
-
-    before = sys.getprofile()
-    sys.setprofile(tally)
-    try:
+    def read() -> None:
         for chunk in chunks:
             parser.feed(chunk)
         parser.finish()
-    finally:
-        sys.setprofile(before)
-    return count
+
+    return count_calls(read)
 
 
 def test_the_beginning_of_no_marker_is_held() -> None:

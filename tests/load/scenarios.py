@@ -18,9 +18,8 @@ from tests.gateway.clients import PATHS, Dialect
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import Upstream, upstream
 from tests.load.replies import Manner, Model, is_honest, is_right, kind_of, request
+from tests.waiting import PATIENCE
 
-PATIENCE = 60.0
-"""Seconds until something that should have happened is given up."""
 MEGABYTE = 1_000_000
 
 
