@@ -91,7 +91,7 @@ def test_no_marker_of_auto_is_a_sentence_a_bare_call_or_a_common_tag() -> None:
 
 @pytest.mark.parametrize("format", [name for name in asides.formats() if name not in {"auto", "passthrough"}])
 def test_auto_reads_the_calls_of_every_family_whose_openers_are_distinctive(format: str) -> None:
-    left_out = {"functools[", "function call<|role_sep|>", ">>>"}
+    left_out = {"functools[", "function call<|role_sep|>", ">>>", "<invoke name="}
     openers = {opener for syntax in asides.get_format(format).calls for opener in syntax.openers} - left_out
     known = {opener for syntax in SYNTAXES for opener in syntax.openers}
     assert openers <= known | {"<|tool_call:name|>"}

@@ -62,6 +62,10 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether it acts only before any text."""
     notice: NoticeCode | None = None
     """What is said of it when it acts, where it is odd in itself."""
+    at_line: bool = False
+    """Whether it acts only where a line begins."""
+    unfinished: bool = False
+    """Whether it is only the beginning of a tag, so that a quote may stand behind the rest of it."""
 
     certain: bool = False
     """Whether it is a token of its own (see `tokens.py`), which nobody writes when talking about it."""
@@ -73,7 +77,8 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     @property
     def ends_dead_region(self) -> bool:
         """Whether it tells that a call's opener with no call behind it was none."""
-        return self.action not in _HARMLESS or self.closes_thinking
+        ends = self.action not in _HARMLESS or self.closes_thinking
+        return ends and not self.at_line
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
@@ -208,7 +213,7 @@ class Tables:
         in_thinking = format.states.get(THINKING, {})
         self._closers = tuple(text for text, target in in_thinking.items() if target in (TEXT, OUTSIDE))
         self._call_markers = _call_markers(self._calls)
-        self._call_closers = {text for syntax in self._calls for text in syntax.closers}
+        self._call_closers = {text for syntax in self._calls for text in syntax.strays}
         self.bare = tuple(syntax for syntax in self._calls if syntax.bare)
         """Call syntaxes without an opening marker."""
 
@@ -299,7 +304,9 @@ def _call_markers(calls: tuple[CallSyntax, ...]) -> dict[str, Marker]:
             text=opener,
             action=Action.CALL,
             syntaxes=tuple(syntaxes),
-            closers=tuple(dict.fromkeys(text for syntax in syntaxes for text in syntax.closers)),
+            closers=tuple(dict.fromkeys(text for syntax in syntaxes for text in syntax.closers_of(opener))),
+            at_line=all(syntax.open_at_line and opener in syntax.open for syntax in syntaxes),
+            unfinished=opener.startswith("<") and ">" not in opener,
         )
         for opener, syntaxes in by_opener.items()
     }

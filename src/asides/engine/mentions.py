@@ -6,12 +6,16 @@ that closes it on the same line. The first quote must be an opening one.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 from .markers import Found
 
 PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
 BEFORE = frozenset("([{<（［｛「『【《〈")
+LONGEST_REST = 1024
+"""A tag that a marker begins is no longer than this behind the marker, in characters."""
+_TAG_REST = re.compile(r"[^<>\n]*+")
 REACH = 65_536
 """How far, in characters, the end of a line is waited for."""
 
@@ -86,6 +90,15 @@ def judge(
     if not quote:
         return Verdict.ACTS, found.stop
     at = found.stop
+    if found.marker.unfinished:
+        reach = at + min(limit, LONGEST_REST)
+        tag = _TAG_REST.match(text, at, min(end, reach))
+        rest = tag.end() if tag else at
+        if rest == end < reach and not final:
+            return Verdict.WAIT, at
+        if not text.startswith(">", rest, end):
+            return Verdict.ACTS, at
+        at = rest + 1
     verdict = _follows(text, at, end, final, quote)
     closers = found.marker.closers
     if verdict is not Verdict.ACTS:

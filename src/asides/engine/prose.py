@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from ..events import NOTICES
 from .calling import Calling
 from .format import TEXT, THINKING
 from .headers import read_header, starts_header
-from .machine import NON_SPACE, log
+from .machine import LOOKBACK, NON_SPACE, log
 from .markers import Action, Found
 from .mentions import Verdict
+
+_LINE_START = re.compile(r"[\r\n][ \t]*\Z")
 
 
 class Prose(Calling):
@@ -73,6 +77,16 @@ class Prose(Calling):
         """Whether a marker that acts elsewhere is plain words here, and saying so."""
         marker = found.marker
         begins = self._blank and self._blank_before(found.start)
+        if (
+            marker.at_line
+            and not begins
+            and _LINE_START.search(self._buffer, max(0, found.start - LOOKBACK), found.start) is None
+        ):
+            self._say_literal(found.start)
+            self.notice(
+                "not_a_call", self._base + found.start, f"{marker.text!r} opens a call only where a line begins"
+            )
+            return True
         if marker.action is not Action.NESTED:
             return marker.leading and (self._seen_words or not begins)
         if begins:

@@ -73,6 +73,13 @@ ASSISTANT = (
 )
 """What opens the assistant's turn in the prompts of such families."""
 
+_DSML = replace(
+    tagged.DSML_V32,
+    section=tagged.DSML_V32.section + tagged.DSML_V4.section,
+    section_close=tagged.DSML_V32.section_close + tagged.DSML_V4.section_close,
+)
+"""Either version: an invoke without its block does not tell which."""
+
 SYNTAXES = (
     other.HERMES,
     tagged.QWEN_XML,
@@ -82,13 +89,12 @@ SYNTAXES = (
     tagged.hunyuan_keyed(""),
     tagged.hunyuan_keyed(":opensource"),
     tagged.SEED_XML,
-    tagged.MINIMAX_M2,
+    replace(tagged.MINIMAX_M2, open=(), close=()),
     tagged.MINIMAX_M3,
-    tagged.DOTS_XML,
+    replace(tagged.DOTS_XML, open=(), close=()),
     other.DOTS_JSON,
     tagged.MINICPM,
-    tagged.DSML_V32,
-    tagged.DSML_V4,
+    _DSML,
     tagged.STEPTML,
     tagged.ATEM,
     tagged.KIMI_K3,

@@ -32,10 +32,17 @@ SEED_XML = XmlCalls(
 
 
 def _invokes(section: str, section_close: str, prefix: str = "", **more: Any) -> XmlCalls:
-    """`<invoke name="f"><parameter name="a">v</parameter></invoke>` in a section; `prefix` stands before tag names."""
+    """`<invoke name="f"><parameter name="a">v</parameter></invoke>` in a section; `prefix` stands before tag names.
+
+    Models forget the section's markers, so an invoke also opens a call by itself; a tag without a prefix of the
+    family's own only where a line begins.
+    """
     return XmlCalls(
         section=(section,),
         section_close=(section_close,),
+        open=(f"<{prefix}invoke name=",),
+        close=(f"</{prefix}invoke>",),
+        open_at_line=not prefix,
         call=Tag(f"<{prefix}invoke", "name"),
         call_close=f"</{prefix}invoke>",
         parameter=Tag(f"<{prefix}parameter", "name"),

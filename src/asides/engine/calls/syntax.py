@@ -26,6 +26,8 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a call may stand without an opening marker where text begins."""
     keeps_close: bool = False
     """Whether the closing markers belong to what follows: the end of a message, not of the call."""
+    open_at_line: bool = False
+    """Whether a marker of `open` acts only where a line begins, because others write such tags too."""
     sibling: bool = False
     """Whether another family writes this: it is read because it shares an opener, and tells nothing of the format."""
     id_shape: IdShape = "openai"
@@ -40,6 +42,15 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True):
     def closers(self) -> tuple[str, ...]:
         """Every marker that ends a call or a section of this syntax."""
         return self.close + self.section_close
+
+    @property
+    def strays(self) -> tuple[str, ...]:
+        """The closing markers that act where nothing is open too; a tag that others write may be words there."""
+        return self.section_close if self.open_at_line else self.closers
+
+    def closers_of(self, opener: str) -> tuple[str, ...]:
+        """The markers that close what this opener opens: a section, or one call."""
+        return (self.section_close if opener in self.section else self.close) or self.closers
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
         """Whether the text after the opener can be this syntax; None when more must be seen."""

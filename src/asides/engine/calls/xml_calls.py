@@ -29,6 +29,8 @@ class ReadTag(NamedTuple):
     """Where it ends; -1 when it is no such tag."""
     name: str
     attributes: dict[str, str]
+    empty: bool = False
+    """Whether it closes itself: `<invoke name="f"/>`."""
 
 
 class Tag(msgspec.Struct, frozen=True):
@@ -62,9 +64,10 @@ class Tag(msgspec.Struct, frozen=True):
         else:
             match = _NAME.match(text, place)
             place, name = (match.end(), match[0].strip()) if match else (place, None)
-        found = literal_at((self.stop,), text, place, end)
+        itself = "/" + self.stop
+        found = literal_at((self.stop, itself) if self.attribute else (self.stop,), text, place, end)
         if found and name is not None:
-            return ReadTag(place + len(found), name, attributes)
+            return ReadTag(place + len(found), name, attributes, found == itself)
         if not found and (found is None or begun) and end < LONGEST_TAG:
             return None
         return ReadTag(-1, "", attributes)
@@ -169,11 +172,16 @@ class XmlReader(TaggedReader):
             self._sink.begin(base + at - len(begun))
             self._begun = ""
         if tag.stop < 0 or not tag.name:
-            return self._reject(at, "the call names no function", "no_name")
+            # Behind what begins the tag, which may be an opener and would otherwise be met again.
+            behind = at if begun else at + len(self._syntax.call.literal)
+            return self._reject(behind, "the call names no function", "no_name")
         self._name = tag.name
         self._sink.named(tag.name)
         self._step = self._inside_call if self._syntax.json else self._behind_a_value
         self._ended_at = base + at + tag.stop - len(begun)
+        if tag.empty:
+            self._close_arguments()
+            self._step = self._behind_call
         return at + tag.stop - len(begun)
 
     def _inside_call(self, text: str, at: int, end: int, base: int, final: bool) -> int:
@@ -251,7 +259,7 @@ class XmlReader(TaggedReader):
         tag = syntax.parameter.read(text[at : min(end, at + LONGEST_TAG)])
         if tag is None:
             return wait(at)
-        if tag.stop < 0:
+        if tag.stop < 0 or tag.empty:
             return self._reject(at, "the tag of a parameter cannot be read")
         attribute, string = syntax.string
         kind: Kind = "untyped"
