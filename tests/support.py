@@ -454,7 +454,7 @@ def _may_separate(character: str) -> bool:
 
 def markers(format: Format) -> list[str]:
     """Every marker of a format, the longest first."""
-    found = {name for table in format.states.values() for name in table}
+    found = {name for table in format.states.values() for name in table} | set(format.tag_rules)
     found.update(format.ignored, format.strays)
     for syntax in format.calls:
         found.update(syntax.openers, syntax.closers)
@@ -475,7 +475,9 @@ def _marker_pattern(format: Format) -> re.Pattern[str]:
     """Finds a marker."""
     sources = []
     for name in markers(format):
-        if (format.attributes or name in format.ignored) and name.startswith("<") and name.endswith(">"):
+        if name in format.tag_rules:
+            sources.append(rf"(?ai:{re.escape(name[:-1])})(?:\s[^<>\r\n]{{0,200}})?>")
+        elif (format.attributes or name in format.ignored) and name.startswith("<") and name.endswith(">"):
             sources.append(re.escape(name[:-1]) + r"(?:\s[^<>\r\n]{0,256})?>")
         else:
             sources.append(re.escape(name))

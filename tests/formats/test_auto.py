@@ -85,7 +85,8 @@ def test_no_marker_of_auto_is_a_sentence_a_bare_call_or_a_common_tag() -> None:
     markers = {marker for markers in AUTO.states.values() for marker in markers}
     markers |= {opener for syntax in SYNTAXES for opener in syntax.openers}
     assert not [marker for marker in markers if marker[0].isalnum() or marker[0].isspace()]
-    assert not markers & {"<answer>", "<response>", "<internal>", "<reason>", "</s>", "<eos>", "<sep>"}
+    assert not markers & {"<answer>", "<response>", "<reason>", "<reflection>", "</s>", "<eos>", "<sep>"}
+    assert not markers & {"</internal>", "</scratchpad>"}  # these act only where their opener has
     assert not any(syntax.bare for syntax in SYNTAXES)
 
 

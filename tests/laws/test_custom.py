@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from asides import Format, UsageError
 from asides.engine.calls.json_calls import JsonCalls
 from asides.engine.format import TEXT, THINKING
+from asides.engine.tag_markers import TagRule
 from tests.laws.effort import examples
 from tests.laws.texts import policies
-from tests.support import characters, check_chunking, check_held, check_one_path, markers, two_way_splits
+from tests.support import characters, check_chunking, check_held, check_kept, check_one_path, markers, two_way_splits
 
 MARKERS = st.text("<a>/b|`", min_size=1, max_size=4)
 SOME = ("a", "x", " ", "\n", "`", '"', "``", "\n```\n", '{"name":"f","arguments":{}}', "{", "<", ">")
@@ -49,6 +50,45 @@ CALLS = (
     (JsonCalls(open=("c:",)),),
     (JsonCalls(open=("<c>",), close=("</c>",), bare=True),),
 )
+
+
+RULES = st.sampled_from((None, TagRule(), TagRule(glued=False), TagRule(weak=True)))
+NAMES = ("ab", "abc", "b")
+AROUND = ("A", "_", "(?", "(?P", ":", ".", "é", "/>", " >", ' a="1"', " b=''", " a", "\t", "</")
+
+
+@st.composite
+def tagged_formats(draw: st.DrawFn) -> Format:
+    """A format of tags with other spellings, each with a rule of its own or none."""
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True))
+    rules = {name: draw(RULES) for name in names}
+    found = {f"{head}{name}>": rule for name, rule in rules.items() if rule is not None for head in ("<", "</")}
+    return Format.tags(
+        tuple(f"<{name}>" for name in names),
+        tuple(f"</{name}>" for name in names),
+        stops=("<s>",),
+        name="custom",
+        tag_rules=found,
+        start=draw(st.sampled_from((TEXT, THINKING))),
+        calls=draw(st.sampled_from(CALLS)),
+    )
+
+
+@settings(max_examples=examples(200))
+@given(st.data())
+def test_laws_over_tags_in_any_spelling(data: st.DataObject) -> None:
+    """Case, attributes and what stands before a tag: the cut does not matter."""
+    format = data.draw(tagged_formats())
+    own = markers(format)
+    heads = [name[:-1] for name in own]
+    pieces = [*SOME, *AROUND, *own, *heads, *(name.upper() for name in own), *(name.title() for name in heads)]
+    pieces += [f"{head} id=\"1\" x='{space}'>" for head in heads for space in ("", " " * 60, "y" * 200)]
+    text = "".join(data.draw(st.lists(st.sampled_from(pieces), max_size=9)))
+    chosen: dict[str, Any] = {key: value for key, value in data.draw(policies("qwen3")).items() if key != "prompt"}
+    ways = [characters(text), *list(two_way_splits(text))[:120]]
+    check_kept(format, text, check_chunking(format, text, ways, chosen), chosen)
+    check_one_path(format, text, chosen)
+    check_held(format, text, characters(text), chosen)
 
 
 @settings(max_examples=examples(200))

@@ -49,6 +49,8 @@ def _pattern(format: Format) -> re.Pattern[str]:
 
 
 def _marker(marker: str, format: Format) -> str:
+    if marker in format.tag_rules:
+        return rf"(?ai:{re.escape(marker[:-1])})(?:\s[^<>]{{0,200}})?>"
     if format.attributes and marker.startswith("<") and marker.endswith(">"):
         return rf"{re.escape(marker[:-1])}(?:\s[^<>]{{0,256}})?>"
     return re.escape(marker)

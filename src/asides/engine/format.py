@@ -12,6 +12,7 @@ import msgspec
 
 from ..errors import UsageError
 from .calls.syntax import CallSyntax
+from .tag_markers import TagRule
 
 State = Literal["text", "thinking", "header", "outside", "end"]
 
@@ -73,6 +74,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether markers match whatever their ASCII case."""
     attributes: bool = False
     """Whether an opener such as `<think>` may carry attributes: `<think id="1">`."""
+    tag_rules: Mapping[str, TagRule] = {}
+    """Markers that are tags with other spellings: any case, attributes, but not where the same stands in code."""
     ignored: tuple[str, ...] = ()
     """Markers that stand around words of a text or a thought and mean nothing to a reader (citations): left out, the
     words stay. One that ends in `>` may say more before it: `</co:>` is also `</co: 0:[1]>`."""

@@ -101,6 +101,7 @@ class Machine:
         "_tidy",
         "_undecided",
         "_wake",
+        "_weak_from",
         "calls_made",
         "limit",
         "repair",
@@ -178,6 +179,7 @@ class Machine:
         self._fresh = fresh
         self._blank = True
         self._content_from = 0
+        self._weak_from = 0  # where content begins in which an opener of a weak name may come first
         self._scan = 0
         self._spilled = False
         self._kind: Kind | None = None

@@ -18,6 +18,7 @@ import msgspec
 from ..events import NoticeCode
 from .calls.syntax import CallSyntax
 from .format import END, HEADER, OUTSIDE, TEXT, THINKING, CallsInThinking, Format, State
+from .tag_markers import LONGEST_TAG, TagRule, closing_tag, is_tag, tag_beginning, tag_source
 
 ATTRIBUTES = r"\s[^<>\r\n]{0,256}"
 """What may stand in an opener after its name, where the format allows attributes."""
@@ -53,13 +54,15 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     text: str
     action: Action
     target: State = TEXT
-    closers: tuple[str, ...] = ()
-    """The markers that close it, for telling a quoted pair."""
+    closers: tuple[str | re.Pattern[str], ...] = ()
+    """What closes it, for telling a quoted pair; a pattern where that has several spellings."""
     syntaxes: tuple[CallSyntax, ...] = ()
     """The call syntaxes that it may open."""
     closes_thinking: bool = False
     leading: bool = False
     """Whether it acts only before any text."""
+    weak: bool = False
+    """Whether it acts only as the first thing of the output (see `TagRule`)."""
     notice: NoticeCode | None = None
     """What is said of it when it acts, where it is odd in itself."""
     at_line: bool = False
@@ -81,6 +84,9 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return ends and not self.at_line
 
 
+_NO_RULES: Mapping[str, TagRule] = {}
+
+
 class Found(msgspec.Struct, frozen=True, gc=False):
     """A marker found in a buffer."""
 
@@ -92,7 +98,15 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 class Table:
     """The markers of one state, ready to be searched for."""
 
-    def __init__(self, state: State, markers: Iterable[Marker], *, ignore_case: bool, attributes: bool) -> None:
+    def __init__(
+        self,
+        state: State,
+        markers: Iterable[Marker],
+        *,
+        ignore_case: bool = False,
+        attributes: bool = False,
+        tag_rules: Mapping[str, TagRule] = _NO_RULES,
+    ) -> None:
         self.state = state
         self.markers = {marker.text: marker for marker in markers}
         self._ignore_case = ignore_case
@@ -102,19 +116,25 @@ class Table:
         self._by_text = {fold(name): marker for name, marker in self.markers.items()}
         names = sorted(self._by_text, key=lambda name: (name[0], -len(name)))
         taking = {name: found for name, marker in self._by_text.items() if (found := _after_name(marker, attributes))}
+        tags = [name for name in names if name in tag_rules and is_tag(name)]
+        sources = {name: _rest(name, taking.get(name)) for name in names}
+        sources |= {name: tag_source(name, tag_rules[name]) for name in tags}
         # One pattern for each first character, with that character in front: a search for one literal character runs
         # at memory speed, the search for one of several is ten times slower.
         self.searches = [
-            re.compile(
-                re.escape(first) + "(?:" + "|".join(_rest(name, taking.get(name)) for name in group) + ")", flags
-            )
+            re.compile(re.escape(first) + "(?:" + "|".join(sources[name] for name in group) + ")", flags)
             for first, group in groupby(names, key=lambda name: name[0])
         ]
         unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
         self._attributed = re.compile(unfinished or NEVER, flags)
+        self.has_spellings = ignore_case or bool(taking) or bool(tags)
+        """Whether a marker may be written otherwise than its text."""
+        self._tag_heads = {name[:length] for name in tags for length in range(2, len(name))}
+        self._tag_seconds = frozenset("".join(name[1] + name[1].upper() for name in tags))
+        self._tag = re.compile("|".join(map(tag_beginning, tags))).fullmatch if tags else None
         self._prefixes = {name[:length] for name in names for length in range(1, len(name))}
         self._extendable = {self._by_text[name].text for name in self._prefixes & self._by_text.keys()}
-        self.longest = max(map(len, names), default=0) + (300 if taking else 0)
+        self.longest = max(map(len, names), default=0) + (300 if taking else LONGEST_TAG if tags else 0)
         firsts = {name[0] for name in names}
         firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
         self.firsts = "".join(sorted(firsts))
@@ -132,7 +152,10 @@ class Table:
         if self._ignore_case:
             text = text.lower()
         found = self._by_text.get(text)
-        return found if found is not None else self._by_text[text.split(None, 1)[0] + ">"]
+        if found is None:
+            name = text[:-1].split(None, 1)[0] + ">"
+            found = self._by_text.get(name) or self._by_text[name.lower()]
+        return found
 
     def begins(self, text: str, start: int, end: int) -> int:
         """Where a possible beginning of a marker stands at the end of `text[start:end]`, or `end`."""
@@ -147,11 +170,24 @@ class Table:
     def _is_beginning(self, text: str) -> bool:
         if self._ignore_case:
             text = text.lower()
-        return text in self._prefixes or self._attributed.fullmatch(text) is not None
+        if text in self._prefixes or self._attributed.fullmatch(text) is not None:
+            return True
+        if self._tag is None or text[1:2] not in self._tag_seconds or len(text) >= LONGEST_TAG:
+            return False
+        return text.lower() in self._tag_heads or self._tag(text) is not None
 
     def may_extend(self, text: str, found: Found, end: int) -> bool:
         """Whether what was found may still turn out to be a longer marker."""
         return found.marker.text in self._extendable and self._is_beginning(text[found.start : end])
+
+    def at_end(self, text: str) -> list[Marker]:
+        """The markers that a text ends with."""
+        found = [marker for name, marker in self.markers.items() if text.endswith(name)]
+        if self._tag is not None:
+            start = max(0, len(text) - LONGEST_TAG)
+            matches = [match for pattern in self.searches for match in pattern.finditer(text, start)]
+            found += [self.marker(match.group()) for match in matches if match.end() == len(text)]
+        return found
 
     def holds_marker(self, text: str) -> bool:
         """Whether a marker stands in the text."""
@@ -218,27 +254,57 @@ class Tables:
         """Call syntaxes without an opening marker."""
 
     def _table(self, state: State, markers: Iterable[Marker]) -> Table:
-        return Table(state, markers, ignore_case=self._format.ignore_case, attributes=self._format.attributes)
+        format = self._format
+        return Table(
+            state,
+            markers,
+            ignore_case=format.ignore_case,
+            attributes=format.attributes,
+            tag_rules=format.tag_rules,
+        )
 
     def _given(self, state: State, actions: Mapping[State, Action]) -> dict[str, Marker]:
         """The markers that the format itself lists in a state."""
         markers: dict[str, Marker] = {}
         for name, target in self._format.states.get(state, {}).items():
             action = actions[target]
-            closers = self._closers if action is Action.OPEN else ()
-            leading = state == TEXT and name in self._format.leading
-            notice: NoticeCode | None = "partial_marker" if name in self._format.partial else None
+            opens = action is Action.OPEN
             markers[name] = Marker(
-                text=name, action=action, target=target, closers=closers, leading=leading, notice=notice
+                text=name,
+                action=action,
+                target=target,
+                closers=self._any_closer if opens else (),
+                leading=state == TEXT and name in self._format.leading,
+                weak=opens and self._is_weak(name),
+                notice="partial_marker" if name in self._format.partial else None,
             )
         return markers
+
+    def _is_weak(self, name: str) -> bool:
+        rule = self._format.tag_rules.get(name)
+        return rule is not None and rule.weak
+
+    @cached_property
+    def weak_opener(self) -> str:
+        """The weak opener whose closer acts, which is so where it has acted itself; empty elsewhere."""
+        if not any(map(self._is_weak, self._closers)):
+            return ""
+        return next(name for name, marker in self._given(TEXT, _FROM_TEXT).items() if marker.weak)
+
+    @cached_property
+    def _any_closer(self) -> tuple[str | re.Pattern[str], ...]:
+        """What closes thinking, in every spelling that the format allows."""
+        rules = self._format.tag_rules
+        if self._format.ignore_case:
+            return tuple(re.compile(re.escape(text), re.IGNORECASE | re.ASCII) for text in self._closers)
+        return tuple(closing_tag(text) if text in rules and is_tag(text) else text for text in self._closers)
 
     @cached_property
     def text(self) -> Table:
         """What acts in a text."""
         markers = self._given(TEXT, _FROM_TEXT) | self._call_markers
         for name in [*self._closers, *self._format.states.get(HEADER, {}), *self._call_closers]:
-            if name not in markers:
+            if name not in markers and not self._is_weak(name):
                 markers[name] = Marker(text=name, action=Action.STRAY, closes_thinking=name in self._closers)
         markers |= self._ignored(TEXT)
         for name in self._format.strays:
@@ -254,7 +320,9 @@ class Tables:
         markers = self._given(THINKING, _FROM_THINKING)
         for name, marker in self._given(TEXT, _FROM_TEXT).items():
             if marker.action is Action.OPEN and name not in markers:
-                markers[name] = msgspec.structs.replace(marker, action=Action.NESTED)
+                # Where its closer acts, a weak opener has acted before, and is an opener like any other.
+                weak = marker.weak and not any(map(self._is_weak, self._closers))
+                markers[name] = msgspec.structs.replace(marker, action=Action.NESTED, weak=weak)
         if self._calls_in_thinking != "never":
             markers |= self._call_markers
         markers |= self._ignored(THINKING)
@@ -283,7 +351,7 @@ class Tables:
         if table is None:
             markers = [marker for marker in self._given(TEXT, _FROM_TEXT).values() if marker.action is Action.STOP]
             markers += [Marker(text=text, action=Action.STRAY) for text in syntax.closers]
-            table = self._closers_of[id(syntax)] = Table(END, markers, ignore_case=False, attributes=False)
+            table = self._closers_of[id(syntax)] = Table(END, markers)
         return table
 
 

@@ -10,6 +10,7 @@ import re
 from enum import Enum
 
 from .markers import Found
+from .tag_markers import LONGEST_TAG
 
 PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
 BEFORE = frozenset("([{<（［｛「『【《〈")
@@ -57,21 +58,31 @@ class Lookahead:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[int, int, int]] = {}
+        self._known: dict[str | re.Pattern[str], tuple[int, int, int, int]] = {}
 
-    def find(self, needle: str, text: str, base: int, at: int, end: int) -> int:
-        """The index of `needle` in `text[at:end]`, or -1. `text[0]` stands at the offset `base`."""
+    def find(self, needle: str | re.Pattern[str], text: str, base: int, at: int, end: int) -> tuple[int, int]:
+        """Where `needle` stands in `text[at:end]`, or (-1, -1). `text[0]` stands at the offset `base`."""
         start = at
         known = self._known.get(needle)
         if known is not None and known[0] <= base + at:
-            _, place, until = known
+            _, place, stop, until = known
             if place >= base + at:
-                return place - base if place - base + len(needle) <= end else -1
+                return (place - base, stop - base) if stop - base <= end else (-1, -1)
             if place < 0:
-                start = max(at, until - base - len(needle) + 1)
-        place = text.find(needle, start, end) if start < end else -1
-        self._known[needle] = (base + at, base + place if place >= 0 else -1, base + end)
-        return place
+                longest = len(needle) if isinstance(needle, str) else LONGEST_TAG
+                start = max(at, until - base - longest + 1)
+        place, stop = _find(needle, text, start, end) if start < end else (-1, -1)
+        found = (base + place, base + stop) if place >= 0 else (-1, -1)
+        self._known[needle] = (base + at, *found, base + end)
+        return place, stop
+
+
+def _find(needle: str | re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
+    if isinstance(needle, str):
+        place = text.find(needle, start, end)
+        return place, place + len(needle)
+    match = needle.search(text, start, end)
+    return match.span() if match is not None else (-1, -1)
 
 
 def judge(
@@ -107,13 +118,12 @@ def judge(
         return verdict, at
 
     reach = min(limit, REACH)
-    newline = lookahead.find("\n", text, base, at, end)
+    newline, _ = lookahead.find("\n", text, base, at, end)
     line_end = newline if newline >= 0 else end
-    places = [(place, closer) for closer in closers if (place := lookahead.find(closer, text, base, at, end)) >= 0]
+    places = [span for closer in closers if (span := lookahead.find(closer, text, base, at, end))[0] >= 0]
     if places:
-        place, closer = min(places)
-        if place + len(closer) <= min(line_end, at + reach):
-            stop = place + len(closer)
+        _, stop = min(places)
+        if stop <= min(line_end, at + reach):
             verdict = _follows(text, stop, end, final, quote)
             return verdict, found.stop if verdict is Verdict.ACTS else stop + len(quote)
     if 0 <= newline - at <= reach:

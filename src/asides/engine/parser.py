@@ -53,6 +53,8 @@ class Opening(msgspec.Struct, frozen=True):
     undecided: bool = False
     header: str = ""
     """What the prompt holds of a message header that the output goes on with."""
+    opener: str = ""
+    """The weak opener at the end of the prompt, if that is what opened thinking: only its own closer ends it."""
 
 
 class Parser(Prose):
@@ -73,6 +75,9 @@ class Parser(Prose):
         self._keep = self._tape.pieces.append if self._collect else self._keep_some
         opening = self._opening(start, prompt)
         self._header_before = opening.header
+        if opening.opener and self._format.settle is not None:
+            self._format = self._format.settle(opening.opener)
+            self._tables = compile_tables(self._format, self._calls_in_thinking, self._reads_calls)
         self._restart(opening.state, opening.fresh, opening.undecided)
         if opening.state == HEADER:
             self._mode = self._read_begin
@@ -340,11 +345,12 @@ def read_prompt(format: Format, prompt: str) -> Opening:
     if place < 0:
         tail = prompt.rstrip()
         tables = compile_tables(format, "never", False)
-        ends = [m for table in (tables.text, tables.thinking) for m in table.markers.values() if tail.endswith(m.text)]
+        ends = [marker for table in (tables.text, tables.thinking) for marker in table.at_end(tail)]
         if any(marker.action is Action.CLOSE for marker in ends):
             return Opening(TEXT, fresh=True)
-        if any(marker.action is Action.OPEN for marker in ends):
-            return Opening(THINKING, fresh=True)
+        for marker in ends:
+            if marker.action is Action.OPEN:
+                return Opening(THINKING, fresh=True, opener=marker.text if marker.weak else "")
         return Opening(format.start, fresh=format.start == THINKING)
     tail = prompt[place + len(header) :]
     first: State = TEXT if format.start == THINKING else format.start
@@ -353,4 +359,6 @@ def read_prompt(format: Format, prompt: str) -> Opening:
     if first == HEADER and parser._mode in (parser._read_begin, parser._read_header):
         return Opening(HEADER, header=tail[parser._told() :])
     fresh = parser._kind is None and parser._fresh
-    return Opening(THINKING if parser.state == "thinking" else TEXT, fresh=fresh)
+    if parser.state != "thinking":
+        return Opening(TEXT, fresh=fresh)
+    return Opening(THINKING, fresh=fresh, opener=parser._tables.weak_opener)

@@ -77,6 +77,8 @@ class Prose(Calling):
         """Whether a marker that acts elsewhere is plain words here, and saying so."""
         marker = found.marker
         begins = self._blank and self._blank_before(found.start)
+        if marker.weak and not (begins and self._content_from == self._weak_from):
+            return True
         if (
             marker.at_line
             and not begins
@@ -127,6 +129,8 @@ class Prose(Calling):
             self._stop(offset)
         elif marker.action is Action.NESTED:
             self._close_part(True)  # with exact whitespace, what stood before the echo is a part
+            if marker.weak:
+                self._settle_on(marker.text)  # or its closer would not act
         else:
             said = self._seen_words
             self._close_part(True)
@@ -139,6 +143,7 @@ class Prose(Calling):
         self._pass(found.stop)
         if marker.action is Action.CLOSE:
             self._begin_text()
+            self._weak_from = self._content_from
         return True
 
     def _stop(self, offset: int) -> None:

@@ -34,7 +34,7 @@ FIRST, LAST = 0xD8C0, 0xDB3F
 _TOKEN = re.compile(f".[{chr(FIRST)}-{chr(LAST)}]", re.DOTALL)
 _ESCAPED = re.compile(r"(.)\\u(d[89ab][0-9a-f]{2})(?!\\u[dD][c-fC-F])", re.DOTALL)
 """What stands for a token, its surrogate written as an escape. Half of a pair only the model can have written."""
-_WRITTEN = ("states", "calls", "header", "ignored", "strays", "partial", "leading", "assistant")
+_WRITTEN = ("states", "calls", "header", "ignored", "strays", "partial", "tag_rules", "leading", "assistant")
 """The fields of a format that hold what models write."""
 LITTLE = 128
 """More whitespace than this is the machine's to hold."""
@@ -63,6 +63,7 @@ class Calm(dict[int, str | None]):
         self._cuts: dict[str, Cut | None] = {}
         spelled = [marker.text for marker in table.markers.values() if not marker.certain]
         # Only markers that are spelled out can be mere mentions.
+        self._table = table
         self._fences = table.state == TEXT and quotes and bool(spelled)
         self._spelled = {name[:length] for name in spelled for length in range(1, len(name) + 1)}
         self._whole = spelled
@@ -83,10 +84,16 @@ class Calm(dict[int, str | None]):
             self._cuts[text] = self._cut(text)
         return self._cuts[text]
 
+    def _may_be_spelled(self, text: str) -> bool:
+        """Whether a marker, or the beginning of one, stands in the text in another spelling."""
+        return self._table.holds_marker(text) or self._table.begins(text, 0, len(text)) < len(text)
+
     def _cut(self, text: str) -> Cut | None:
         if self._fences and ("`" in text or "~" in text):
             return None
         if any(name in text for name in self._whole):
+            return None
+        if self._table.has_spellings and self._may_be_spelled(text):
             return None
         tail = ""
         for length in range(1, min(len(text), self._longest) + 1):

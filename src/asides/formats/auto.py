@@ -12,10 +12,12 @@ from msgspec.structs import replace
 
 from ..engine.calls.syntax import CallSyntax
 from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State
+from ..engine.tag_markers import TagRule
 from . import other_syntaxes as other
 from . import tagged_syntaxes as tagged
 from .cohere import COHERE_COMMAND3
 from .gemma import GEMMA4
+from .generic import THINKING_TAGS, WEAK_TAGS
 from .harmony import HARMONY
 from .inkling import INKLING
 from .kimi import KIMI_K3
@@ -24,10 +26,7 @@ from .muse import MUSE
 from .solar import SOLAR_OPEN
 
 PAIRS = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<thought>", "</thought>"),
+    *((f"<{name}>", f"</{name}>") for name in THINKING_TAGS),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("<think:opensource>", "</think:opensource>"),
     ("<longcat_think>", "</longcat_think>"),
@@ -38,6 +37,17 @@ PAIRS = (
     ("◁think▷", "◁/think▷"),
 )
 """Families whose thinking is one pair of markers; their calls and stops are settled apart."""
+
+WEAK = tuple((f"<{name}>", f"</{name}>") for name in WEAK_TAGS)
+"""Pairs that count only where output begins."""
+
+TAG_RULES = {
+    **{marker: TagRule() for name in THINKING_TAGS for marker in (f"<{name}>", f"</{name}>")},
+    # Types and lists have these names in code, in lower case too: `vec<thought>`.
+    **{f"<{name}>": TagRule(glued=False) for name in ("thought", "reasoning")},
+    **{marker: TagRule(weak=True) for pair in WEAK for marker in pair},
+}
+"""Which tags have other spellings: any case, attributes."""
 
 STOPS = (
     "<end_of_turn>",
@@ -167,6 +177,7 @@ def _pair(opener: str, closer: str, syntax: CallSyntax | None) -> Format:
         stops=STOPS,
         calls=SYNTAXES if syntax is None else (syntax,),
         assistant=ASSISTANT,
+        tag_rules={marker: TAG_RULES[marker] for marker in (opener, closer) if marker in TAG_RULES},
         settle=partial(_settle_call, opener, closer) if syntax is None else None,
     )
 
@@ -179,7 +190,7 @@ def _settle_call(opener: str, closer: str, met: str | CallSyntax) -> Format:
 def _families() -> dict[str, Format | tuple[str, str]]:
     """For every marker that tells how thinking is written: the pair, or the whole format."""
     found: dict[str, Format | tuple[str, str]] = {}
-    for pair in PAIRS:
+    for pair in PAIRS + WEAK:
         found.update(dict.fromkeys(pair, pair))
     for family in WHOLE:
         for markers in family.states.values():
@@ -195,12 +206,15 @@ def _families() -> dict[str, Format | tuple[str, str]]:
 def _any(syntax: CallSyntax | None) -> Format:
     """Thinking is not settled; calls perhaps."""
     pairs = [Format.tags(opener, closer) for opener, closer in PAIRS]
+    # What closes a weak pair acts only when its opener did, and then the pair is settled.
+    pairs += [Format.tags(opener, ()) for opener, _ in WEAK]
     return Format(
         name="auto",
         source="the distinctive markers of every family here",
         states=_merge(Format(name="", states=_PLAIN), *pairs, HARMONY, MUSE, *WHOLE),
         calls=SYNTAXES if syntax is None else (syntax,),
         header=_headers(HARMONY, MUSE),
+        tag_rules=TAG_RULES,
         assistant=ASSISTANT + tuple(opener for family in (HARMONY, *WHOLE) for opener in family.assistant),
         settle=partial(_settle, syntax),
     )

@@ -7,7 +7,13 @@ from .chatml import ASSISTANT, STOPS
 from .other_syntaxes import HERMES, JSON_BARE
 from .tool_call_tag import with_siblings
 
-_NAMES = ("think", "thinking", "reasoning", "reason", "thought", "internal")
+THINKING_TAGS = ("think", "thinking", "reasoning", "thought")
+"""Names of tags for thoughts that mean little else."""
+WEAK_TAGS = ("internal", "scratchpad")
+"""Names that are also words of configuration files and prompts: in `auto` they count only where output begins."""
+FIELD_TAGS = ("reason", "reflection")
+"""Names that are also fields of answers, a judge's above all: in `auto` they are text."""
+_NAMES = (*THINKING_TAGS, *WEAK_TAGS, *FIELD_TAGS)
 
 THINK_TAG = Format.tags(
     (*(f"<{name}>" for name in _NAMES), "<|begin_of_thought|>"),
