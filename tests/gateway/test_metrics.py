@@ -57,8 +57,8 @@ def test_a_finished_request_is_counted() -> None:
     assert samples["asides_characters_total", "answer"] == 40
     assert samples["asides_notices_total", "stray_close"] == 4
     assert samples["asides_empty_answers_total",] == 2
-    assert samples["asides_cache_hits_total",] == 2
-    assert samples["asides_cache_misses_total",] == 6
+    assert samples["asides_replay_cache_hits_total",] == 2
+    assert samples["asides_replay_cache_misses_total",] == 6
     assert samples["asides_cancelled_total",] == 0
     assert samples["asides_request_seconds_sum",] == 8
     assert samples["asides_first_thought_seconds_bucket", "0.1"] == 0

@@ -84,6 +84,8 @@ class Limits(Section, frozen=True):
     """Bytes of a request, and of a whole reply."""
     header: Positive = 64 * 1024
     """Bytes of a request's headers."""
+    messages: Positive = 10_000
+    """Messages, and tools, of one request."""
     concurrency: Positive = 2000
     """Requests at once; one more is a 429."""
     held: Positive = 1_048_576
@@ -99,7 +101,7 @@ class Limits(Section, frozen=True):
 
 
 class Cache(Section, frozen=True):
-    """What is remembered, in memory only, to heal clients that drop thinking between tool turns."""
+    """The replay cache: thoughts kept in memory for clients that drop them between tool turns."""
 
     entries: Annotated[int, msgspec.Meta(ge=0)] = 1000
     """0 turns it off."""

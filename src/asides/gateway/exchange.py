@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -25,12 +26,17 @@ from .call import Call
 from .knowledge import Knowledge
 from .record import Record
 from .refusals import Refusal
+from .replay_cache import Call as CachedCall
+from .replay_cache import Place
 from .state import State
 from .upstreams import Answer, Upstream, UpstreamLost
 
 REASONING = get_args(openai_chat.Reasoning)
 STARTS = get_args(Start)
 PASSTHROUGH = get_format("passthrough")
+T = TypeVar("T")
+LARGE = 256 * 1024
+"""Bytes of a body from which on it is worked on in a thread."""
 STOPPED = Refusal(503, "the gateway was stopped", code="stopped")
 
 
@@ -50,7 +56,7 @@ class Exchange:
 
     async def run(self, body: bytes) -> None:
         """Do it. A `Refusal` is raised while nothing of the answer has been sent."""
-        data = read_json(body)
+        data = await off_loop(len(body), read_json, body)
         state, record = self._state, self._record
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
         record.stream = bool(data.get("stream", self._dialect is ollama))
@@ -64,14 +70,25 @@ class Exchange:
         if knowledge.format is None and self._dialect in asking.SPOKEN[kind]:
             await self._pass(upstream, settings, data, body)
             return
+        way, sent = await off_loop(len(body), self._translate, data, upstream, kind, settings, knowledge)
+        await self._ask(upstream, sent, way)
+
+    def _translate(
+        self, data: dict[str, Any], upstream: Upstream, kind: str, settings: ModelSettings, knowledge: Knowledge
+    ) -> tuple[_Way, bytes]:
+        """How the request goes, and the body that the upstream is sent. May run in a thread."""
+        state, record = self._state, self._record
+        check_count(data, state.config.limits.messages)
         request = self._read_request(data)
         theirs = asking.upstream_dialect(kind, request)
         reasoning = self._reasoning(settings)
         start, told = self._start(request, settings, knowledge)
-        asked, record.healed, record.missed = state.memory.heal(self._credential, request)
-        field = state.fields.get((upstream.name, model), "")
-        sent = asking.write_request(upstream, asked, theirs, settings, knowledge, field=field)
-        await self._ask(upstream, to_json(sent), _Way(request, theirs, knowledge, settings, start, told, reasoning))
+        restored = state.replay_cache.restore(self._credential, request, self._call.headers)
+        record.cache_hits, record.cache_misses = restored.hits, restored.misses
+        field = state.fields.get((upstream.name, request.model), "")
+        sent = asking.write_request(upstream, restored.request, theirs, settings, knowledge, field=field)
+        way = _Way(request, theirs, knowledge, settings, start, told, reasoning, restored.place, secrets.randbits(62))
+        return way, to_json(sent)
 
     @property
     def _is_generate(self) -> bool:
@@ -234,7 +251,6 @@ class Exchange:
         start = way.start
         if whole and not way.told and format.start == TEXT:
             start = "undecided"  # nobody told; a lone close is honoured where nothing has to flow
-        seed = secrets.randbits(62)
         tools = [
             {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}}
             for tool in request.tools
@@ -250,12 +266,12 @@ class Exchange:
                 prompt=prompt,
                 tools=tools or None,
                 calls=calls,
-                seed=seed,
+                seed=way.seed,
                 limit=limit,
                 collect=False,
             )
 
-        return Splitter(format, make, show=request.wish.show, seed=seed)
+        return Splitter(format, make, show=request.wish.show, seed=way.seed)
 
     def _choices(self, way: _Way) -> dict[str, Any]:
         """What the client's dialect lets a client choose."""
@@ -267,8 +283,10 @@ class Exchange:
             self._state.learn_field(upstream, request.model, field)
         choice = noted.choices.get(0)
         if choice is not None and choice.calls and choice.thoughts:
-            calls = [(name, "".join(arguments)) for name, _, arguments in choice.calls.values()]
-            self._state.memory.keep(self._credential, request, choice.thinking, calls)
+            calls = [
+                CachedCall(index, name, "".join(arguments), id) for index, (name, id, arguments) in choice.calls.items()
+            ]
+            self._state.replay_cache.store(way.place, choice.thinking, calls, way.seed)
         self._keep_reply(way, noted)
 
     def _keep_reply(self, way: _Way, noted: pipeline.Noted) -> None:
@@ -304,6 +322,25 @@ class _Way(msgspec.Struct, frozen=True):
     start: str | None
     told: bool
     reasoning: str
+    place: Place
+    """Where the reply stands in its conversation, for the replay cache."""
+    seed: int
+    """What the ids are made of that the model does not write: random."""
+
+
+async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
+    """Do something with a body of so many bytes; a large one in a thread, so that it stops no other request."""
+    if size < LARGE:
+        return work(*arguments)
+    return await asyncio.to_thread(work, *arguments)
+
+
+def check_count(data: dict[str, Any], most: int) -> None:
+    """Refuse a conversation of more messages than are taken, before anything is made of them."""
+    for name in ("messages", "input", "tools"):
+        if isinstance(data.get(name), list) and len(data[name]) > most:
+            words = f"{name} has {len(data[name])} entries; this gateway takes {most} (limits.messages)"
+            raise Refusal(400, words, param=name)
 
 
 def read_json(body: bytes) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     empty_answers: int = 0
     """Choices that neither said nor called anything."""
     cache_hits: int = 0
-    """Dropped thoughts that the memory put back."""
+    """Dropped thoughts that the replay cache put back."""
     cache_misses: int = 0
     """Dropped thoughts that it did not have."""
     error: str = ""

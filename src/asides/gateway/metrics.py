@@ -56,8 +56,8 @@ class Metrics:
         )
         self._notices = Counter("asides_notices", "Oddities that were met in replies.", ("code",), registry=registry)
         self._empty = Counter("asides_empty_answers", "Replies that said and called nothing.", registry=registry)
-        self._hits = Counter("asides_cache_hits", "Dropped thoughts that were put back.", registry=registry)
-        self._misses = Counter("asides_cache_misses", "Dropped thoughts that were not known.", registry=registry)
+        self._hits = Counter("asides_replay_cache_hits", "Dropped thoughts that were put back.", registry=registry)
+        self._misses = Counter("asides_replay_cache_misses", "Dropped thoughts that were not known.", registry=registry)
         self._upstream_errors = Counter(
             "asides_upstream_errors", "Upstreams that failed.", ("upstream", "reason"), registry=registry
         )

@@ -35,11 +35,11 @@ class Writer(Protocol):
 
 
 class Noted:
-    """What is noted of a reply while it passes: for metrics, logs, the memory and history."""
+    """What is noted of a reply while it passes: for metrics, logs, the replay cache and history."""
 
     def __init__(self, *, keep: bool) -> None:
         self.keep = keep
-        """Whether words are kept: the memory needs thoughts and calls, history all of it."""
+        """Whether words are kept: the replay cache needs thoughts and calls, history all of it."""
         self.first_thought: float | None = None
         """When it came, by the monotonic clock."""
         self.first_answer: float | None = None

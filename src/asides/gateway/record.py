@@ -11,10 +11,10 @@ class Record:
 
     __slots__ = (
         "answered",
+        "cache_hits",
+        "cache_misses",
         "dialect",
         "error",
-        "healed",
-        "missed",
         "model",
         "noted",
         "request_body",
@@ -35,9 +35,9 @@ class Record:
         self.upstream_error = ""
         """One of `metrics.UPSTREAM_ERRORS`."""
         self.stream = False
-        self.healed = 0
-        """Thoughts that the client had dropped and the memory put back."""
-        self.missed = 0
+        self.cache_hits = 0
+        """Thoughts that the client had dropped and the replay cache put back."""
+        self.cache_misses = 0
         """Those that it did not have."""
         self.error = ""
         self.answered: float | None = None

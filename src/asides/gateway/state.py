@@ -16,8 +16,8 @@ from ..config.models import matches, resolve_model
 from ..config.schema import Config, ModelSettings
 from . import listing
 from .knowledge import MOST_MODELS, Librarian
-from .memory import Memory
 from .refusals import Refusal
+from .replay_cache import ReplayCache
 from .upstreams import KEEP_IDLE, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class State:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.librarian = Librarian()
-        self.memory = Memory(config.cache)
+        self.replay_cache = ReplayCache(config.cache)
         self.fields: dict[tuple[str, str], str] = {}
         """By upstream and model: the name under which the upstream sends thinking."""
         self.keeper: Keeper | None = None

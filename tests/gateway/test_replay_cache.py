@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import httpx
 import pytest
 
-from tests.gateway.clients import ask, body_of, post
+from asides.config.schema import Cache
+from asides.dialects.request import CallPiece, Request, TextPiece, Turn
+from asides.gateway.replay_cache import ReplayCache
+from tests.gateway.clients import WITH_TOOLS, Dialect, ask, body_of, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import Upstream, upstream
 
@@ -82,7 +88,13 @@ def test_after_streams_too(house: House, stream: bool) -> None:
     assert messages[1]["reasoning_content"] == secret
 
 
-def test_ids_do_not_matter(house: House) -> None:
+def test_an_id_of_ours_is_enough(house: House) -> None:
+    """An id that the gateway made at random is known to its own conversation alone, whatever the client rewrote."""
+    id = called(house)
+    assert sent_back(house, history(id, "[summary of earlier turns]"))[1]["reasoning_content"] == SECRET
+
+
+def test_another_id_does_not_matter(house: House) -> None:
     """A client may send back another id, or none, and the arguments in another order."""
     called(house)
     assert sent_back(house, history("another"))[1]["reasoning_content"] == SECRET
@@ -132,18 +144,21 @@ def test_in_every_dialect(house: House) -> None:
 
 
 def test_nobody_sees_anothers_thoughts(house: House) -> None:
-    """The same calls and ids from another client, model or conversation never bring a thought that is not theirs."""
+    """The same calls from another client, model, user or conversation never bring a thought that is not theirs."""
     id = called(house, key="sk-a")
-    strangers = [
+    strangers: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
         (history(id), {"key": "sk-b"}),
         (history(id), {"key": "sk-a2"}),
         (history(id), {"key": "sk-"}),
         (history(id), {"model": "other"}),
-        (history(id, "What is the weather in Bern?"), {}),
-        (history(id, QUESTION + " "), {}),
-        (history(id, arguments={"query": "weather"}), {}),
-        (history(id, arguments={}), {}),
-        (history(id, name="open"), {}),
+        (history("another", "What is the weather in Bern?"), {}),
+        (history("another", QUESTION + " "), {}),
+        (history("another", arguments={"query": "weather"}), {}),
+        (history("another", arguments={}), {}),
+        (history("another", name="open"), {}),
+        (history("another"), {"user": "somebody"}),
+        (history("another"), {"prompt_cache_key": "session-2"}),
+        (history("another"), {"metadata": {"user_id": "somebody"}}),
     ]
     for messages, fields in strangers:
         sent = sent_back(house, messages, **fields)
@@ -202,7 +217,7 @@ def test_a_turn_without_calls_is_not_kept(house: House) -> None:
     assert SECRET not in json.dumps(sent_back(house, turns))
 
 
-def test_the_memory_is_bounded() -> None:
+def test_the_cache_is_bounded() -> None:
     """The oldest go first."""
     with upstream() as server:
         config = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}, "cache": {"entries": 2}}
@@ -217,3 +232,155 @@ def test_the_memory_is_bounded() -> None:
                 "Thought of Question 1?",
                 "Thought of Question 2?",
             ]
+
+
+# Conversations that differ only in what a tool answered.
+
+OUTPUTS = {
+    "qwen3": "<think>THOUGHT</think>" + CALL,
+    "kimi_k2": "<think>THOUGHT</think><|tool_calls_section_begin|><|tool_call_begin|>functions.find:0"
+    '<|tool_call_argument_begin|>{"query": "weather", "limit": 3}<|tool_call_end|><|tool_calls_section_end|>',
+    "cohere": "<|START_THINKING|>THOUGHT<|END_THINKING|><|START_ACTION|>["
+    '{"tool_call_id": "0", "tool_name": "find", "parameters": {"query": "weather", "limit": 3}}]<|END_ACTION|>',
+}
+"""How each model thinks and calls; the last two write ids that are the same in every conversation."""
+
+
+@pytest.fixture(scope="module")
+def families() -> Iterator[House]:
+    """A gateway with a model of each of these formats, named after it."""
+    models = {format: {"format": format} for format in OUTPUTS}
+    with upstream() as server, gateway({"upstreams": [{"url": server.url}], "models": models}) as running:
+        yield House(running, server)
+
+
+def turn_of(dialect: Dialect, id: str, result: str) -> list[dict[str, Any]]:
+    """A call and its result, as a client that drops thinking sends them back."""
+    arguments = json.dumps(ARGUMENTS)
+    match dialect:
+        case "chat":
+            call = {"id": id, "type": "function", "function": {"name": "find", "arguments": arguments}}
+            return [
+                {"role": "assistant", "content": "", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": id, "content": result},
+            ]
+        case "messages":
+            return [
+                {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "find", "input": ARGUMENTS}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": result}]},
+            ]
+        case "responses":
+            return [
+                {"type": "function_call", "call_id": id, "name": "find", "arguments": arguments},
+                {"type": "function_call_output", "call_id": id, "output": result},
+            ]
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "find", "arguments": ARGUMENTS}}]},
+        {"role": "tool", "content": result, "tool_name": "find"},
+    ]
+
+
+def id_of(dialect: Dialect, reply: Any) -> str:
+    """The id of the call that a client was shown; Ollama's are shown none."""
+    found = reply.model_dump()
+    match dialect:
+        case "chat":
+            return str(found["choices"][0]["message"]["tool_calls"][0]["id"])
+        case "messages":
+            return str(next(block["id"] for block in found["content"] if block["type"] == "tool_use"))
+        case "responses":
+            return str(next(item["call_id"] for item in found["output"] if item["type"] == "function_call"))
+    return ""
+
+
+class Person:
+    """One of several who share a key and ask the same, turn after turn."""
+
+    def __init__(self, name: str, mail: str, question: str) -> None:
+        self.name = name
+        self.mail = mail
+        self.turns: list[dict[str, Any]] = [{"role": "user", "content": question}]
+        self.count = 0
+
+    def go_on(self, families: House, format: str, dialect: Dialect, keeps_ids: bool) -> str:
+        """One more turn; what the upstream was sent."""
+        thought = f"{self.name} thinks {self.count}."
+        families.upstream.forget()
+        families.upstream.say(OUTPUTS[format].replace("THOUGHT", thought))
+        sent: dict[str, Any] = {"input" if dialect == "responses" else "messages": self.turns}
+        seen = ask(dialect, families.gateway.url, model=format, tools=True, **sent)
+        assert seen.thinking == thought
+        id = id_of(dialect, seen.raw) if keeps_ids else "x"
+        self.turns += turn_of(dialect, id, self.mail if self.count == 0 else "nothing new")
+        self.count += 1
+        return families.upstream.question().raw.decode()
+
+
+@pytest.mark.parametrize("keeps_ids", [True, False], ids=["ids", "no ids"])
+@pytest.mark.parametrize("dialect", WITH_TOOLS)
+@pytest.mark.parametrize("format", OUTPUTS)
+def test_interleaved_conversations(families: House, format: str, dialect: Dialect, keeps_ids: bool) -> None:
+    """Two people share key, prompt and question; only what a tool answered differs. Each gets their own thoughts."""
+    question = f"Read my mail. {format} {dialect} {keeps_ids}"
+    alice = Person("Alice", "The vault is 4711.", question)
+    bob = Person("Bob", "Lunch at noon.", question)
+    for turn in range(4):
+        for person, other in ((alice, bob), (bob, alice)):
+            sent = person.go_on(families, format, dialect, keeps_ids)
+            assert other.mail not in sent
+            # What was thought before the first result stands behind the same words in both conversations. Without an
+            # id of ours it is the same conversation up to there, so the later thought serves both.
+            first = 0 if keeps_ids and format == "qwen3" and dialect != "ollama_chat" else 1
+            for number in range(first, turn):
+                assert f"{person.name} thinks {number}." in sent
+            for number in range(first, turn + 1):
+                assert f"{other.name} thinks {number}." not in sent
+
+
+def test_misses_are_counted(families: House) -> None:
+    """And nothing nearby is taken instead."""
+    person = Person("Carol", "Mail.", "Counted?")
+    person.go_on(families, "qwen3", "chat", keeps_ids=False)
+    person.turns[0]["content"] = "Counted, and changed?"
+    assert "Carol thinks" not in person.go_on(families, "qwen3", "chat", keeps_ids=False)
+    figures = httpx.get(f"{families.gateway.url}/metrics").text
+    found = re.search(r"^asides_replay_cache_misses_total (\S+)$", figures, re.M)
+    assert found is not None
+    assert float(found[1]) == 1.0
+
+
+# What a lookup costs.
+
+
+def test_looking_up_is_linear() -> None:
+    """Twice the turns are twice the bytes hashed, and no more than so many are looked up."""
+    cache = ReplayCache(Cache())
+
+    def work(count: int) -> int:
+        pieces = (CallPiece("find", '{"a": 1}'),)
+        turns = [Turn("user", (TextPiece("Go."),))]
+        turns += [turn for _ in range(count) for turn in (Turn("assistant", pieces), Turn("tool", (TextPiece("r"),)))]
+        profile = cProfile.Profile()
+        profile.enable()
+        restored = cache.restore("key", Request(dialect="openai_chat", turns=tuple(turns)), {})
+        profile.disable()
+        assert (restored.hits, restored.misses) == (0, count)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    small, large = work(2_000), work(4_000)
+    assert large < 2.2 * small
+
+
+def test_many_messages_are_refused_by_name() -> None:
+    """Past the limit, before anything is made of them."""
+    with upstream() as server, gateway({"upstreams": [{"url": server.url}], "limits": {"messages": 3}}) as running:
+        for path, field in (
+            ("/v1/chat/completions", "messages"),
+            ("/v1/responses", "input"),
+            ("/api/chat", "messages"),
+        ):
+            body = {"model": "m", field: [{"role": "user", "content": "hi"}] * 4}
+            reply = post(running.url, path, body)
+            assert reply.status_code == 400
+            assert f"{field} has 4 entries; this gateway takes 3 (limits.messages)" in reply.text
+        assert server.questions == []
