@@ -31,8 +31,8 @@ CASES = Path(__file__).parent / "cases"
 MANY = 600
 """Beyond this many characters a case is cut in two only at some places."""
 
-FILE_KEYS = {"format", "formats", "case"}
-CASE_KEYS = {"name", "input", "chunks", "options", "parts", "notices", "termination", "text", "thinking"}
+FILE_KEYS = {"format", "formats", "options", "case"}
+CASE_KEYS = {"name", "format", "input", "chunks", "options", "parts", "notices", "termination", "text", "thinking"}
 PART_KEYS = {"thinking", "text", "call", "complete", "arguments", "json", "error", "raw", "id"}
 
 
@@ -55,12 +55,13 @@ class Case(NamedTuple):
 
 
 def load(path: Path) -> Iterator[Case]:
-    """Every case of a file, once for each of its formats."""
+    """Every case of a file, once for each of its formats, or with the format that the case itself names."""
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     assert data.keys() <= FILE_KEYS, f"{path.name}: unknown keys {sorted(data.keys() - FILE_KEYS)}"
-    names = data["formats"] if "formats" in data else [data["format"]]
+    names = data.get("formats", [data["format"]] if "format" in data else [])
     seen = set()
-    for said in data.get("case", []):
+    for case in data.get("case", []):
+        said = {**case, "options": {**data.get("options", {}), **case.get("options", {})}}
         where = f"{path.name}: case {said.get('name')!r}"
         assert said.keys() <= CASE_KEYS, f"{where} has unknown keys {sorted(said.keys() - CASE_KEYS)}"
         assert ("input" in said) != ("chunks" in said), f"{where} needs either `input` or `chunks`"
@@ -70,7 +71,8 @@ def load(path: Path) -> Iterator[Case]:
         for part in said["parts"]:
             assert part.keys() <= PART_KEYS, f"{where}: a part has unknown keys {sorted(part.keys() - PART_KEYS)}"
             assert len(part.keys() & {"thinking", "text", "call"}) == 1, f"{where}: a part is thinking, text or call"
-        for name in names:
+        assert names or "format" in said, f"{where} names no format, nor does its file"
+        for name in [said["format"]] if "format" in said else names:
             yield Case(path.stem, name, said)
 
 

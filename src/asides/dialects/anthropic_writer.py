@@ -73,7 +73,7 @@ class _Blocks:
         elif isinstance(event, PartEnd):
             if event.index == self._thinking:
                 self.close()
-            elif (call := self._calls.end(event, item.written)) is not None:
+            elif (call := self._calls.end(event, item.shown)) is not None:
                 self._call(call)
 
     def _start(self, event: PartStart) -> None:

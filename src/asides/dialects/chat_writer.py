@@ -250,7 +250,7 @@ class ChoiceWriter:
             return [] if number is None else [_call(number, {"function": {"arguments": event.text}})]
         if isinstance(event, PartStart):
             return self._start(event)
-        return [] if isinstance(event, Notice) else self._stop(event, item.written)
+        return [] if isinstance(event, Notice) else self._stop(event, item.shown)
 
     def _text(self, text: str) -> Delta:
         text, self.gap = self.gap + text, ""
@@ -304,7 +304,7 @@ class ChoiceWriter:
             return {**made, **detail, "index": number}
         return {**{name: value for name, value in detail.items() if name not in ("id", "format")}, "index": number}
 
-    def _stop(self, event: PartEnd, written: str) -> list[Delta]:
+    def _stop(self, event: PartEnd, written: str | None) -> list[Delta]:
         kind = self._kinds.get(event.index)
         if kind == "thinking" and self._reasoning == "tags":
             self._behind_tag = True

@@ -387,6 +387,8 @@ class _Choice(ChoiceWriter):
             return []
         if isinstance(event, PartEnd) and event.index in self._held:
             start, arguments = self._held.pop(event.index)
+            if item.shown is None:
+                return self.say(item)
             name = msgspec.json.encode(start.name).decode()
             written = item.written or f'{{"name": {name}, "arguments": {"".join(arguments) or "{}"}}}'
             return self.say(Said(item.choice, event, written=written))

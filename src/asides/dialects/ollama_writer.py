@@ -58,7 +58,7 @@ class _Parts:
                 self._gap = event.gap
                 if event.kind == "text" and self._apart:
                     self._gap, self._apart, self._refusing = event.gap or "\n\n", False, False
-        elif isinstance(event, PartEnd) and (call := self._calls.end(event, item.written)) is not None:
+        elif isinstance(event, PartEnd) and (call := self._calls.end(event, item.shown)) is not None:
             self._call(call)
 
     def _text(self, text: str, logprobs: tuple[dict[str, Any], ...]) -> None:

@@ -80,6 +80,13 @@ class Said(msgspec.Struct, frozen=True, tag=True):
     """For thinking: the upstream's signature, with the delta (perhaps an empty one) that it came with."""
     written: str = ""
     """At the end of a call that may not be run: what the model wrote, without the outer markers."""
+    withheld: bool = False
+    """Whether that is the end of a thought, so that an API which writes such calls as text must leave it out."""
+
+    @property
+    def shown(self) -> str | None:
+        """What an API that has no place for a call that may not be run writes as text; None where it writes none."""
+        return None if self.withheld else self.written
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):

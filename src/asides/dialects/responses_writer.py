@@ -286,7 +286,7 @@ class _Response:
             if event.index in self._calls:
                 self._close_call(event.index, event.error is None)
             elif event.index in self._nameless:
-                self._place("".join(self._nameless.pop(event.index)), item.written)
+                self._place("".join(self._nameless.pop(event.index)), item.shown)
             elif event.index == self._thought:
                 self._close_thinking(event.complete)
 
@@ -360,9 +360,9 @@ class _Response:
             self._done(message, complete, {})
         self._refusing = False
 
-    def _place(self, arguments: str, written: str) -> None:
+    def _place(self, arguments: str, written: str | None) -> None:
         """A call without a name is text in its place."""
-        if text := written or arguments:
+        if written is not None and (text := written or arguments):
             self._gap = "\n\n"
             self._text(text, Said(0, TextDelta(0, text)))
             self._apart = True

@@ -136,6 +136,8 @@ class _Choice:
         self._seen_thinking = False
         self._ended = False
         self._hidden: set[int] = set()
+        self._in_thought = False
+        """Whether calls that come now were begun inside a thought that nothing closed."""
         self._tape = Tape()
         self._alignment: Alignment | None = None
         self.thought_characters = 0
@@ -351,17 +353,27 @@ class _Choice:
                 self.said_characters += len(event.text)  # type: ignore[union-attr]
             elif kind is ThinkingDelta:
                 self.thought_characters += len(event.text)  # type: ignore[union-attr]
-            elif isinstance(event, PartStart) and event.kind == "thinking":
-                self._seen_thinking = True
-                self._hidden.add(event.index)
+            elif isinstance(event, PartStart):
+                self._note_start(event)
+            elif isinstance(event, Notice) and event.code == "implicit_close":
+                self._in_thought = True
             item = Said(self._number, event)
             if isinstance(event, PartEnd) and event.error is not None:
-                item = Said(self._number, event, written=call.written if call is not None else self._written(event))
+                written = call.written if call is not None else self._written(event)
+                withheld = call is None and self._in_thought and event.error == "incomplete"
+                item = Said(self._number, event, written=written, withheld=withheld)
             if self._alignment is not None:
                 item = self._with_logprobs(item, self._alignment)
             if self._show or kind is Notice or event.index not in self._hidden:  # type: ignore[union-attr]
                 items.append(item)
         return items
+
+    def _note_start(self, start: PartStart) -> None:
+        if start.kind == "thinking":
+            self._seen_thinking = True
+            self._hidden.add(start.index)
+        if start.kind != "tool_call":
+            self._in_thought = start.kind == "thinking" and self._format.calls_in_thinking == "always"
 
     def _written(self, event: PartEnd) -> str:
         """What the model wrote of a call that may not be run."""

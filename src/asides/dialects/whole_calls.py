@@ -43,10 +43,10 @@ class HeldCalls:
         if delta.index in self._open:
             self._open[delta.index][1].append(delta.text)
 
-    def end(self, end: PartEnd, written: str) -> WholeCall | str | None:
-        """The call if it is whole and valid, else the text that stands for it; None if no such call is open."""
+    def end(self, end: PartEnd, written: str | None) -> WholeCall | str | None:
+        """The call if it is whole and valid, else the text that stands for it; None if nothing is to be written."""
         start, pieces = self._open.pop(end.index, (None, []))
-        if start is None:
+        if start is None or written is None:
             return None
         arguments = "".join(pieces)
         value = to_object(arguments) if end.error is None and start.name else None

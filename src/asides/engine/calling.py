@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from ..events import NoticeCode
 from .calls.reader import Status
 from .calls.syntax import CallSyntax
+from .fences import begins_line
 from .format import TEXT, THINKING
 from .machine import NON_SPACE
 from .markers import Action, Found, Marker
-from .mentions import Verdict
-from .region import Closer, Draft, Region
+from .mentions import Verdict, quote_before
+from .region import Closer, Draft, Region, ThoughtEnd
 from .telling import Telling
 
 
@@ -25,8 +26,40 @@ class Calling(Telling):
     __slots__ = ()
 
     def _begin_region(self, marker: Marker, found: Found) -> None:
-        space_from = self._base + self._at
-        self._start_region(list(marker.syntaxes), marker.text, self._base + found.start, found.stop, space_from)
+        space_from, start = self._base + self._at, self._base + found.start
+        if self._table.state == THINKING and self._calls_in_thinking == "resolve":
+            floor = max(self._content_from - self._base, 0)
+            quotes = self._quotes and not marker.certain
+            self._begin_draft(
+                space_from,
+                start,
+                begins_line=begins_line(self._buffer, found.start, floor),
+                quoted=quotes and bool(quote_before(self._buffer, found.start, floor)),
+            )
+        self._start_region(list(marker.syntaxes), marker.text, start, found.stop, space_from)
+
+    def _begin_draft(self, space_from: int, start: int, *, begins_line: bool, quoted: bool) -> None:
+        """From here on everything is held, until it is known what the calls are."""
+        self._draft = Draft(
+            space_from=space_from,
+            start=start,
+            begins_line=begins_line,
+            quoted=quoted,
+            holds=len(self._holds),
+            kind=self._kind,
+            index=self._index,
+            part_start=self._start,
+            count=self._count,
+            gap=self._gap,
+            seen_text=self._seen_text,
+            seen_thinking=self._seen_thinking,
+            calls_made=self.calls_made,
+            noticed_stop=self._noticed_stop,
+            fresh=self._fresh,
+            blank=self._blank,
+            content_from=self._content_from,
+        )
+        self._holds.append([])
 
     def _start_region(
         self,
@@ -36,27 +69,10 @@ class Calling(Telling):
         stop: int,
         space_from: int,
     ) -> None:
-        drafts = self._table.state == THINKING and self._calls_in_thinking == "resolve"
-        if drafts and self._draft is None:
-            self._draft = Draft(
-                space_from=space_from,
-                start=start,
-                holds=len(self._holds),
-                kind=self._kind,
-                index=self._index,
-                part_start=self._start,
-                count=self._count,
-                gap=self._gap,
-                seen_text=self._seen_text,
-                seen_thinking=self._seen_thinking,
-                calls_made=self.calls_made,
-                noticed_stop=self._noticed_stop,
-                fresh=self._fresh,
-                blank=self._blank,
-                content_from=self._content_from,
-            )
-            self._holds.append([])
-        self._region = Region(self, syntaxes, opener, start, self._base + stop, space_from, drafts)
+        draft = self._draft is not None
+        self._region = Region(self, syntaxes, opener, start, self._base + stop, space_from, draft)
+        if draft and start < self._reread_until:
+            self._region.draft_end = self._thought_end(self._base + stop, self._reread_until)
         self._at = stop
         self._mode = self._read_region
 
@@ -81,6 +97,11 @@ class Calling(Telling):
         reader = region.reader
         assert reader is not None
         stop, closer = self._watch(region, end, final)
+        thought_end = region.draft_end
+        if thought_end is not None and thought_end.offset <= self._base + stop:
+            stop, closer = max(thought_end.offset - self._base, self._at), None
+        else:
+            thought_end = None
         before = self._at
         self._at = reader.read(self._buffer, self._at, stop, self._base, final and stop == end)
         if reader.status is Status.DONE:
@@ -93,6 +114,9 @@ class Calling(Telling):
                 self._cut_off(region, place, "incomplete")
             else:
                 self._reject(region, reader.code, reader.reason)
+            return True
+        if thought_end is not None:
+            self._end_draft(region, thought_end)
             return True
         if closer is not None:
             # The reader stands before a closing marker that it may take as its end or as part of a value. Until
@@ -156,7 +180,7 @@ class Calling(Telling):
         """The region is over: back to prose, or find out whether it was a draft."""
         if self._draft is not None:
             if region.faulty or not region.calls:
-                self._give_back("draft_call")
+                self._give_back("draft_call", resume=self._resume_behind(region, region.fault_from))
             else:
                 self._mode = self._read_after_calls
             return
@@ -174,10 +198,15 @@ class Calling(Telling):
 
     def _reject(self, region: Region, code: str, reason: str) -> None:
         """The text is not in the call's grammar."""
-        if self._draft is not None:
-            self._give_back("draft_call", "what looked like a call is none; it stays thinking", reread=True)
+        draft = self._draft
+        if draft is not None and draft.quoted:
+            body = self._behind_openers(region.body, self._base + self._at)
+            self._give_back(None, resume=self._read_again(draft.start, body))
+        elif draft is not None:
+            message = "what looked like a call is none; it stays thinking"
+            self._give_back("draft_call", message, resume=self._read_again(draft.start, region.body))
         elif not region.opener and not region.committed and not region.calls:
-            self._give_back(None, reread=True)
+            self._give_back(None, resume=self._read_again(region.start, region.body))
         else:
             region.broken = (code, reason)
             self._scan = self._base + self._at
@@ -262,7 +291,7 @@ class Calling(Telling):
         """The input ended while the grammar wanted more."""
         closer = region.closer
         if not region.opener and not region.committed:
-            self._give_back(None, reread=True)
+            self._give_back(None, resume=self._read_again(region.start, region.body))
         elif closer is not None and closer.ends_turn:
             self._cut_off(region, closer.start, "incomplete")
         elif self._draft is None and closer is not None and self._may_reread(region.start):
@@ -274,10 +303,44 @@ class Calling(Telling):
 
     def _cut_off(self, region: Region, place: int, error: str) -> None:
         """The call that is being read ends at `place`, unfinished. What follows is read as if it had not been."""
-        if self._draft is not None and (region.faulty or not region.calls + self._draft.calls):
-            self._cut = False
-            self._give_back("draft_call", "a call in thinking is cut off; it stays thinking", reread=True)
-            return
+        draft = self._draft
+        if draft is not None:
+            ended = self._thought_end(max(region.body, region.dead_from), place)
+            if ended is not None:
+                self._end_draft(region, ended)
+                return
+            if not self._is_call(region, draft):
+                self._cut = False
+                again = self._behind_openers(region.body, place)
+                self._give_back(None, resume=self._read_again(draft.start, again, place))
+                return
+        self._end_cut(region, place, error)
+
+    def _end_draft(self, region: Region, ended: ThoughtEnd) -> None:
+        """The thought ends inside a call that does not: it was a draft, unless the whole turn ends there."""
+        self._cut = False
+        assert self._draft is not None
+        if not ended.ends_turn:
+            self._reread_until = max(self._reread_until, self._base + self._at)
+            self._give_back("draft_call", resume=ended.offset)
+        elif self._is_call(region, self._draft):
+            self._end_cut(region, ended.offset, "incomplete")
+        else:
+            self._reread_until = max(self._reread_until, self._base + self._at)
+            self._give_back(None, resume=ended.offset)
+
+    def _is_call(self, region: Region, draft: Draft) -> bool:
+        """Whether calls in thinking, the last of them cut off, are meant: not merely talked about."""
+        if region.faulty:
+            return False
+        if region.calls + draft.calls:
+            return True
+        passed = region.closer is not None and not region.closer.ends_turn
+        if passed or draft.quoted or not region.name_closed:
+            return False
+        return draft.begins_line or (self.tools is not None and region.name in self.tools.names)
+
+    def _end_cut(self, region: Region, place: int, error: str) -> None:
         if region.holds_closer:
             region.holds_closer = False
             end = self._base + len(self._buffer)
@@ -296,9 +359,72 @@ class Calling(Telling):
             self._region = None
             self._begin_content(place)
 
+    def _thought_end(self, start: int, stop: int) -> ThoughtEnd | None:
+        """The first marker between two offsets that ends thinking and is not only talked about."""
+        since, until, known = self._known_end
+        if since <= start and (start <= known.offset < stop if known is not None else stop <= until):
+            return known  # so that asking again and again stays linear
+        self._reach_back(start)
+        table = self._tables.thought_ends
+        scan, end = start - self._base, stop - self._base
+        ended = None
+        while ended is None and (found := self._find(table, scan, end)) is not None:
+            verdict, scan = self._judge_quotes(found, end, True)
+            if verdict is Verdict.ACTS:
+                ended = ThoughtEnd(self._base + found.start, found.marker.action is Action.STOP)
+        self._known_end = (start, stop, ended)
+        return ended
+
+    def _behind_openers(self, body: int, stop: int) -> int:
+        """Behind further openers that follow an opener directly: they belong to what was no call and are none."""
+        self._reach_back(body)
+        at, end = body - self._base, stop - self._base
+        table = self._tables.thinking
+        while match := NON_SPACE.search(self._buffer, at, end):
+            found = self._find(table, match.start(), end)
+            if found is None or found.start > match.start() or found.marker.action is not Action.CALL:
+                break
+            at = found.stop
+        return self._base + at
+
+    def _resume_behind(self, region: Region, start: int) -> int:
+        """Where reading goes on behind a call in thinking that is given back: the first end of the thought in it."""
+        stop = self._base + self._at
+        ended = self._thought_end(max(start, region.body), stop)
+        if ended is None:
+            return stop
+        self._reread_until = max(self._reread_until, stop)
+        return ended.offset
+
+    def _read_again(self, start: int, body: int, until: int = 0) -> int:
+        """Where reading goes on behind what was no call: at its body if that was not read again before."""
+        until = until or self._base + self._at
+        if not self._may_reread(start):
+            return until
+        self._reread_until = max(until, self._base + self._at)
+        return body
+
     def _may_reread(self, offset: int) -> bool:
         """Each character is read again at most once, so that cost stays linear."""
         return offset >= self._reread_until
+
+    def _expire_draft(self) -> None:
+        """Calls in thinking are held for too long: they are thinking, as far as the thought goes."""
+        region, draft = self._region, self._draft
+        assert region is not None
+        assert draft is not None
+        horizon = draft.start + self.limit + 1
+        body = max(region.body, region.dead_from)
+        ended = self._thought_end(body, horizon)
+        if ended is not None:
+            resume = ended.offset
+        else:
+            # The beginning of a marker may stand before the horizon, and the rest of it behind.
+            end = horizon - self._base
+            resume = self._base + self._table.begins(self._buffer, min(body - self._base, end), end)
+        self._reread_until = max(self._reread_until, horizon)
+        message = "a call in thinking is held for too long; taken as thinking"
+        self._give_back("limit", message, resume=resume)
 
     def _read_after_calls(self, end: int, final: bool) -> bool:
         """Behind well-formed calls in thinking: if the turn ends here they are calls, else drafts."""
@@ -348,11 +474,11 @@ class Calling(Telling):
         self._settle_on(syntax)
         self._pass(self._at)
 
-    def _give_back(self, code: NoticeCode | None, message: str = "", *, reread: bool = False) -> None:
-        """What was held as a call is words. `reread`: markers behind its opener may act after all."""
+    def _give_back(self, code: NoticeCode | None, message: str = "", *, resume: int | None = None) -> None:
+        """What was held as a call is words. Markers from the offset `resume` on may act after all."""
         region = self._region
         assert region is not None
-        resume = self._base + self._at
+        resume = self._base + self._at if resume is None else resume
         space_from, start = region.space_from, region.start
         if self._draft is not None:
             draft, self._draft = self._draft, None
@@ -368,7 +494,4 @@ class Calling(Telling):
         self._region = None
         if code:
             self.notice(code, start, message)
-        if reread and self._may_reread(start):
-            self._reread_until = resume
-            resume = region.body
         self._rewind(space_from, resume)

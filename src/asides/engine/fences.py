@@ -72,7 +72,7 @@ class Fences:
         """Find a run where a line begins; -1 when there is none."""
         start = at
         while (place := min(self._run_after(text, "`", at, stop), self._run_after(text, "~", at, stop))) < stop:
-            if _begins_line(text, place, floor):
+            if begins_line(text, place, floor):
                 return self._begin_run(text, base, place)
             at = _skip(text, text[place], place, stop)
         # A shorter run at the very end may go on in the next stretch.
@@ -80,7 +80,7 @@ class Fences:
         if text[at] in "`~":
             while at > start and at > stop - 2 and text[at - 1] == text[at]:
                 at -= 1
-            if _begins_line(text, at, floor):
+            if begins_line(text, at, floor):
                 return self._begin_run(text, base, at)
         return -1
 
@@ -126,7 +126,8 @@ class Fences:
             self._mode = _Mode.TAIL if self._closes() else _Mode.SEEK
 
 
-def _begins_line(text: str, at: int, floor: int) -> bool:
+def begins_line(text: str, at: int, floor: int) -> bool:
+    """Whether a line begins at `at`, indented by no more than three spaces. The text began at the index `floor`."""
     start = at
     while start > floor and at - start < 3 and text[start - 1] == " ":
         start -= 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from .markers import Found, Marker, Table, compile_tables
 from .mentions import Lookahead, Verdict, judge
 from .message import Collector
 from .policies import Mentions, Whitespace
-from .region import Draft, Region
+from .region import NOWHERE, Draft, Region, ThoughtEnd
 from .tape import Tape
 
 log = logging.getLogger("asides")
@@ -32,7 +31,6 @@ LIMIT = 1_048_576
 """How many characters may be held back unless the caller says otherwise."""
 LOOKBACK = 4
 """How many characters before the undecided text are kept: a fence's indent or a quote and what stands before it."""
-NOWHERE = sys.maxsize
 NON_SPACE = re.compile(r"\S")
 
 
@@ -73,6 +71,7 @@ class Machine:
         "_index",
         "_keep",
         "_kind",
+        "_known_end",
         "_lookahead",
         "_mode",
         "_noticed_stop",
@@ -201,6 +200,7 @@ class Machine:
         self._region: Region | None = None
         self._draft: Draft | None = None
         self._reread_until = 0
+        self._known_end: tuple[int, int, ThoughtEnd | None] = (0, 0, None)
         self._bare = bool(self._tables.bare) and state == TEXT
         self._undecided = undecided
         if undecided:
@@ -251,13 +251,22 @@ class Machine:
 
     def _rewind(self, offset: int, scan: int) -> None:
         """Read again from `offset`; no marker before `scan` acts."""
-        stop = self._tape.sync()
-        before = max(0, offset - LOOKBACK)
-        self._buffer = self._tape.text(before, stop)
-        self._base = before
-        self._at = offset - before
+        self._load(offset)
         self._scan = scan
         self._mode = self._read_prose
+
+    def _reach_back(self, offset: int) -> None:
+        """Have the buffer hold the text from `offset` on as well, without reading it again."""
+        if offset - LOOKBACK < self._base:
+            at = self._base + self._at
+            self._load(offset)
+            self._at = at - self._base
+
+    def _load(self, offset: int) -> None:
+        before = max(0, offset - LOOKBACK)
+        self._buffer = self._tape.text(before, self._tape.sync())
+        self._base = before
+        self._at = offset - before
 
     def emit(self, event: Event) -> None:
         """Tell of something, or hold it back with the rest."""

@@ -345,6 +345,12 @@ class Tables:
         wanted += [Marker(text=name, action=Action.STRAY) for name in self._call_closers]
         return self._table(END, wanted)
 
+    @cached_property
+    def thought_ends(self) -> Table:
+        """What ends thinking: its closing markers, the header of the next message, stop markers."""
+        ends = (Action.CLOSE, Action.HEADER, Action.STOP)
+        return self._table(THINKING, (marker for marker in self.thinking.markers.values() if marker.action in ends))
+
     def closers_of(self, syntax: CallSyntax) -> Table:
         """What may end a call of one syntax: its closing markers, and those that end the turn."""
         table = self._closers_of.get(id(syntax))

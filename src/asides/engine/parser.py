@@ -19,11 +19,12 @@ import msgspec
 from ..errors import StrictError, UsageError
 from ..events import NOTICES, Event, Notice, ToolCallDelta
 from .format import HEADER, TEXT, THINKING, Format, State
-from .machine import LOOKBACK, NOWHERE, check
+from .machine import LOOKBACK, check
 from .markers import Action, compile_tables
 from .message import Message, Termination
 from .policies import ReadingPolicies, Start
 from .prose import Prose
+from .region import NOWHERE
 from .telling import DELTA
 
 ParserState = Literal["thinking", "text", "call", "undecided", "ended"]
@@ -312,7 +313,7 @@ class Parser(Prose):
             self._holds[0].insert(0, notice)
             self._settle_as_text()
         elif self._draft is not None:
-            self._give_back("limit", "a call in thinking is held for too long; taken as thinking")
+            self._expire_draft()
         elif self._region is not None and self._region.holds_closer:
             self._holds[-1].insert(0, Notice("limit", NOTICES["limit"], self._region.hold_start))
             self._region.holds_closer = False

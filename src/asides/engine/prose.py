@@ -33,9 +33,12 @@ class Prose(Calling):
             if found is None:
                 hold = end if final else table.begins(self._buffer, scan, end)
                 break
-            if not final and table.may_extend(self._buffer, found, end):
-                hold = found.start
-                break
+            if table.may_extend(self._buffer, found, end):
+                if not final:
+                    hold = found.start
+                    break
+                # The output ends inside the longer marker: the rest is part of it, not of what follows.
+                found = Found(found.start, end, found.marker)
             verdict, stop = self._judge(found, end, final)
             if verdict is Verdict.WAIT:
                 hold = found.start

@@ -6,6 +6,7 @@ beyond, because only what follows tells a call from a draft.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ MESSAGES = {
     "unclosed": "the call's text never ends; it was cut at its closing marker",
 }
 """Every error code of a call, in words."""
+NOWHERE = sys.maxsize
+"""An offset that no text reaches."""
 
 
 class Draft(msgspec.Struct, kw_only=True):
@@ -42,6 +45,10 @@ class Draft(msgspec.Struct, kw_only=True):
     """Offset of the first opener."""
     calls: int = 0
     """How many well-formed calls the regions before the present one held."""
+    begins_line: bool
+    """Whether the first opener stands where a line begins."""
+    quoted: bool
+    """Whether an opening quote stands directly before it."""
     holds: int
     """How many levels of held events there were before."""
     kind: Kind | None
@@ -56,6 +63,14 @@ class Draft(msgspec.Struct, kw_only=True):
     fresh: bool
     blank: bool
     content_from: int
+
+
+class ThoughtEnd(msgspec.Struct, frozen=True):
+    """A marker that ends thinking, inside what may be a call."""
+
+    offset: int
+    ends_turn: bool
+    """Whether it is a stop marker."""
 
 
 class Closer(msgspec.Struct, frozen=True):
@@ -85,8 +100,11 @@ class Region:
         "closer",
         "dead_from",
         "draft",
+        "draft_end",
+        "fault_from",
         "faulty",
         "holds_closer",
+        "name_closed",
         "opener",
         "reader",
         "space_from",
@@ -117,11 +135,17 @@ class Region:
         """Offset of the whitespace before the opener, which is text again if this was no call."""
         self.draft = draft
         """Whether it stands in thinking, so that everything is held back."""
+        self.draft_end: ThoughtEnd | None = None
+        """In thinking that is read again: where the thought ends, which this call must not pass."""
+        self.name_closed = False
+        """Whether the grammar has closed the name of the call that is being read: no letter can be added to it."""
         self.reader: Reader | None = None
         self.calls = 0
         """How many calls have ended."""
         self.faulty = 0
         """How many of them had an error."""
+        self.fault_from = NOWHERE
+        """Where the first of these begins."""
         self.broken: tuple[str, str] | None = None
         """Code and words of what the grammar rejected."""
         self.dead_from = start
@@ -159,6 +183,11 @@ class Region:
     def committed(self) -> bool:
         """Whether the call that is being read has been announced."""
         return self._committed
+
+    @property
+    def name(self) -> str:
+        """The name of the call that is being read, as far as it is known."""
+        return self._name
 
     @property
     def index(self) -> int:
@@ -206,16 +235,17 @@ class Region:
         self._call_start = self.dead_from = offset
         self._open = True
         self._name = self._id = ""
+        self.name_closed = False
         self._told.clear()
 
-    def named(self, name: str) -> None:
+    def named(self, name: str, *, closed: bool = True) -> None:
         """The name is known; a call that is cut off before its arguments has it at least."""
-        self._name = name
+        self._name, self.name_closed = name, closed
 
     def head(self, name: str, id: str | None = None) -> None:
         """The call shows itself: announce it."""
         owner = self._owner
-        self._name, self._committed = name, True
+        self._name, self._committed, self.name_closed = name, True, True
         if not self.holds_closer:
             # A closing marker that stood before the arguments can no longer be the end of this call.
             self.closer = None
@@ -276,11 +306,12 @@ class Region:
         complete = error != "incomplete"
         if error is not None:
             self.faulty += 1
+            self.fault_from = min(self.fault_from, span[0])
             message = message or MESSAGES.get(error, "")
             owner.notice("unreadable_call" if complete else "incomplete_call", span[0], message)
         owner.emit(PartEnd(self._index, complete, error, span, message))
         self.calls += 1
-        self._committed = self._open = False
+        self._committed = self._open = self.name_closed = False
         self._name = self._id = ""
         self.closer = None
         self._call_start = self.dead_from = span[1]

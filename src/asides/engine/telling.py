@@ -161,6 +161,7 @@ class Telling(Machine):
         """`auto` alone: go on with the format that this marker or call syntax belongs to."""
         if self._format.settle is not None:
             state = self._table.state
+            self._known_end = (0, 0, None)  # other markers may end a thought now
             self._format = self._format.settle(met)
             self._tables = compile_tables(self._format, self._calls_in_thinking, self._reads_calls)
             self._table = self._tables.thinking if state == THINKING else self._tables.text

@@ -83,7 +83,8 @@ class KeyedReader(TaggedReader):
         if match is None or stop - at >= LONGEST_TAG:
             return self._reject(at, "the call names no function", "no_name")
         self._name = match[0]
-        self._sink.named(match[0])
+        # Words may follow a name that is only talked about; a key or the end of the line does not.
+        self._sink.named(match[0], closed=text[stop : min(end, stop + 1)] in ("\n", "\r"))
         self._ended_at = base + stop
         self._step = self._behind_name
         return stop
@@ -96,6 +97,7 @@ class KeyedReader(TaggedReader):
             if found is None:
                 return wait(at)
             if found == separator:
+                self._sink.named(self._name)
                 at += len(separator)
                 self._ended_at = base + at
         self._step = self._behind_a_value

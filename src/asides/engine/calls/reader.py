@@ -39,8 +39,8 @@ class Sink(Protocol):
     def begin(self, offset: int) -> None:
         """A call may begin here: the start of its raw text if it turns out to be one of several."""
 
-    def named(self, name: str) -> None:
-        """The name is known, though the arguments have not begun."""
+    def named(self, name: str, *, closed: bool = True) -> None:
+        """The name is known, though the arguments have not begun. `closed`: the grammar lets nothing be added to it."""
 
     def head(self, name: str, id: str | None = None) -> None:
         """The name is known and the arguments begin: from now on it is a call."""
