@@ -17,6 +17,7 @@ import asides
 from asides.engine.tokens import TokenParser
 from asides.engine.vocabulary import Vocabulary, vocabulary_of
 from asides.events import Event, PartEnd, TextDelta, ThinkingDelta
+from asides.parts import Thinking, ToolCall
 from tests.render.real import encode, tokenizer, vocabulary
 from tests.support import joined, markers
 from tests.test_cases import ALL, Case
@@ -530,6 +531,30 @@ def test_the_least_that_a_tokenizer_can_be() -> None:
     parser.feed([0x110000, ord("a"), 0x110001, *words.encode("b</think>")])
     parser.finish()
     assert (parser.message.thinking, parser.message.text) == ("a", "b</think>")
+
+
+@pytest.mark.parametrize(
+    ("policy", "kinds"),
+    [({}, [Thinking, ToolCall, Thinking]), ({"calls_in_thinking": "resolve"}, [Thinking])],
+)
+def test_a_call_made_of_tokens_is_no_draft(policy: dict[str, Any], kinds: list[type]) -> None:
+    tokens = Letters()
+    tokens.special_tokens = {"<|open|>": 0x110000, "<|close|>": 0x110001, "<|sep|>": 0x110002}
+    call = '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>'
+    parser = TokenParser(tokens, asides.get_format("kimi_k3"), **policy)
+    parser.feed(tokens.encode(f"a plan {call} and more<|close|>think<|sep|>"))
+    parser.finish()
+    assert [type(part) for part in parser.message.parts] == kinds
+
+
+def test_a_call_that_is_spelled_in_letters_is_words() -> None:
+    tokens = Letters()
+    tokens.special_tokens = {"<|open|>": 0x110000, "<|close|>": 0x110001, "<|sep|>": 0x110002}
+    call = '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>'
+    parser = TokenParser(tokens, asides.get_format("kimi_k3"))
+    parser.feed([*map(ord, call), *tokens.encode("<|close|>think<|sep|>")])
+    parser.finish()
+    assert parser.message.thinking == call
 
 
 class Ranks:

@@ -446,7 +446,11 @@ class Calling(Telling):
             return False
         elif found.marker.action is Action.STRAY:
             self._at = found.stop
-        elif found.marker.action is Action.STOP:
+        elif found.marker.action is Action.CLOSE:
+            self._at = found.stop
+            self._resolve_draft()
+            self._notice_marker(found.marker, self._base + place)
+        elif found.marker.action is not Action.CALL:
             self._at = place
             self._resolve_draft()
         else:

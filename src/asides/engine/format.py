@@ -70,6 +70,10 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """How calls are written; where several share an opener, the body's first characters decide."""
     calls_in_thinking: CallsInThinking = "resolve"
     """What a call inside open thinking is."""
+    calls_in_thinking_ids: CallsInThinking | None = None
+    """The same where ids are read and every opener of a call is a token, which nobody writes in a draft."""
+    behind_calls: frozenset[str] = frozenset()
+    """Markers that may follow calls inside open thinking without making them drafts, as a stop marker may."""
     ignore_case: bool = False
     """Whether markers match whatever their ASCII case."""
     attributes: bool = False

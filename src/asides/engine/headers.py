@@ -40,6 +40,8 @@ class HeaderResult(msgspec.Struct, frozen=True):
     notices: tuple[tuple[NoticeCode, str], ...] = ()
     bodiless: bool = False
     """Whether the message ended inside its header, so that a call has no body at all."""
+    addressed: bool = False
+    """Whether it names a recipient that is no tool."""
 
 
 def starts_header(format: Format, text: str, marker: Marker | None) -> bool | None:
@@ -129,7 +131,7 @@ def _whole(format: Format, text: str, start: int, place: int, stop: int, marker:
     if said.channel and not said.known:
         odds.append(("unknown_channel", f"there is no channel {said.channel!r}; taken as text"))
     told_by = header.channel_marker if said.channel else marker.text
-    return HeaderResult(stop, said.state, said.syntaxes, said.recipient, told_by, tuple(odds))
+    return HeaderResult(stop, said.state, said.syntaxes, said.recipient, told_by, tuple(odds), addressed=said.addressed)
 
 
 def _broken(format: Format, text: str, start: int, place: int) -> HeaderResult:
@@ -143,7 +145,9 @@ def _broken(format: Format, text: str, start: int, place: int) -> HeaderResult:
             stop = place - len(said.rest.lstrip())
             notice: tuple[NoticeCode, str] = ("malformed_header", "the header does not end as it should")
             bodiless = not said.rest.strip()
-            return HeaderResult(stop, said.state, said.syntaxes, said.recipient, marker, (notice,), bodiless)
+            return HeaderResult(
+                stop, said.state, said.syntaxes, said.recipient, marker, (notice,), bodiless, said.addressed
+            )
     if not words.strip() or (header is not None and words.strip() in header.roles):
         return HeaderResult(place, state=OUTSIDE, marker=marker)
     return HeaderResult(start + len(marker) if marker else place)
@@ -162,6 +166,8 @@ class _Said(msgspec.Struct, frozen=True):
     channel: str
     rest: str
     """What was not understood: the end of the header's text."""
+    addressed: bool = False
+    """Whether it names a recipient that is no tool."""
 
 
 def _understand(format: Format, header: Header, text: str) -> _Said:
@@ -187,7 +193,7 @@ def _understand(format: Format, header: Header, text: str) -> _Said:
     if recipient and recipient not in header.recipients and header.calls:
         return _Said(True, None, header.calls, recipient, bool(mark), channel, after)
     if recipient in header.recipients:
-        return _Said(True, header.recipients[recipient], (), "", bool(mark), channel, after)
+        return _Said(True, header.recipients[recipient], (), "", bool(mark), channel, after, addressed=True)
     known = channel in header.channels or (own and not channel)
     return _Said(known, header.channels.get(channel, header.default), (), "", bool(mark), channel, after)
 

@@ -82,6 +82,7 @@ class Machine:
         "_reads_calls",
         "_region",
         "_reread_until",
+        "_runs_calls",
         "_said",
         "_scan",
         "_seen_text",
@@ -172,7 +173,8 @@ class Machine:
         self._holds.clear()
 
         self._mode: Callable[[int, bool], bool] = self._read_prose
-        self._table = self._tables.thinking if state == THINKING else self._tables.text
+        self._runs_calls = True
+        self._table = self._table_of(state)
         self._outside = False
         self._separate = False
         self._fresh = fresh
@@ -205,6 +207,13 @@ class Machine:
         self._undecided = undecided
         if undecided:
             self._holds.append([])
+
+    def _table_of(self, state: State) -> Table:
+        """What acts in a state. In a message that its header addresses to no tool, calls are only talked about."""
+        tables = self._tables
+        if self._runs_calls:
+            return tables.thinking if state == THINKING else tables.text
+        return tables.thinking_without_calls if state == THINKING else tables.text_without_calls
 
     def _read_prose(self, end: int, final: bool) -> bool:
         """Read on as text or thinking: what everything else returns to."""

@@ -302,8 +302,17 @@ class Tables:
     @cached_property
     def text(self) -> Table:
         """What acts in a text."""
-        markers = self._given(TEXT, _FROM_TEXT) | self._call_markers
-        for name in [*self._closers, *self._format.states.get(HEADER, {}), *self._call_closers]:
+        return self._text(calls=True)
+
+    @cached_property
+    def text_without_calls(self) -> Table:
+        """What acts in a message to somebody who runs no calls."""
+        return self._text(calls=False)
+
+    def _text(self, *, calls: bool) -> Table:
+        markers = self._given(TEXT, _FROM_TEXT) | (self._call_markers if calls else {})
+        closers = self._call_closers if calls else ()
+        for name in [*self._closers, *self._format.states.get(HEADER, {}), *closers]:
             if name not in markers and not self._is_weak(name):
                 markers[name] = Marker(text=name, action=Action.STRAY, closes_thinking=name in self._closers)
         markers |= self._ignored(TEXT)
@@ -317,13 +326,21 @@ class Tables:
     @cached_property
     def thinking(self) -> Table:
         """What acts in thinking."""
+        return self._thinking(calls=self._calls_in_thinking != "never")
+
+    @cached_property
+    def thinking_without_calls(self) -> Table:
+        """What acts in a thought that its header has addressed."""
+        return self._thinking(calls=False)
+
+    def _thinking(self, *, calls: bool) -> Table:
         markers = self._given(THINKING, _FROM_THINKING)
         for name, marker in self._given(TEXT, _FROM_TEXT).items():
             if marker.action is Action.OPEN and name not in markers:
                 # Where its closer acts, a weak opener has acted before, and is an opener like any other.
                 weak = marker.weak and not any(map(self._is_weak, self._closers))
                 markers[name] = msgspec.structs.replace(marker, action=Action.NESTED, weak=weak)
-        if self._calls_in_thinking != "never":
+        if calls:
             markers |= self._call_markers
         markers |= self._ignored(THINKING)
         return self._table(THINKING, markers.values())
@@ -343,6 +360,10 @@ class Tables:
         markers = self._given(TEXT, _FROM_TEXT) | self._call_markers
         wanted = [marker for marker in markers.values() if marker.action in (Action.STOP, Action.CALL)]
         wanted += [Marker(text=name, action=Action.STRAY) for name in self._call_closers]
+        closing = self._given(THINKING, _FROM_THINKING)
+        for name in self._format.behind_calls:
+            # What also means something in a text is left to it.
+            wanted.append(markers[name] if name in markers else closing[name])
         return self._table(END, wanted)
 
     @cached_property

@@ -52,6 +52,8 @@ class Opening(msgspec.Struct, frozen=True):
     fresh: bool = False
     """Whether a marker stands just before, so that whitespace at the start belongs to it."""
     undecided: bool = False
+    runs_calls: bool = True
+    """Whether calls may stand in the message that the prompt has opened."""
     header: str = ""
     """What the prompt holds of a message header that the output goes on with."""
     opener: str = ""
@@ -80,6 +82,9 @@ class Parser(Prose):
             self._format = self._format.settle(opening.opener)
             self._tables = compile_tables(self._format, self._calls_in_thinking, self._reads_calls)
         self._restart(opening.state, opening.fresh, opening.undecided)
+        if not opening.runs_calls:
+            self._runs_calls = False
+            self._table = self._table_of(opening.state)
         if opening.state == HEADER:
             self._mode = self._read_begin
         self._settle_fast_path(0)
@@ -361,5 +366,6 @@ def read_prompt(format: Format, prompt: str) -> Opening:
         return Opening(HEADER, header=tail[parser._told() :])
     fresh = parser._kind is None and parser._fresh
     if parser.state != "thinking":
-        return Opening(TEXT, fresh=fresh)
-    return Opening(THINKING, fresh=fresh, opener=parser._tables.weak_opener)
+        return Opening(TEXT, fresh=fresh, runs_calls=parser._runs_calls)
+    opener = parser._tables.weak_opener
+    return Opening(THINKING, fresh=fresh, runs_calls=parser._runs_calls, opener=opener)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
-from ..events import NOTICES
 from .calling import Calling
+from .fences import begins_line
 from .format import TEXT, THINKING
 from .headers import read_header, starts_header
-from .machine import LOOKBACK, NON_SPACE, log
+from .machine import NON_SPACE, log
 from .markers import Action, Found
 from .mentions import Verdict
-
-_LINE_START = re.compile(r"[\r\n][ \t]*\Z")
 
 
 class Prose(Calling):
@@ -82,15 +78,10 @@ class Prose(Calling):
         begins = self._blank and self._blank_before(found.start)
         if marker.weak and not (begins and self._content_from == self._weak_from):
             return True
-        if (
-            marker.at_line
-            and not begins
-            and _LINE_START.search(self._buffer, max(0, found.start - LOOKBACK), found.start) is None
-        ):
+        if marker.at_line and not begins and not self._begins_line(found.start):
             self._say_literal(found.start)
-            self.notice(
-                "not_a_call", self._base + found.start, f"{marker.text!r} opens a call only where a line begins"
-            )
+            message = f"{marker.text!r} opens a call only where a line begins"
+            self.notice("not_a_call", self._base + found.start, message)
             return True
         if marker.action is not Action.NESTED:
             return marker.leading and (self._seen_words or not begins)
@@ -100,6 +91,9 @@ class Prose(Calling):
             self._say_literal(found.start)
             self.notice("nested_open", self._base + found.start)
         return True
+
+    def _begins_line(self, place: int) -> bool:
+        return begins_line(self._buffer, place, max(self._content_from - self._base, 0))
 
     def _blank_before(self, place: int) -> bool:
         return NON_SPACE.search(self._buffer, self._at, place) is None
@@ -139,8 +133,8 @@ class Prose(Calling):
             self._close_part(True)
             if marker.action is Action.STRAY and (said or not marker.closes_thinking):
                 self.notice("stray_close", offset, f"{marker.text} closes nothing; it is left out")
-            elif marker.notice:
-                self.notice(marker.notice, offset, f"{marker.text.strip()}: {NOTICES[marker.notice]}")
+            else:
+                self._notice_marker(marker, offset)
             self._settle_on(marker.text)
             self._go(marker.target)
         self._pass(found.stop)
@@ -153,7 +147,7 @@ class Prose(Calling):
         if self._table.state == THINKING:
             self.notice("unclosed_thinking", offset)
         self._close_part(self._table.state != THINKING)
-        self._stopped = True
+        self._stopped = self._runs_calls = True
         self._go(TEXT)
 
     def _settle_as_thinking(self, close: int) -> None:
@@ -211,6 +205,7 @@ class Prose(Calling):
             self.notice(code, offset, message)
         self._separate = True
         self._goes_on = False
+        self._runs_calls = not result.addressed
         self._settle_on(result.marker)
         if result.syntaxes:
             self._go(TEXT)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta
+from ..events import NOTICES, PartEnd, PartStart, TextDelta, ThinkingDelta
 from .calls.syntax import CallSyntax
 from .format import OUTSIDE, TEXT, THINKING, State
 from .machine import NON_SPACE, Machine
-from .markers import compile_tables
+from .markers import Marker, compile_tables
 
 DELTA: dict[State, type[TextDelta] | type[ThinkingDelta]] = {TEXT: TextDelta, THINKING: ThinkingDelta}
 
@@ -129,6 +129,11 @@ class Telling(Machine):
         elif self._outside and self._table.state == TEXT:
             self.notice("outside_message", offset)
 
+    def _notice_marker(self, marker: Marker, offset: int) -> None:
+        """Say so when a marker that acts is odd in itself."""
+        if marker.notice:
+            self.notice(marker.notice, offset, f"{marker.text.strip()}: {NOTICES[marker.notice]}")
+
     def _close_part(self, complete: bool) -> None:
         if self._kind is not None:
             self.emit(PartEnd(self._index, complete, None, (self._start, self._said)))
@@ -136,7 +141,8 @@ class Telling(Machine):
 
     def _go(self, state: State) -> None:
         """Enter a state; the part before has ended."""
-        self._table = self._tables.thinking if state == THINKING else self._tables.text
+        self._runs_calls = self._runs_calls or state == OUTSIDE
+        self._table = self._table_of(state)
         self._outside = state == OUTSIDE
         self._separate = self._separate or self._outside
         self._mode = self._read_prose
@@ -164,7 +170,7 @@ class Telling(Machine):
             self._known_end = (0, 0, None)  # other markers may end a thought now
             self._format = self._format.settle(met)
             self._tables = compile_tables(self._format, self._calls_in_thinking, self._reads_calls)
-            self._table = self._tables.thinking if state == THINKING else self._tables.text
+            self._table = self._table_of(state)
 
     def _settle_as_text(self) -> None:
         self._undecided = False

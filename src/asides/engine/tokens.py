@@ -34,7 +34,18 @@ FIRST, LAST = 0xD8C0, 0xDB3F
 _TOKEN = re.compile(f".[{chr(FIRST)}-{chr(LAST)}]", re.DOTALL)
 _ESCAPED = re.compile(r"(.)\\u(d[89ab][0-9a-f]{2})(?!\\u[dD][c-fC-F])", re.DOTALL)
 """What stands for a token, its surrogate written as an escape. Half of a pair only the model can have written."""
-_WRITTEN = ("states", "calls", "header", "ignored", "strays", "partial", "tag_rules", "leading", "assistant")
+_WRITTEN = (
+    "states",
+    "calls",
+    "header",
+    "ignored",
+    "strays",
+    "partial",
+    "tag_rules",
+    "leading",
+    "behind_calls",
+    "assistant",
+)
 """The fields of a format that hold what models write."""
 LITTLE = 128
 """More whitespace than this is the machine's to hold."""
@@ -198,6 +209,15 @@ def _settled(format: Format) -> Iterable[Format]:
     return [found.but(settle=None) for found in seen.values() if found is not format]
 
 
+def _sure_of_calls(format: Format) -> Format:
+    """The format with what it says of calls in thinking where their openers are tokens, if they all are."""
+    said = format.calls_in_thinking_ids
+    openers = (opener for syntax in format.calls for opener in syntax.openers)
+    if said is None or not all(_TOKEN.search(opener) for opener in openers):
+        return format
+    return msgspec.structs.replace(format, calls_in_thinking=said)
+
+
 class _Swap:
     """Puts what stands for tokens in the place of their texts, everywhere in a format."""
 
@@ -212,7 +232,7 @@ class _Swap:
         if known is None:
             changes = {name: self._value(getattr(format, name)) for name in _WRITTEN}
             settle = self._settle(format.settle) if format.settle is not None else None
-            swapped = msgspec.structs.replace(format, **changes, settle=settle)
+            swapped = _sure_of_calls(msgspec.structs.replace(format, **changes, settle=settle))
             known = self._formats[id(format)] = (format, swapped)
         return known[1]
 

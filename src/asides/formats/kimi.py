@@ -60,6 +60,8 @@ KIMI_K3 = Format(
     },
     calls=(K3_CALLS,),
     partial=frozenset({"<|close|>think", "<|close|>response"}),
+    calls_in_thinking_ids="always",
+    behind_calls=frozenset({"<|close|>think<|sep|>", "<|close|>think", _RESPONSE}),
     assistant=('<|open|>message role="assistant"<|sep|>',),
 )
 FORMATS = (KIMI, KIMI_K2, KIMI_K25, KIMI_K3)

@@ -53,7 +53,7 @@ def _invokes(section: str, section_close: str, prefix: str = "", **more: Any) ->
 
 MINIMAX_M2 = _invokes("<minimax:tool_call>", "</minimax:tool_call>")
 DOTS_XML = _invokes("<dots_function_call>", "</dots_function_call>")
-ATEM = _invokes("<atem:function_calls>", "</atem:function_calls>", "atem:")
+ATEM = _invokes("<atem:function_calls>", "</atem:function_calls>", "atem:", namespaced=True)
 _DSML: dict[str, Any] = {"string": ("string", "true"), "json": True}
 DSML_V32 = _invokes("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "｜DSML｜", **_DSML)
 """DeepSeek V3.2. Its parameters say whether they are strings; one JSON object may stand in their place."""

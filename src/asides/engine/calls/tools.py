@@ -22,6 +22,11 @@ class Tools:
         self.names = frozenset(self._parameters)
         """Every name that may be called."""
 
+    def resolve(self, name: str) -> str:
+        """The tool that a name with a namespace before it means: `weather.f` is `f`, unless a tool is called so."""
+        last = name.rpartition(".")[2]
+        return last if name not in self.names and last in self.names else name
+
     def parameters(self, name: str) -> Mapping[str, Any] | None:
         """The JSON schema of a tool's arguments."""
         return self._parameters.get(name)

@@ -92,6 +92,8 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
     """Whether a value may stand in `<![CDATA[` and `]]>`."""
     string: tuple[str, str] = ("", "")
     """The attribute that tells types, and what it holds for a string; with any other word the value is JSON."""
+    namespaced: bool = False
+    """Whether a namespace may stand before the name: `weather.f`. The given tools decide."""
     json: bool = False
     """Whether one JSON object may stand in place of the parameters."""
     json_tag: Tag | None = None
@@ -175,8 +177,9 @@ class XmlReader(TaggedReader):
             # Behind what begins the tag, which may be an opener and would otherwise be met again.
             behind = at if begun else at + len(self._syntax.call.literal)
             return self._reject(behind, "the call names no function", "no_name")
-        self._name = tag.name
-        self._sink.named(tag.name)
+        tools = self._sink.tools
+        self._name = tools.resolve(tag.name) if self._syntax.namespaced and tools is not None else tag.name
+        self._sink.named(self._name)
         self._step = self._inside_call if self._syntax.json else self._behind_a_value
         self._ended_at = base + at + tag.stop - len(begun)
         if tag.empty:
