@@ -61,8 +61,10 @@ class PartEnd(msgspec.Struct, frozen=True, tag="part_end", tag_field="type"):
 NoticeCode = Literal[
     "after_stop",
     "draft_call",
+    "duplicate_argument",
     "implicit_close",
     "incomplete_call",
+    "invalid_argument",
     "late_id",
     "limit",
     "malformed_header",
@@ -96,8 +98,10 @@ Event = PartStart | ThinkingDelta | TextDelta | ToolCallDelta | PartEnd | Notice
 NOTICES: dict[NoticeCode, str] = {
     "after_stop": "something follows a stop marker; it is read on as text",
     "draft_call": "a call inside thinking was only a draft and stays thinking",
+    "duplicate_argument": "an argument is given twice with the same value; it is written once",
     "implicit_close": "thinking was ended by a call or another message instead of its closing marker",
     "incomplete_call": "the input ended inside a call",
+    "invalid_argument": "an argument is not of the type that its tool gives it; it stays as the model wrote it",
     "late_id": "the call's id came after its arguments had begun; the made id stays",
     "limit": "more was held back than `limit` allows, so it was decided without waiting longer",
     "malformed_header": "a message header is not as the format writes it",

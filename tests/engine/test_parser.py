@@ -579,3 +579,18 @@ def test_each_transition_is_logged_with_its_offset(caplog: pytest.LogCaptureFixt
     lines = [record.getMessage() for record in caplog.records if record.name == "asides"]
     assert any("<think>" in line and "0" in line for line in lines)
     assert any("</think>" in line and "8" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("harmony", "<|channel|>commentary to=functions.f<|message|>[1]" + " " * 40 + "<|call|>"),
+        ("harmony", '<|channel|>commentary to=functions.f<|message|>{"a": 1, b}' + "\n" * 9 + "<|call|>"),
+        ("qwen3", '<tool_call>{"name": "f", "arguments": {"a": 1}, 7' + " " * 30 + "<|im_end|>"),
+        ("lfm2", '<|tool_call_start|>[f(a="x" 7' + " " * 30 + "<|im_end|>"),
+    ],
+)
+def test_without_collecting_a_broken_call_stands_where_it_stood(name: str, text: str) -> None:
+    whole = [event for event in asides.split([text], name) if isinstance(event, PartEnd)]
+    kept = [event for event in asides.split(text, name, collect=False) if isinstance(event, PartEnd)]
+    assert whole == kept

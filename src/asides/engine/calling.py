@@ -102,16 +102,22 @@ class Calling(Telling):
             stop, closer = max(thought_end.offset - self._base, self._at), None
         else:
             thought_end = None
-        before = self._at
+        before, calls = self._at, region.calls
         self._at = reader.read(self._buffer, self._at, stop, self._base, final and stop == end)
         if reader.status is Status.DONE:
             self._leave_region(region)
             return True
+        if reader.status is Status.READING and region.calls > calls:
+            return True
         if reader.status is Status.REJECTED:
             place = self._base + self._at
             stopped = region.closer is not None and region.closer.ends_turn and region.closer.start == place
-            if stopped and region.begun and not self._tape.text(region.body, place).isspace() and place > region.body:
+            if stopped and region.begun and self._tape.words_until(place) > region.body:
                 self._cut_off(region, place, "incomplete")
+            elif stopped and region.calls and not region.begun:
+                # A list of whole calls that the turn's end cut off before its bracket.
+                self.notice("missing_close", region.dead_from)
+                self._leave_region(region)
             else:
                 self._reject(region, reader.code, reader.reason)
             return True
@@ -126,7 +132,7 @@ class Calling(Telling):
                 ends_turn = closer.marker.action is Action.STOP
                 region.closer = Closer(self._base + closer.start, self._base + closer.stop, ends_turn)
                 if region.committed:
-                    region.holds_closer = True
+                    region.hold()
                     self._holds.append([])
             return True
         if final:
@@ -172,6 +178,11 @@ class Calling(Telling):
         self._count += 1
         return self._count - 1
 
+    def raw_text(self, start: int, stop: int) -> str:
+        """What the model wrote between two offsets."""
+        self._tape.sync()
+        return self._tape.text(start, stop)
+
     def call_ended(self, offset: int) -> None:
         """A call has ended; what follows begins anew."""
         self._begin_content(offset)
@@ -209,7 +220,7 @@ class Calling(Telling):
             self._give_back(None, resume=self._read_again(region.start, region.body))
         else:
             region.broken = (code, reason)
-            self._scan = self._base + self._at
+            region.broken_at = self._scan = self._base + self._at
             self._mode = self._read_dead
 
     def _read_dead(self, end: int, final: bool) -> bool:
@@ -237,7 +248,9 @@ class Calling(Telling):
         if not final:
             return False
         if region.committed:
-            region.fail(self._base + end, *region.broken)
+            region.fail(
+                self._base + end, *region.broken, cut=self._tape.words_until(self._base + end) <= region.broken_at
+            )
             self._leave_dead(region)
         else:
             self._give_back("not_a_call")
@@ -254,10 +267,10 @@ class Calling(Telling):
                 self._give_back("not_a_call")
             return
         stop = self._base + self._at
+        words_until = self._tape.words_until(self._base + found.start)
         if not own:
-            raw = self._tape.text(region.dead_from, stop)
-            stop -= len(raw) - len(raw.rstrip())
-        region.fail(stop, *region.broken)
+            stop = max(words_until, region.dead_from)
+        region.fail(stop, *region.broken, cut=words_until <= region.broken_at)
         region.broken = None
         if closes and region.reader is not None:
             region.reader.recover(found.marker.text)
@@ -342,11 +355,11 @@ class Calling(Telling):
 
     def _end_cut(self, region: Region, place: int, error: str) -> None:
         if region.holds_closer:
-            region.holds_closer = False
-            end = self._base + len(self._buffer)
-            if place < end:
+            if place < self._base + len(self._buffer):
+                region.drop_hold()
                 self._holds.pop()
             else:
+                region.holds_closer = False
                 self.release_hold()
         if region.begun:
             region.fail(place, error)

@@ -24,7 +24,7 @@ from .markers import Action, compile_tables
 from .message import Message, Termination
 from .policies import ReadingPolicies, Start
 from .prose import Prose
-from .region import NOWHERE
+from .region import LONGEST_REPEAT, NOWHERE
 from .telling import DELTA
 
 ParserState = Literal["thinking", "text", "call", "undecided", "ended"]
@@ -206,6 +206,12 @@ class Parser(Prose):
         held = self._slept if self._asleep is not None else len(self._carry)
         return self._tape.sync() - held
 
+    def _needed(self) -> int:
+        """The offset before which no character is looked at again."""
+        told = self._told()
+        compared = self._region.needed if self._region is not None else None
+        return (told if compared is None else max(compared, told - LONGEST_REPEAT)) - LOOKBACK
+
     def _open_start(self) -> int:
         if self._draft is not None:
             return self._draft.part_start
@@ -216,7 +222,7 @@ class Parser(Prose):
         pieces.append(chunk)
         if len(pieces) > 512:
             self._tape.sync()
-            self._tape.forget(self._told() - LOOKBACK)
+            self._tape.forget(self._needed())
 
     def _advance(self, chunk: str, final: bool) -> list[Event]:
         self._keep(chunk)
@@ -255,7 +261,7 @@ class Parser(Prose):
             self._asleep = []
             self._slept = len(self._carry)
         if not self._collect:
-            tape.forget(self._told() - LOOKBACK)
+            tape.forget(self._needed())
         self._buffer = ""
         self._settle_fast_path(len(chunk))
         return out

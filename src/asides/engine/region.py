@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MESSAGES = {
     "incomplete": "the output ended before the call did",
+    "duplicate_argument": "an argument is given twice, with different values",
     "invalid_json": "the arguments are not valid JSON",
     "not_object": "the arguments are not a JSON object",
     "no_name": "the call names no function",
@@ -34,6 +35,12 @@ MESSAGES = {
 """Every error code of a call, in words."""
 NOWHERE = sys.maxsize
 """An offset that no text reaches."""
+
+LONGEST_REPEAT = 65_536
+"""An argument that is given again is compared with the first if both stand in a stretch of this length."""
+
+_CUT_OFF = ("incomplete", "unclosed", "invalid_json")
+"""Errors of calls whose arguments may be whole, where only brackets around them are missing."""
 
 
 class Draft(msgspec.Struct, kw_only=True):
@@ -86,16 +93,23 @@ class Region:
     """The calls behind one opener."""
 
     __slots__ = (
+        "_aside",
+        "_aside_room",
         "_call_start",
         "_committed",
+        "_fault",
         "_id",
         "_index",
+        "_member",
+        "_members",
         "_name",
         "_open",
         "_owner",
         "_told",
+        "_told_before_hold",
         "body",
         "broken",
+        "broken_at",
         "calls",
         "closer",
         "dead_from",
@@ -150,6 +164,8 @@ class Region:
         """Code and words of what the grammar rejected."""
         self.dead_from = start
         """Where the text that the grammar rejected begins."""
+        self.broken_at = start
+        """Where the grammar rejected it."""
         self.closer: Closer | None = None
         """The first closing marker that stood inside the call that is being read."""
         self.holds_closer = False
@@ -163,6 +179,12 @@ class Region:
         self._id = ""
         self._index = -1
         self._told: list[str] = []
+        self._told_before_hold = 0
+        self._fault = ""
+        self._members: dict[str, tuple[int, int]] = {}
+        self._member = ("", 0)
+        self._aside: list[str] | None = None
+        self._aside_room = 0
 
     @property
     def closers(self) -> tuple[str, ...]:
@@ -197,7 +219,7 @@ class Region:
     @property
     def calm(self) -> str | None:
         """While the call streams through a string: the first characters of what ends it. Else None."""
-        if self.reader is None or self.waiting or self._owner.repair:
+        if self.reader is None or self.waiting or self._owner.repair or self._aside is not None:
             return None
         return self.reader.calm
 
@@ -219,6 +241,11 @@ class Region:
         return self.hold_start if self.calls or self.holds_closer else self.space_from
 
     @property
+    def needed(self) -> int | None:
+        """Where the text begins that may still be compared; None when there is none."""
+        return next(iter(self._members.values()))[0] if self._members else None
+
+    @property
     def tools(self) -> Tools | None:
         """The tools that the caller gave."""
         return self._owner.tools
@@ -234,9 +261,14 @@ class Region:
         """A call may begin here."""
         self._call_start = self.dead_from = offset
         self._open = True
-        self._name = self._id = ""
+        self._forget_call()
+
+    def _forget_call(self) -> None:
+        self._name = self._id = self._fault = ""
         self.name_closed = False
         self._told.clear()
+        self._members.clear()
+        self._aside = None
 
     def named(self, name: str, *, closed: bool = True) -> None:
         """The name is known; a call that is cut off before its arguments has it at least."""
@@ -254,15 +286,59 @@ class Region:
         self._id = id or make_id(syntax.id_shape, owner.seed, self._index, name, owner.calls_made)
         owner.calls_made += 1
         owner.emit(PartStart(self._index, "tool_call", "", name, self._id))
-        if owner.tools is not None and name not in owner.tools.names:
+        if name and owner.tools is not None and name not in owner.tools.names:
             owner.notice("unknown_tool", self._call_start, f"no tool named {name!r} was given")
 
     def arguments(self, text: str) -> None:
         """More of the arguments."""
-        if text:
+        if self._aside is not None:
+            self._put_aside(text)
+        elif text:
             self._owner.emit(ToolCallDelta(self._index, text))
             if self._owner.repair:
                 self._told.append(text)
+
+    def member(self, key: str, offset: int) -> None:
+        """A key of the arguments. One that was given before is put aside until it is known to be the same."""
+        self._member = (key, offset)
+        first = self._members.get(key)
+        if first is None or self._fault:
+            return
+        self._aside = []
+        # No encoding is longer than this, so what is longer cannot be the same.
+        self._aside_room = 64 + 8 * (len(key) + first[1] - first[0])
+        if offset - first[0] > LONGEST_REPEAT or first[1] - first[0] > self.limit:
+            self._differs()
+
+    def member_end(self, offset: int) -> None:
+        """The value of that key ends."""
+        key, start = self._member
+        first = self._members.setdefault(key, (start, offset))
+        if self._aside is None:
+            return
+        raw_text = self._owner.raw_text
+        if offset - first[0] <= LONGEST_REPEAT and raw_text(*first).strip() == raw_text(start, offset).strip():
+            self._aside = None
+            self._owner.notice("duplicate_argument", start, f"the argument {key!r} is given twice, the same")
+        else:
+            self._differs()
+
+    def repeated(self, key: str) -> None:
+        """A key came twice in JSON that the model wrote."""
+        self._fault = self._fault or f"the argument {key!r} is given twice"
+
+    def _put_aside(self, text: str) -> None:
+        assert self._aside is not None
+        self._aside.append(text)
+        self._aside_room -= len(text)
+        if self._aside_room < 0:
+            self._differs()
+
+    def _differs(self) -> None:
+        """What was put aside is another value for an argument that was given before."""
+        texts, self._aside = self._aside or [], None
+        self._fault = f"the argument {self._member[0]!r} is given twice, with different values"
+        self.arguments("".join(texts))
 
     def late_id(self, offset: int) -> None:
         """An id came too late to be used."""
@@ -278,16 +354,24 @@ class Region:
             "limit", self._call_start, "a value without a type is too long to wait for; taken as a string"
         )
 
+    def invalid(self, key: str) -> None:
+        """A value does not fit its schema."""
+        self._owner.notice(
+            "invalid_argument", self._call_start, f"the argument {key!r} is not of the type that its tool gives it"
+        )
+
     def missing_close(self, offset: int) -> None:
         """The closing marker did not come."""
         self._owner.notice("missing_close", offset)
 
-    def end(self, offset: int, *, alone: bool = False, error: str | None = None, message: str = "") -> None:
+    def end(
+        self, offset: int, *, alone: bool = False, error: str | None = None, message: str = "", cut: bool = True
+    ) -> None:
         """The call ends."""
         if not self._committed:
             self._name_only()
         start = self.start if alone else self._call_start
-        self._close((start, offset), error, message)
+        self._close((start, offset), error, message, cut)
 
     # What the parser decides.
 
@@ -296,9 +380,11 @@ class Region:
         """The syntax that was chosen."""
         return self.syntaxes[0]
 
-    def _close(self, span: tuple[int, int], error: str | None, message: str) -> None:
+    def _close(self, span: tuple[int, int], error: str | None, message: str, cut: bool) -> None:
         owner = self._owner
-        if error is not None and self._mend():
+        if error is None and self._fault:
+            error, message = "duplicate_argument", self._fault
+        elif error is not None and cut and self._mend(error):
             owner.notice(
                 "repaired", span[0], f"{message or MESSAGES.get(error, error)}; its missing brackets were written"
             )
@@ -311,8 +397,8 @@ class Region:
             owner.notice("unreadable_call" if complete else "incomplete_call", span[0], message)
         owner.emit(PartEnd(self._index, complete, error, span, message))
         self.calls += 1
-        self._committed = self._open = self.name_closed = False
-        self._name = self._id = ""
+        self._committed = self._open = False
+        self._forget_call()
         self.closer = None
         self._call_start = self.dead_from = span[1]
         if self.holds_closer:
@@ -320,25 +406,35 @@ class Region:
             owner.release_hold()
         owner.call_ended(span[1])
 
-    def _mend(self) -> bool:
+    def _mend(self, error: str) -> bool:
         """Where the caller asked for it, write the closing brackets that the arguments lack."""
-        if not self._owner.repair or not self._name:
+        if not self._owner.repair or not self._name or self._fault or self._aside is not None:
             return False
         text = "".join(self._told)
         scanner = JsonScanner()
         stop = scanner.scan(text, 0, len(text))
         missing = scanner.completion() if text.lstrip().startswith("{") else None
-        if missing is None or stop < len(text):
+        if missing is None or stop < len(text) or (not missing and error not in _CUT_OFF):
             return False
         if missing:
             self._owner.emit(ToolCallDelta(self._index, missing))
         return True
 
-    def fail(self, offset: int, error: str, message: str = "") -> None:
-        """The call that is being read ends here with an error, announced or not."""
+    def hold(self) -> None:
+        """From here on events are held back: a closing marker was met that may be the call's end."""
+        self.holds_closer = True
+        self._told_before_hold = len(self._told)
+
+    def drop_hold(self) -> None:
+        """That marker was the end, and what was told since is not part of the call."""
+        self.holds_closer = False
+        del self._told[self._told_before_hold :]
+
+    def fail(self, offset: int, error: str, message: str = "", *, cut: bool = True) -> None:
+        """The call that is being read ends here with an error, announced or not. `cut` as in `end`."""
         if not self._committed:
             self._name_only()
-        self._close((self._first(), offset), error, message)
+        self._close((self._first(), offset), error, message, cut)
 
     def _name_only(self) -> None:
         start = self._call_start

@@ -9,7 +9,7 @@ from itertools import accumulate
 class Tape:
     """Pieces of text, and any stretch of them by its offsets."""
 
-    __slots__ = ("_starts", "pieces", "size")
+    __slots__ = ("_starts", "_words_until", "pieces", "size")
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -17,6 +17,7 @@ class Tape:
         self._starts: list[int] = []
         self.size = 0
         """How many characters have been counted."""
+        self._words_until = 0
 
     def sync(self) -> int:
         """Count the pieces that were appended since; return the number of characters in all."""
@@ -40,8 +41,19 @@ class Tape:
         tail = self.pieces[last][: stop - self._starts[last]]
         return head + "".join(self.pieces[first + 1 : last]) + tail
 
+    def words_until(self, stop: int) -> int:
+        """The offset behind the last character before `stop` that is no whitespace."""
+        self.sync()
+        for number in range(bisect_right(self._starts, stop - 1) - 1, -1, -1):
+            start = self._starts[number]
+            words = self.pieces[number][: stop - start].rstrip()
+            if words:
+                return start + len(words)
+        return self._words_until
+
     def forget(self, before: int) -> None:
-        """Drop the pieces that end before this offset."""
+        """Drop the pieces that end before this offset, once they are more than half of all: deleting moves the rest."""
         count = bisect_right(self._starts, before) - 1
-        if count > 0:
+        if count > 0 and count * 2 > len(self.pieces):
+            self._words_until = self.words_until(self._starts[count])
             del self.pieces[:count], self._starts[:count]

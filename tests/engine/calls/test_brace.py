@@ -75,9 +75,9 @@ def test_a_schema_says_what_unquoted_values_are() -> None:
         },
     }
     tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
-    text = gemma(f"call:f{{a:1,n:1,o:{{x:2,y:2}},l:[3],{Q}a{Q}:4}}")
+    text = gemma(f"call:f{{a:1,n:1,o:{{x:2,y:2}},l:[3],{Q}b{Q}:4}}")
     assert shown(read(text, GEMMA4, tools=tools)) == [
-        ("f", {"a": "4", "n": 1, "o": {"x": "2", "y": 2}, "l": ["3"]}),
+        ("f", {"a": "1", "n": 1, "o": {"x": "2", "y": 2}, "l": ["3"], "b": 4}),
     ]
 
 

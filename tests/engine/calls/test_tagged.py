@@ -720,6 +720,7 @@ def test_round_trip(arguments: dict[str, Any], data: st.DataObject) -> None:
 class Silent:
     """A sink that listens to nothing."""
 
+    calls = 0
     tools: Tools | None = None
     limit = 1 << 20
 

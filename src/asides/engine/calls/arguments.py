@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .json_scan import ESCAPE_START, LOOSE_BODY, STRING_BODY, JsonScanner
+from .json_scan import ESCAPE_START, LOOSE_BODY, STRING_BODY, JsonScanner, unescape
 from .reader import Sink
 from .steps import SPACE, Step, StepReader, find_marker, skip, wait
 
@@ -22,7 +22,9 @@ class ArgumentsReader:
 
     __slots__ = (
         "_inner",
+        "_keys",
         "_loose",
+        "_meet_repeat",
         "_meet_string",
         "_scanner",
         "_shape",
@@ -33,10 +35,14 @@ class ArgumentsReader:
         "message",
     )
 
-    def __init__(self, write: Callable[[str], None], meet_string: Callable[[], None]) -> None:
+    def __init__(
+        self, write: Callable[[str], None], meet_string: Callable[[], None], meet_repeat: Callable[[str], None]
+    ) -> None:
         self._write = write
         self._meet_string = meet_string
-        self._scanner = JsonScanner()
+        self._meet_repeat = meet_repeat
+        self._keys: set[str] = set()
+        self._scanner = JsonScanner(self._meet_key)
         self._inner: JsonScanner | None = None
         self._shape = ""
         self._tail = ""
@@ -50,8 +56,7 @@ class ArgumentsReader:
     @property
     def calm(self) -> bool:
         """Whether reading stopped inside a sound string of an object that is written as it comes."""
-        scanner = self._scanner
-        return self._shape == "{" and self._inner is None and scanner.error is None and scanner.in_string
+        return self._shape == "{" and self._inner is None and self._scanner.calm
 
     @property
     def in_string(self) -> bool:
@@ -69,7 +74,7 @@ class ArgumentsReader:
                 return at
             self._shape = text[at]
             if self._shape == '"':
-                self._inner = JsonScanner()
+                self._inner = JsonScanner(self._meet_key)
                 at += 1
         if self._inner is not None:
             return self._read_string(text, at, end)
@@ -86,6 +91,13 @@ class ArgumentsReader:
             self._refuse()
         self.done = scanner.done
         return stop
+
+    def _meet_key(self, body: str) -> None:
+        """A key of the arguments themselves, as it is written between its quotes."""
+        key = unescape(body)
+        if key in self._keys:
+            self._meet_repeat(key)
+        self._keys.add(key)
 
     def _fail(self, reason: str) -> None:
         if self.error is None:
@@ -107,7 +119,7 @@ class ArgumentsReader:
         match = STRING_BODY.match(text, at, end)
         stop = match.end() if match else at
         cut = stop == end or ESCAPE_START.match(text, stop, end) is not None
-        if cut and _ends_in_half(text, at, stop):
+        if cut and ends_in_half(text, at, stop):
             # Both halves of an escaped pair must be unescaped together.
             stop -= 6
         self._take(unescape(text[at:stop]))
@@ -186,6 +198,7 @@ class CallReader(StepReader):
         self._arguments: ArgumentsReader | None = None
         self._arguments_at = 0
         self._in_string = False
+        self._left_out = False
         self._error: tuple[str, str] | None = None
         self._after_arguments: Step = self._lead
 
@@ -209,7 +222,7 @@ class CallReader(StepReader):
         return match.end()
 
     def _begin_arguments(self, offset: int, after: Step) -> None:
-        self._arguments = ArgumentsReader(self._write, self._meet_string)
+        self._arguments = ArgumentsReader(self._write, self._meet_string, self._sink.repeated)
         self._arguments_at = offset
         self._after_arguments = after
         self._step = self._in_arguments
@@ -259,17 +272,7 @@ class CallReader(StepReader):
         error, message = self._error or ((arguments.error, arguments.message) if arguments else (None, ""))
         if error is None and not self._name:
             error = "no_name"
-        self._sink.end(offset, alone=alone, error=error, message=message)
-
-
-def unescape(body: str) -> str:
-    """What the body of a JSON string stands for."""
-    if "\\" not in body:
-        return body
-    import json  # here, because few models need it and importing it costs start-up
-
-    value: str = json.loads(f'"{body}"')
-    return value
+        self._sink.end(offset, alone=alone, error=error, message=message, cut=not self._left_out)
 
 
 def _escape_half(match: re.Match[str]) -> str:
@@ -277,7 +280,7 @@ def _escape_half(match: re.Match[str]) -> str:
     return f"\\u{ord(match.group()):04x}"
 
 
-def _ends_in_half(text: str, at: int, stop: int) -> bool:
+def ends_in_half(text: str, at: int, stop: int) -> bool:
     """Whether `text[at:stop]` ends with the first half of an escaped pair."""
     if stop - at < 6 or _HALF.match(text, stop - 6, stop) is None:
         return False

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from .arguments import unescape
+from .arguments import ends_in_half
 from .brace_calls import BraceCalls
-from .json_scan import ESCAPE_START, STRING_BODY
+from .json_scan import ESCAPE_START, STRING_BODY, unescape
 from .reader import Sink
 from .steps import (
     LONGEST_NAME,
@@ -21,11 +21,15 @@ from .steps import (
     starts,
     wait,
 )
-from .values import Schema, ValueWriter
+from .values import Schema, StringWriter, ValueWriter
 
 _NAME = re.compile(r"[^\s{}<>]*+")
 _KEY = re.compile(r"[^:{}\[\],\"]*+")
+_SINGLE = re.compile(r"'[ \t\n\r]{0,64}+(?=[,\]}])")
+"""A single quote that ends a string: behind it stands what may follow a value."""
+_SINGLE_BEGINS = re.compile(r"'[ \t\n\r]{0,64}+\Z")
 _CLOSING = {"[": "]", "{": "}"}
+_TYPES = {"[": "array", "{": "object"}
 _PLAIN_ENDS = {"[": re.compile(r"[,\]]"), "{": re.compile(r"[,}]")}
 
 
@@ -40,7 +44,9 @@ class BraceReader(StepReader):
         self._plain: ValueWriter | None = None
         self._space: list[str] = []
         self._key_text = ""
-        self._in_key = False
+        self._key_size = 0
+        self._argument = ""
+        self._string: StringWriter | None = None
         self._several = False
         self._ended_at = 0
 
@@ -115,7 +121,7 @@ class BraceReader(StepReader):
         if quote is None:
             return wait(at)
         if quote:
-            self._separate()
+            self._key_text = ""
             return self._begin_string(at + len(quote), quote, key=True)
         match = _KEY.match(text, at, min(end, at + LONGEST_NAME))
         stop = match.end() if match else at
@@ -123,9 +129,7 @@ class BraceReader(StepReader):
             return wait(at)
         if text[stop] != ":":
             return self._reject(stop, "a key and a colon are expected")
-        self._separate()
-        self._key_text = text[at:stop].rstrip()
-        self._sink.arguments(f'"{escape(self._key_text)}"')
+        self._key_text = _unquoted(text[at:stop].rstrip())
         self._step = self._colon
         return stop
 
@@ -135,7 +139,11 @@ class BraceReader(StepReader):
             return wait(at)
         if text[at] != ":":
             return self._reject(at, "a colon is missing")
-        self._sink.arguments(": ")
+        if len(self._frames) == 1:
+            self._argument = self._key_text
+            self._sink.member(self._argument, base + at + 1)
+        self._separate()
+        self._sink.arguments(f'"{escape(self._key_text)}": ')
         self._step = self._value
         return at + 1
 
@@ -155,23 +163,26 @@ class BraceReader(StepReader):
         if at == end:
             return wait(at)
         if text[at] in _CLOSING:
-            return self._open(at, text[at], self._schema())
+            schema = self._schema()
+            if schema is not None and not schema.allows(_TYPES[text[at]]):
+                self._sink.invalid(self._argument)
+            return self._open(at, text[at], schema)
         quote = marker_at(text, at, end, (self._syntax.quote, '"'), final)
         if quote is None:
             return wait(at)
         if quote:
             return self._begin_string(at + len(quote), quote, key=False)
-        self._plain = ValueWriter(self._sink, self._schema())
+        if text[at] == "'":
+            return self._begin_string(at + 1, "'", key=False)
+        self._plain = ValueWriter(self._sink, self._schema(), key=self._argument)
         self._space.clear()
         self._step = self._in_plain
         return at
 
     def _begin_string(self, at: int, quote: str, key: bool) -> int:
-        self._sink.arguments('"')
-        self._in_key = key
-        if key:
-            self._key_text = ""
-        self._step = self._in_json_string if quote == '"' else self._in_string
+        self._key_size = 0
+        self._string = None if key else StringWriter(self._sink, self._schema(), self._argument)
+        self._step = {'"': self._in_json_string, "'": self._in_single}.get(quote, self._in_string)
         return at
 
     def _in_string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
@@ -179,19 +190,43 @@ class BraceReader(StepReader):
         quote = self._syntax.quote
         place = text.find(quote, at, end)
         stop = place if place >= 0 else begins(text, at, end, (quote,))
-        if stop > at:
-            self._sink.arguments(escape(text[at:stop]))
-            self._note(text[at:stop])
+        if self._string is not None:
+            self._string.add(escape(text[at:stop]))
+        elif (room := self._extend_key(text[at:stop], stop - at)) >= 0:
+            return self._reject(at + room, "a key is too long")
         return self._end_string(stop + len(quote)) if place >= 0 else wait(stop)
+
+    def _in_single(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Between single quotes, which are not as the model was taught: any text that does not end the call."""
+        string = self._string
+        assert string is not None
+        limit, closes = find_marker(text, at, end, self._syntax.close, final)
+        match = _SINGLE.search(text, at, limit)
+        if match is not None:
+            string.add(escape(text[at : match.start()]))
+            return self._end_string(match.end())
+        if closes:
+            string.add(escape(text[at:limit]))
+            return self._reject(limit, "a string is not closed", "unclosed")
+        match = _SINGLE_BEGINS.search(text, at, limit)
+        stop = match.start() if match is not None else limit
+        string.add(escape(text[at:stop]))
+        return wait(stop)
 
     def _in_json_string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """A string as JSON writes it."""
         match = STRING_BODY.match(text, at, end)
         stop = match.end() if match else at
-        if stop > at:
-            self._sink.arguments(text[at:stop])
-            self._note(unescape(text[at:stop]))
-        if stop == end or ESCAPE_START.match(text, stop, end):
+        cut = stop == end or ESCAPE_START.match(text, stop, end) is not None
+        if self._string is not None:
+            self._string.add(text[at:stop])
+        else:
+            if cut and ends_in_half(text, at, stop):
+                # Both halves of an escaped pair must be unescaped together.
+                stop -= 6
+            if (room := self._extend_key(unescape(text[at:stop]), stop - at)) >= 0:
+                return self._reject(at + room, "a key is too long")
+        if cut:
             return wait(stop)
         if text[stop] != '"':
             return self._reject(stop, "a string holds what JSON does not allow")
@@ -200,20 +235,24 @@ class BraceReader(StepReader):
     @property
     def calm(self) -> str | None:
         """Inside a string value."""
-        if self._in_key:
+        if self._string is None or not self._string.flows:
             return None
         if self._step == self._in_json_string:
             return ""
         return self._syntax.quote[0] if self._step == self._in_string else None
 
-    def _note(self, text: str) -> None:
-        """Remember a key, as far as one can be of use."""
-        if self._in_key and len(self._key_text) <= LONGEST_NAME:
-            self._key_text += text
+    def _extend_key(self, text: str, size: int) -> int:
+        """More of a key, written in `size` characters; how many of them were allowed if it is too long, else -1."""
+        room = LONGEST_NAME - self._key_size
+        self._key_size += size
+        self._key_text += text
+        return room if size > room else -1
 
     def _end_string(self, at: int) -> int:
-        self._sink.arguments('"')
-        self._step = self._colon if self._in_key else self._after_value
+        string, self._string = self._string, None
+        if string is not None:
+            string.close()
+        self._step = self._colon if string is None else self._after_value
         return at
 
     def _in_plain(self, text: str, at: int, end: int, base: int, final: bool) -> int:
@@ -239,6 +278,8 @@ class BraceReader(StepReader):
         if at == end:
             return wait(at)
         bracket = self._frames[-1][0]
+        if len(self._frames) == 1 and text[at] in ",}":
+            self._sink.member_end(base + at)
         if text[at] == ",":
             self._step = self._key if bracket == "{" else self._element
             return at + 1
@@ -268,3 +309,8 @@ class BraceReader(StepReader):
         self._sink.missing_close(self._ended_at)
         self._sink.end(self._ended_at, alone=not self._several)
         return self._done(at)
+
+
+def _unquoted(key: str) -> str:
+    """A key without the single quotes around it."""
+    return key[1:-1] if len(key) > 1 and key[0] == key[-1] == "'" else key

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from .arguments import CallReader, unescape
+from .arguments import CallReader
 from .json_calls import JsonCalls
-from .json_scan import STRING_BODY, JsonScanner
+from .json_scan import STRING_BODY, JsonScanner, unescape
 from .reader import Sink
 from .steps import LONGEST_NAME, find_marker, marker_at, skip, skip_some, starts, wait
 
 _TYPE = "type"
+_FENCE = "```"
 
 
 class JsonReader(CallReader):
@@ -133,6 +134,8 @@ class JsonReader(CallReader):
             return self._read_name(text, at, end)
         if key in syntax.arguments and self._arguments is None:
             return self._meet_arguments(at, base)
+        if key in syntax.arguments:
+            self._error = self._error or ("unreadable", "the call has its arguments twice")
         if key in syntax.ids and text[at] == '"':
             return self._read_id(text, at, end, base)
         if self._bare and not self._headed and key not in syntax.ids and key != _TYPE:
@@ -210,6 +213,7 @@ class JsonReader(CallReader):
         assert scanner is not None
         place, closes = find_marker(text, max(at, self._passed - base), end, self._closers, final)
         stop = scanner.scan(text, at, place)
+        self._left_out = self._left_out or bool(text[at:stop].strip())
         if scanner.done:
             return self._end_object(stop, base)
         if closes and stop == place:
@@ -246,8 +250,14 @@ class JsonReader(CallReader):
     def _after_item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Behind an object of a list."""
         at = skip(text, at, end)
-        if at == end:
+        marker = marker_at(text, at, end, (*self._closers, _FENCE) if self._fence else self._closers, final)
+        if marker is None or (at == end and not final):
             return wait(at)
+        if marker or at == end:
+            # The list has lost its bracket.
+            self._sink.missing_close(self._ended_at)
+            self._step = self._close
+            return at if marker == _FENCE else self._done(at + len(marker))
         if text[at] == "]":
             self._step = self._close
             return at + 1
@@ -318,5 +328,5 @@ class JsonReader(CallReader):
         """Behind the line that closes the code block; `place` if it is not there, None when more must be seen."""
         if place == end:
             return place if final else None
-        closed = starts(text, place, end, "```", final)
+        closed = starts(text, place, end, _FENCE, final)
         return None if closed is None else place + 3 if closed else place

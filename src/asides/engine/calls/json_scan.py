@@ -7,6 +7,7 @@ found all the same. Whole runs of flat members are taken by one regular expressi
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 # `(?>(?:...)*)` and not `(?:...)*+`: before 3.11.5 a possessive repeat of a group loses its place (CPython gh-106052).
@@ -50,16 +51,22 @@ def _runs(of: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(rf"(?>(?:{_SPACE}{item}{_SPACE},)*){_SPACE}"), re.compile(rf"{item}{_SPACE}{closing}")
 
 
+@cache
+def _member() -> re.Pattern[str]:
+    """A pattern for one member of an object and the comma or the brace behind it, which tells its key."""
+    return re.compile(rf"{_SPACE}({_STRING}){_SPACE}:{_SPACE}{_or_container(_SCALAR)}{_SPACE}([,}}])")
+
+
 # What is expected next.
 _VALUE, _FIRST_KEY, _KEY, _COLON, _FIRST_VALUE, _NEXT, _IN_KEY, _IN_STRING, _IN_ATOM = range(9)
 
 
 class JsonScanner:
-    """Finds the end of one JSON value."""
+    """Finds the end of one JSON value. `meet_key` is told each key of the object itself, as it is written."""
 
-    __slots__ = ("_atom", "_expect", "_loose", "_loose_string", "_stack", "done", "error")
+    __slots__ = ("_atom", "_expect", "_key", "_loose", "_loose_string", "_meet_key", "_stack", "done", "error")
 
-    def __init__(self) -> None:
+    def __init__(self, meet_key: Callable[[str], None] | None = None) -> None:
         self.done = False
         """Whether the value has ended."""
         self.error: str | None = None
@@ -67,6 +74,8 @@ class JsonScanner:
         self._expect = _VALUE
         self._stack: list[str] = []
         self._atom: list[str] = []
+        self._meet_key = meet_key
+        self._key: list[str] = []
         self._loose = False
         self._loose_string = False
 
@@ -82,6 +91,13 @@ class JsonScanner:
     def in_string(self) -> bool:
         """Whether reading stopped inside a string."""
         return self._loose_string if self._loose else self._expect in (_IN_STRING, _IN_KEY)
+
+    @property
+    def calm(self) -> bool:
+        """Whether reading stopped inside a sound string that nobody is told of."""
+        if self._loose:
+            return False
+        return self._expect == _IN_STRING or (self._expect == _IN_KEY and not self._tells_keys)
 
     def scan(self, text: str, at: int, end: int, final: bool = False) -> int:
         """Read `text[at:end]`; return where reading stopped: behind the value, or where more is needed.
@@ -108,11 +124,17 @@ class JsonScanner:
         expect = self._expect
         if expect in (_IN_STRING, _IN_KEY):
             match = STRING_BODY.match(text, at, end)
-            at = match.end() if match else at
+            stop = match.end() if match else at
+            if expect == _IN_KEY and self._tells_keys:
+                self._key.append(text[at:stop])
+            at = stop
             if at == end:
                 return at
             if text[at] == '"':
-                self._expect = _COLON if expect == _IN_KEY else self._after_value()
+                if expect == _IN_KEY:
+                    self._end_key()
+                else:
+                    self._expect = self._after_value()
                 return at + 1
             if ESCAPE_START.match(text, at, end):
                 return at
@@ -134,6 +156,8 @@ class JsonScanner:
 
     def _scan_run(self, text: str, at: int, end: int, of: str, after_comma: int) -> int:
         """As many whole members or elements as there are; else one character."""
+        if self._tells_keys and of == "{":
+            return self._scan_members(text, at, end)
         run, last = _runs(of)
         match = run.match(text, at, end)
         if match is not None and match.end() > at:
@@ -144,6 +168,33 @@ class JsonScanner:
         if match is not None:
             return self._pop(match.end() - 1)
         return self._token(text, at, self._expect) if at < end else at
+
+    @property
+    def _tells_keys(self) -> bool:
+        """Whether a key that stands here is one of those to be told."""
+        return self._meet_key is not None and len(self._stack) == 1
+
+    def _scan_members(self, text: str, at: int, end: int) -> int:
+        """The same for members whose keys are told."""
+        meet_key = self._meet_key
+        assert meet_key is not None
+        member = _member()
+        while (match := member.match(text, at, end)) is not None:
+            meet_key(match[1][1:-1])
+            at = match.end()
+            if match[2] == "}":
+                return self._pop(at - 1)
+            self._expect = _KEY
+        match = _SPACE_RUN.match(text, at, end)
+        at = match.end() if match else at
+        return self._token(text, at, self._expect) if at < end else at
+
+    def _end_key(self) -> None:
+        self._expect = _COLON
+        if self._tells_keys:
+            assert self._meet_key is not None
+            self._meet_key("".join(self._key))
+            self._key.clear()
 
     def _token(self, text: str, at: int, expect: int) -> int:
         """One character of structure."""
@@ -232,3 +283,13 @@ class JsonScanner:
                 self._stack.pop()
                 self.done = not self._stack
         return at
+
+
+def unescape(body: str) -> str:
+    """What the body of a JSON string stands for."""
+    if "\\" not in body:
+        return body
+    import json  # here, because few models need it and importing it costs start-up
+
+    value: str = json.loads(f'"{body}"')
+    return value

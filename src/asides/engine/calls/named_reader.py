@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from .arguments import CallReader
 from .named_calls import NAME, BodyCalls, NamedCalls
@@ -10,6 +11,8 @@ from .reader import Sink, Status
 from .steps import LONGEST_NAME, escape, find_marker, marker_at, skip, skip_some, starts, wait
 
 _NUMBERED = re.compile(r"(?:functions\.)?(?P<name>.+?)(?P<number>:\d+)?", re.DOTALL)
+_TAG = re.compile(r"<[\w.:\-]{1,40}+")
+_PARAMETERS = re.compile(r"(?:parameter|param|arg_key|invoke|function)\Z")
 _COUNTER = re.compile(r"(?:functions\.)?(?:call_?)?:?\d+")
 
 
@@ -206,9 +209,23 @@ class BodyReader(CallReader):
             if text[after] in '"}' or self._json_only:
                 self._begin_arguments(base + place, self._behind)
                 return place
+        tag = _TAG.match(text, place, end)
+        if tag is not None and tag.end() == end and not final:
+            return wait(at)
+        if tag is not None and _PARAMETERS.search(tag.group()):
+            return self._reject(place, "the body is neither JSON nor text but arguments in tags", "invalid_json")
+        if not self._takes_input():
+            return self._reject(place, "the body is not a JSON object, and the tool takes no 'input'", "invalid_json")
         self._sink.arguments('{"input": "')
         self._step = self._free
         return at
+
+    def _takes_input(self) -> bool:
+        """Whether words may be told as `input`: not to a tool whose own arguments are known and have other names."""
+        tools = self._sink.tools
+        parameters = tools.parameters(self._name or "") if tools is not None else None
+        names = parameters.get("properties") if parameters is not None else None
+        return not isinstance(names, Mapping) or not names or "input" in names
 
     def _free(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Words for a tool that reads no JSON. Whitespace before the end is not part of them."""

@@ -58,6 +58,7 @@ class NestedReader(XmlReader):
         self._frames: list[_Frame] = []
         self._space: list[str] = []
         self._element = syntax.element
+        self._argument = ""
         super().__init__(syntax, sink, opener)
         self._behind_value = (syntax.call_close, *syntax.closers)
 
@@ -93,6 +94,7 @@ class NestedReader(XmlReader):
             return self._reject(at, "a parameter or the end of the call is expected")
         schema: Schema | None
         if not self._frames:
+            self._argument = name
             self._key(name)
             schema = self._schema.member(name) if self._schema is not None else None
         else:
@@ -154,6 +156,8 @@ class NestedReader(XmlReader):
             if stop >= 0:
                 self._forget_space()
                 frame.is_list = "object" not in types and ("array" in types or name == self._element)
+                if frame.schema is not None and not frame.schema.allows("array" if frame.is_list else "object"):
+                    self._sink.invalid(self._argument)
                 self._sink.arguments("[" if frame.is_list else "{")
                 self._step = self._behind_a_value
                 return place
@@ -162,7 +166,7 @@ class NestedReader(XmlReader):
     def _begin_leaf(self, at: int) -> int:
         """The innermost tag holds text."""
         frame = self._frames.pop()
-        writer = ValueWriter(self._sink, frame.schema)
+        writer = ValueWriter(self._sink, frame.schema, key=self._argument)
         writer.add("".join(self._space))
         self._forget_space()
         around = (self._frames[-1].close,) if self._frames else self._behind_value

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 from .python_calls import PythonCalls
 from .reader import Sink, Status
 from .steps import LONGEST_NAME, StepReader, escape, marker_at, skip, skip_some, wait
+from .values import Schema, StringWriter, is_whole
 
 _NAME = re.compile(r"[^\W\d][\w.:\-]*+")
 _KEYWORD = re.compile(r"([^\W\d][\w\-]*+)[ \t\n\r]*+=")
@@ -39,6 +41,10 @@ _INTEGER = re.compile(r"([+-]?)(0(?:_?0)*|[1-9](?:_?[0-9])*)")
 _FLOAT = re.compile(r"([+-]?)([0-9](?:_?[0-9])*)?(?:(\.)([0-9](?:_?[0-9])*)?)?(?:[eE]([+-]?[0-9]+))?")
 _OTHER_BASE = re.compile(r"([+-]?)(0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+)")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
+_END = ")"
+"""What is put behind a value that is read alone."""
+_TYPES = {'"': "string", "[": "array", "{": "object", "t": "boolean", "f": "boolean", "n": "null"}
+"""The type of a JSON value by its first character; any other begins a number."""
 
 
 class PythonReader(StepReader):
@@ -50,11 +56,17 @@ class PythonReader(StepReader):
         self._closers = syntax.close if opener else ()
         self._list = False
         self._calls = 0
+        self._ended_at = 0
         self._clear("")
 
     def _clear(self, name: str) -> None:
         self._name = name
         self._headed = False
+        self._schema: Schema | None = None
+        self._key_name = ""
+        self._expected: Schema | None = None
+        self._typed: StringWriter | None = None
+        self._type = ""
         self._members = 0
         self._frames: list[_Frame] = []
         self._unsettled = 0
@@ -102,6 +114,9 @@ class PythonReader(StepReader):
         self._headed = True
         self._sink.head(self._name)
         self._sink.arguments("{")
+        tools = self._sink.tools
+        parameters = tools.parameters(self._name) if tools is not None else None
+        self._schema = Schema(parameters) if parameters else None
 
     # Arguments.
 
@@ -121,14 +136,19 @@ class PythonReader(StepReader):
             self._head()
         if match is None:
             return self._end(at, base)
-        self._put(f'{", " if self._members else ""}"{escape(match.group(1))}": ')
+        key = match.group(1)
+        self._sink.member(key, base + match.end())
+        self._put(f'{", " if self._members else ""}"{escape(key)}": ')
         self._members += 1
+        self._key_name, self._type = key, ""
+        self._expected = self._schema.member(key) if self._schema is not None else None
         self._step = self._value
         return match.end()
 
     def _end(self, at: int, base: int) -> int:
         self._sink.arguments("}")
-        self._sink.end(base + at + 1)
+        self._ended_at = base + at + 1
+        self._sink.end(self._ended_at)
         self._calls += 1
         self._step = self._after_item
         return at + 1
@@ -136,12 +156,14 @@ class PythonReader(StepReader):
     @property
     def calm(self) -> str | None:
         """Inside a string that is written as it comes."""
-        return "'" if self._step == self._string and not self._unsettled else None
+        return "'" if self._step == self._string and not self._unsettled and self._typed is None else None
 
     def _put(self, text: str) -> None:
         """Write, or keep what stands inside a parenthesis that may or may not be a tuple."""
         if self._unsettled:
             self._held.append(text)
+        elif self._typed is not None:
+            self._typed.add(text)
         else:
             self._sink.arguments(text)
 
@@ -164,6 +186,7 @@ class PythonReader(StepReader):
             frame.place = len(self._held)
             self._held.append("")
         else:
+            self._note_type(bracket)
             self._put(bracket)
         self._frames.append(frame)
 
@@ -213,7 +236,7 @@ class PythonReader(StepReader):
             if len(quote) == 1 and not final and _STRING_PARTIAL.match(text, at, end):
                 return wait(at)
             self._raw = match.group(1) in ("r", "R")
-            self._put('"')
+            self._open_string()
             self._in_key = key
             self._quote = quote
             self._step = self._string
@@ -222,12 +245,45 @@ class PythonReader(StepReader):
         stop = match.end() if match else at
         if stop == end:
             return wait(at)
-        literal = _literal(text[at:stop])
+        literal = read_atom(text[at:stop])
         if literal is None:
             return self._reject(at, f"{text[at : max(stop, at + 1)][:40]!r} is no plain value")
-        self._put(f'"{literal}"' if key else literal)
+        self._note_type(literal[0])
+        self._put(f'"{literal}"' if key else literal if self._frames else self._fitting(literal, text[at:stop]))
         self._step = self._colon if key else self._after_value
         return stop
+
+    def _note_type(self, first: str) -> None:
+        """The value of the argument, perhaps in parentheses, begins so in JSON."""
+        if self._unsettled == len(self._frames):
+            self._type = _TYPES.get(first, "number")
+
+    def _fitting(self, literal: str, written: str) -> str:
+        """A number or constant as its schema wants it: a number may have to be a string."""
+        expected = self._expected
+        if expected is None or self._type != "number" or expected.types is None:
+            return literal
+        if expected.only_string:
+            self._type = "string"
+            return f'"{escape(written)}"'
+        if expected.whole and not is_whole(literal):
+            self._type = "fraction"
+        return literal
+
+    def _open_string(self) -> None:
+        if self._frames or self._expected is None or not self._expected.excludes_strings:
+            self._note_type('"')
+            self._put('"')
+        else:
+            # The writer tells whether it fits.
+            self._typed = StringWriter(self._sink, self._expected, self._key_name)
+
+    def _close_string(self) -> None:
+        if self._typed is None:
+            self._put('"')
+        else:
+            self._typed.close()
+            self._typed = None
 
     def _string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         quote = self._quote
@@ -244,7 +300,7 @@ class PythonReader(StepReader):
                 if at < 0 or self.status is Status.REJECTED:
                     return at
             elif text.startswith(quote, stop, end):
-                self._put('"')
+                self._close_string()
                 self._step = self._colon if self._in_key else self._after_value
                 return stop + len(quote)
             elif not final and quote.startswith(text[stop:end]):
@@ -276,16 +332,12 @@ class PythonReader(StepReader):
         if at == end:
             return wait(at)
         if not self._frames:
-            if text[at] == ",":
-                self._step = self._argument
-                return at + 1
-            if text[at] == ")":
-                return self._end(at, base)
-            return self._reject(at, "a comma or a parenthesis is missing")
+            return self._after_argument(text, at, base)
         frame = self._frames[-1]
         if text[at] == ",":
             frame.values += 1
             if frame.bracket == "(" and frame.place is not None:
+                self._note_type("[")
                 self._held[frame.place] = "["
                 self._settle(frame)
             self._step = self._key if frame.bracket == "{" else self._element
@@ -295,9 +347,24 @@ class PythonReader(StepReader):
             return self._shut(at)
         return self._reject(at, "a comma or a closing bracket is missing")
 
+    def _after_argument(self, text: str, at: int, base: int) -> int:
+        """Behind the value of an argument."""
+        if text[at] not in ",)":
+            return self._reject(at, "a comma or a parenthesis is missing")
+        if self._type and self._expected is not None and not self._expected.allows(self._type):
+            self._sink.invalid(self._key_name)
+        self._sink.member_end(base + at)
+        if text[at] == ")":
+            return self._end(at, base)
+        self._step = self._argument
+        return at + 1
+
     def _shut(self, at: int) -> int:
         """The end of a list, a tuple, a dictionary, or of a parenthesis around one value."""
-        frame = self._frames.pop()
+        frame = self._frames[-1]
+        if frame.place is not None and not frame.values:
+            self._note_type("[")
+        self._frames.pop()
         if frame.bracket != "(":
             self._put(_CLOSING[frame.bracket])
         elif frame.place is None:
@@ -321,11 +388,7 @@ class PythonReader(StepReader):
     def _after_item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Another call, or the end."""
         if self._list:
-            at = skip(text, at, end)
-            if at == end:
-                return wait(at)
-            self._step = self._item if text[at] == "," else self._close
-            return at + 1 if text[at] in ",]" else self._reject(at, "a comma or a closing bracket is missing")
+            return self._after_list_item(text, at, end, final)
         place = skip_some(text, at, end)
         marker = marker_at(text, place, end, self._closers, final)
         if marker is None:
@@ -342,6 +405,18 @@ class PythonReader(StepReader):
         self._sink.missing_close(base + at)
         return self._done(at)
 
+    def _after_list_item(self, text: str, at: int, end: int, final: bool) -> int:
+        at = skip(text, at, end)
+        marker = marker_at(text, at, end, self._closers, final)
+        if marker is None or (at == end and not final):
+            return wait(at)
+        if marker or at == end:
+            # The list has lost its bracket.
+            self._sink.missing_close(self._ended_at)
+            return self._done(at + len(marker))
+        self._step = self._item if text[at] == "," else self._close
+        return at + 1 if text[at] in ",]" else self._reject(at, "a comma or a closing bracket is missing")
+
     def _close(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Behind the list: the closing marker, if the syntax has one."""
         if not self._closers:
@@ -354,6 +429,29 @@ class PythonReader(StepReader):
             return self._done(place + len(marker))
         self._sink.missing_close(base + at)
         return self._done(at)
+
+
+class _ValueReader(PythonReader):
+    """Reads a value that stands alone. What follows it must be `_END`."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__(PythonCalls(), sink, "")
+        self._step = self._value
+
+    def _after_argument(self, text: str, at: int, base: int) -> int:
+        return self._done(at) if at == len(text) - 1 else self._reject(at, "something follows the value")
+
+
+class _Written:
+    """A sink that keeps what is written."""
+
+    tools = None
+    limit = 0
+    calls = 0
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.arguments = self.pieces.append
 
 
 class _Frame:
@@ -410,7 +508,16 @@ def _meaning(match: re.Match[str]) -> str | None:
     return _ONES.get(one, "\\" + one)
 
 
-def _literal(word: str) -> str | None:
+def read_value(text: str) -> str | None:
+    """A Python list, tuple or dictionary as JSON; None when it is none."""
+    sink = _Written()
+    reader = _ValueReader(cast(Sink, sink))
+    # A value may end only where something follows it that is not part of it.
+    reader.read(text + _END, 0, len(text) + len(_END), 0, True)
+    return "".join(sink.pieces) if reader.status is Status.DONE else None
+
+
+def read_atom(word: str) -> str | None:
     """A Python constant or number as JSON; None when it is neither."""
     if word in _WORDS:
         return _WORDS[word]

@@ -36,6 +36,10 @@ class Sink(Protocol):
     def limit(self) -> int:
         """How many characters may be held back."""
 
+    @property
+    def calls(self) -> int:
+        """How many calls of the region have ended."""
+
     def begin(self, offset: int) -> None:
         """A call may begin here: the start of its raw text if it turns out to be one of several."""
 
@@ -48,17 +52,35 @@ class Sink(Protocol):
     def arguments(self, text: str) -> None:
         """More of the arguments' JSON text."""
 
+    def member(self, key: str, offset: int) -> None:
+        """Where the encoding is ours: a key of the arguments, before it is written. Its value begins here."""
+
+    def member_end(self, offset: int) -> None:
+        """The value of that key ends here, and is written."""
+
+    def repeated(self, key: str) -> None:
+        """A key of the arguments came twice in JSON that the model wrote: the call may not be run."""
+
     def late_id(self, offset: int) -> None:
         """An id came after the arguments had begun."""
 
-    def end(self, offset: int, *, alone: bool = False, error: str | None = None, message: str = "") -> None:
-        """The call ends here. `alone`: the region held this one call, so its raw text includes the region's markers."""
+    def end(
+        self, offset: int, *, alone: bool = False, error: str | None = None, message: str = "", cut: bool = True
+    ) -> None:
+        """The call ends here.
+
+        `alone`: the region held this one call, so its raw text includes the region's markers. `cut`: with an error,
+        whether nothing of the call was passed over, so that it may be that only its closing brackets are missing.
+        """
 
     def string_arguments(self, offset: int) -> None:
         """The arguments were written as a string that holds JSON."""
 
     def limited(self) -> None:
         """A value whose type is not known was held for too long and is taken as a string."""
+
+    def invalid(self, key: str) -> None:
+        """A value of this argument is not of the type that the schema gives it; it is written as it stands."""
 
     def missing_close(self, offset: int) -> None:
         """The call is complete, but its closing marker did not come."""

@@ -123,8 +123,9 @@ class StepReader:
         return None
 
     def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        """Consume what can be understood."""
-        while self.status is Status.READING:
+        """Consume what can be understood, at most to the end of one call: behind it `limit` counts anew."""
+        calls = self._sink.calls
+        while self.status is Status.READING and self._sink.calls == calls:
             stop = self._step(text, at, end, base, final)
             if stop < 0:
                 return -1 - stop

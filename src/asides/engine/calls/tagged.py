@@ -286,7 +286,7 @@ class TaggedReader(StepReader):
 
     def _writer(self, key: str, kind: Kind) -> ValueWriter:
         schema = self._schema.member(key) if self._schema is not None else None
-        return ValueWriter(self._sink, schema, kind)
+        return ValueWriter(self._sink, schema, kind, key)
 
     def _close_arguments(self) -> None:
         self._head()

@@ -3,19 +3,20 @@
 Owns how a value's text becomes JSON text, a stretch at a time. Knows JSON schemas; knows nothing of tags or calls.
 
 A value known to be a string flows as it arrives. Any other waits for its end, or until its first characters rule out
-everything but a string. With a schema, a value is what the schema allows: where strings are allowed too, only what
-has one of the other types is no string. Without one, it is a number, boolean or null only if it is exactly that JSON
-literal, an object or a list only if it parses whole, and otherwise a string.
+everything but a string. Without a schema, it is a number, boolean or null only if it is exactly that JSON literal, an
+object or a list only if it parses whole, and otherwise a string. With a schema, a value is what the schema allows:
+where strings are allowed too, only what is JSON of one of the other types is no string; where they are not, other
+spellings are read as well (`007`, `TRUE`, a Python literal, escaped JSON) if exactly one reading fits. What does not
+fit stays the string that was written, and the sink is told.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from .json_scan import JsonScanner
-from .reader import Sink
+from .json_scan import JsonScanner, unescape
 from .steps import escape
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
@@ -23,13 +24,33 @@ _NOT_NUMBER = re.compile(r"[^-+.0-9eE]")
 _NOT_SPACE = re.compile(r"[^ \t\n\r]")
 _SPACE = " \t\n\r"
 
+_NOT_PYTHON_NUMBER = re.compile(r"[^-+.0-9a-fA-FxXoO_]")
+_LEADING_ZEROS = re.compile(r"\A([-+]?)0++(?=[0-9])")
 _WORDS = {"true": "boolean", "false": "boolean", "null": "null"}
-_PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
+_SPELLINGS = {spelling: word for word in _WORDS for spelling in (word, word.capitalize(), word.upper())}
+_SPELLINGS["None"] = "null"
 _NAMES = {"integer": "number"}
 _STRING = frozenset({"string"})
 _NOTHING: Mapping[str, Any] = {}
 
 Kind = Literal["string", "json", "untyped"]
+
+
+class ValueSink(Protocol):
+    """What a value is written to: as far as it goes, a reader's sink."""
+
+    @property
+    def limit(self) -> int:
+        """How many characters may be held back."""
+
+    def arguments(self, text: str) -> None:
+        """More of the arguments' JSON text."""
+
+    def limited(self) -> None:
+        """A value whose type is not known was held for too long and is taken as a string."""
+
+    def invalid(self, key: str) -> None:
+        """A value of this argument is not of the type that the schema gives it."""
 
 
 def quote(text: str) -> str:
@@ -40,7 +61,7 @@ def quote(text: str) -> str:
 class Schema:
     """A JSON schema as far as it tells types. Whatever a caller gave, asking it never raises."""
 
-    __slots__ = ("_node", "_root", "strings", "types")
+    __slots__ = ("_node", "_root", "strings", "types", "whole")
 
     def __init__(self, node: object, root: object | None = None) -> None:
         self._node = node
@@ -49,12 +70,23 @@ class Schema:
         """Which types are allowed, an integer being a number; None when it does not say."""
         self.strings: frozenset[str]
         """The strings that it lists."""
-        self.types, self.strings = self._read()
+        self.whole: bool
+        """Whether a number must be a whole one."""
+        self.types, self.strings, self.whole = self._read()
 
     @property
     def only_string(self) -> bool:
         """Whether nothing but a string is allowed."""
         return self.types == _STRING
+
+    @property
+    def excludes_strings(self) -> bool:
+        """Whether it names types, and a string is none of them."""
+        return self.types is not None and "string" not in self.types
+
+    def allows(self, type: str) -> bool:
+        """Whether a value may have this type."""
+        return self.types is None or type in self.types
 
     def member(self, key: str) -> Schema | None:
         """What it says of a member."""
@@ -76,7 +108,7 @@ class Schema:
                 return Schema(node["items"], self._root)
         return None
 
-    def _read(self) -> tuple[frozenset[str] | None, frozenset[str]]:
+    def _read(self) -> tuple[frozenset[str] | None, frozenset[str], bool]:
         types: set[str] = set()
         strings: set[str] = set()
         unknown = False
@@ -87,7 +119,9 @@ class Schema:
             listed = node.get("enum")
             if isinstance(listed, list | tuple):
                 strings |= {value for value in listed if isinstance(value, str)}
-        return (frozenset(types) if types and not unknown else None), frozenset(strings)
+        whole = "integer" in types and "number" not in types
+        names = frozenset(_NAMES.get(name, name) for name in types)
+        return (names if types and not unknown else None), frozenset(strings), whole
 
     def _reach(self, into_typed: bool) -> Iterator[Mapping[str, Any]]:
         """Every schema that this one refers to or is made of, each once."""
@@ -154,7 +188,7 @@ def _own_types(node: Mapping[str, Any]) -> set[str] | None:
         return None
     if node.get("nullable") is True:
         types.add("null")
-    return {_NAMES.get(name, name) for name in types}
+    return types
 
 
 def _type_of(value: object) -> str:
@@ -165,28 +199,50 @@ def _type_of(value: object) -> str:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):
-        return "number"
+        return "number"  # a number that is listed may be written with a fraction
     return "object" if isinstance(value, Mapping) else "array"
 
 
 class ValueWriter:
-    """Writes one value as JSON."""
+    """Writes one value as JSON. `key` is the argument that it belongs to, for the notice."""
 
-    __slots__ = ("_held", "_loose", "_pieces", "_scanner", "_shape", "_sink", "_strings", "_tail", "_types", "_write")
+    __slots__ = (
+        "_held",
+        "_key",
+        "_kind",
+        "_loose",
+        "_must",
+        "_pieces",
+        "_scanner",
+        "_schema",
+        "_shape",
+        "_sink",
+        "_strings",
+        "_tail",
+        "_types",
+        "_write",
+        "fits",
+    )
 
-    def __init__(self, sink: Sink, schema: Schema | None, kind: Kind = "untyped") -> None:
+    def __init__(self, sink: ValueSink, schema: Schema | None, kind: Kind = "untyped", key: str = "") -> None:
         self._sink = sink
         self._write = sink.arguments
-        self._types = schema.types if schema is not None and kind == "untyped" else None
+        self._key = key
+        self._kind = kind
+        self._schema = schema
+        self._types = schema.types if schema is not None else None
         self._strings = schema.strings if schema is not None else frozenset()
+        self._must = schema is not None and schema.excludes_strings
         # Where it is known that the value need not be a string, whitespace around it means nothing.
         self._loose = kind == "json" or self._types is not None
         self._pieces: list[str] | None = []
         self._held = 0
         self._shape = ""
         self._tail = ""
-        self._scanner: JsonScanner | None = JsonScanner() if kind == "json" else None
-        if kind == "string" or self._types == _STRING:
+        self._scanner: JsonScanner | None = None
+        self.fits = True
+        """Whether the value has the type that its schema wants."""
+        if (kind == "string" and not self._must) or (kind != "json" and self._types == _STRING):
             self._flow()
 
     @property
@@ -218,18 +274,21 @@ class ValueWriter:
         """The value ends."""
         if self._pieces is None:
             self._write('"')
-            return
-        text = "".join(self._pieces)
-        self._write(self._as_json(text) or quote(text))
+        else:
+            text = "".join(self._pieces)
+            self._write(self._as_json(text) or (self._coerced(text) if self._must else "") or quote(text))
+        if not self.fits:
+            self._sink.invalid(self._key)
 
     def _flow(self) -> None:
         """It is a string."""
         assert self._pieces is not None
+        self.fits = not self._must
         self._write('"' + escape("".join(self._pieces)))
         self._pieces = None
 
     def _allows(self, type: str) -> bool:
-        return self._types is None or type in self._types or "string" not in self._types
+        return self._types is None or type in self._types
 
     def _is_string(self, text: str) -> bool:
         """Whether what has come, `text` being the last of it, rules out everything but a string."""
@@ -241,30 +300,40 @@ class ValueWriter:
                 return True
             text = text[first.start() :]
         if self._shape == "number":
-            found = _NOT_NUMBER.search(text.rstrip(_SPACE) if self._loose else text)
-            return found is not None
+            other = _NOT_PYTHON_NUMBER if self._must else _NOT_NUMBER
+            return other.search(text.rstrip(_SPACE) if self._loose else text) is not None
         if self._shape == "word":
             word = self._tail + text
             bare = word.rstrip(_SPACE) if self._loose else word
             self._tail = bare if len(bare) == len(word) else bare + " "
-            return not any(known.startswith(bare) for known in (*_WORDS, *_PYTHON_WORDS))
-        return self._scan(text)
+            return not any(known.startswith(bare) for known in (_SPELLINGS if self._must else _WORDS))
+        if self._scanner is None or not self._scan(text):
+            return False
+        self._scanner = None
+        return not self._must
 
     def _begin(self, first: str, spaced: bool) -> bool:
         """What the value could be by its first character; False when only a string."""
-        if first in "{[" or (first == '"' and self._scanner is not None):
+        if first in "{[" or (first == '"' and self._kind == "json"):
             self._shape = {"{": "object", "[": "array"}.get(first, "string")
             self._scanner = JsonScanner()
             return self._allows(self._shape)
         if spaced and not self._loose:
             return False
-        if first in "-0123456789":
+        if first in "-0123456789" or (self._must and first in "+."):
             self._shape = "number"
             return self._allows("number")
+        if self._must and first in '("':
+            # A tuple, or a string that holds the value.
+            self._shape = "array" if first == "(" else "quoted"
+            return first == '"' or self._allows("array")
         self._shape = "word"
-        return first in ("tfnTFN" if self._loose else "tfn") and (self._allows("boolean") or self._allows("null"))
+        if self._must:
+            return first in "tfnTFN"
+        return first in "tfn" and (self._allows("boolean") or self._allows("null"))
 
     def _scan(self, text: str) -> bool:
+        """Read on in an object or a list; whether it is not JSON."""
         scanner = self._scanner
         assert scanner is not None
         text = self._tail + text
@@ -275,13 +344,149 @@ class ValueWriter:
         return scanner.done and _NOT_SPACE.search(text, stop) is not None
 
     def _as_json(self, text: str) -> str:
-        """The whole text as JSON, if it is no string."""
+        """The whole text if it is JSON of a type that is allowed, and no string."""
         bare = text.strip(_SPACE) if self._loose or self._shape in ("object", "array") else text
         if self._shape == "number":
-            return bare if _NUMBER.fullmatch(bare) and text not in self._strings else ""
+            known = _NUMBER.fullmatch(bare) and self._is_whole_enough(bare) and text not in self._strings
+            return bare if known else ""
         if self._shape == "word":
-            if self._loose and (self._types is None or "string" not in self._types):
-                bare = _PYTHON_WORDS.get(bare, bare)
             known = bare in _WORDS and self._allows(_WORDS[bare]) and text not in self._strings
             return bare if known else ""
         return bare if self._scanner is not None and self._scanner.done and self._shape else ""
+
+    def _is_whole_enough(self, number: str) -> bool:
+        return self._schema is None or not self._schema.whole or is_whole(number)
+
+    def _coerced(self, text: str) -> str:
+        """The text as JSON of a type that is allowed, if exactly one reading of it is; else it does not fit."""
+        bare = text.strip(_SPACE)
+        found = ""
+        if self._shape == "number":
+            found = read_number(bare) or ""
+            found = found if found and self._is_whole_enough(found) else ""
+        elif self._shape == "word":
+            found = _SPELLINGS.get(bare, "")
+            if found and not self._allows(_WORDS[found]):
+                # What is nothing is better told as nothing than as a word, whatever the schema wants.
+                self.fits = False
+                return found if found == "null" else ""
+        elif self._shape == "quoted":
+            found = self._unquoted(bare)
+        elif self._shape:
+            readings = {reading for reading in (read_literal(bare), _unescaped(bare)) if reading}
+            if len(readings) == 1:
+                found = readings.pop()
+            found = found if found and self._allows("object" if found[0] == "{" else "array") else ""
+        self.fits = bool(found)
+        return found
+
+    def _unquoted(self, text: str) -> str:
+        """What a string in quotes holds, if that is of a type that is allowed."""
+        scanner = JsonScanner()
+        if scanner.scan(text, 0, len(text)) < len(text) or not scanner.done or scanner.error is not None:
+            return ""
+        heard = _Heard(self._sink.limit)
+        inner = ValueWriter(heard, self._schema)
+        inner.add(unescape(text[1:-1]))
+        inner.close()
+        return "".join(heard.pieces) if inner.fits else ""
+
+
+class StringWriter:
+    """Writes a string that the model wrote as one. Where strings are not allowed, it is read as a value is."""
+
+    __slots__ = ("_body", "_key", "_schema", "_sink", "_size", "_typed")
+
+    def __init__(self, sink: ValueSink, schema: Schema | None, key: str) -> None:
+        self._sink = sink
+        self._schema = schema
+        self._key = key
+        self._typed = schema is not None and schema.excludes_strings
+        self._body: list[str] | None = [] if self._typed else None
+        self._size = 0
+        if self._body is None:
+            sink.arguments('"')
+
+    @property
+    def flows(self) -> bool:
+        """Whether it is written as it comes."""
+        return self._body is None
+
+    def add(self, body: str) -> None:
+        """More of it, as it stands inside a JSON string; no escape is cut in two."""
+        if self._body is None:
+            self._sink.arguments(body)
+            return
+        self._body.append(body)
+        self._size += len(body)
+        if self._size > self._sink.limit:
+            self._sink.limited()
+            self._sink.arguments('"' + "".join(self._body))
+            self._body = None
+
+    def close(self) -> None:
+        """The string ends."""
+        if self._body is not None:
+            value = ValueWriter(self._sink, self._schema, "string", self._key)
+            value.add(unescape("".join(self._body)))
+            value.close()
+            return
+        self._sink.arguments('"')
+        if self._typed:
+            self._sink.invalid(self._key)
+
+
+class _Heard:
+    """Keeps what a writer writes."""
+
+    __slots__ = ("limit", "pieces")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.pieces: list[str] = []
+
+    def arguments(self, text: str) -> None:
+        """Keep it."""
+        self.pieces.append(text)
+
+    def limited(self) -> None:
+        """The value around it is as long."""
+
+    def invalid(self, key: str) -> None:
+        """The writer says so itself."""
+
+
+def is_whole(number: str) -> bool:
+    """Whether a JSON number has no fraction: `5`, `5.0` and `1.5e1` have none."""
+    mantissa, _, exponent = number.lower().partition("e")
+    fraction = mantissa.partition(".")[2].rstrip("0")
+    return not fraction if not exponent else len(exponent) < 6 and len(fraction) <= int(exponent)
+
+
+def read_number(text: str) -> str | None:
+    """A number as other languages write it (`007`, `+5`, `.5`, `1_000`, `0x1F`), as JSON."""
+    from .python_reader import read_atom  # here, because few values need it
+
+    return read_atom(_LEADING_ZEROS.sub(r"\1", text))
+
+
+def read_literal(text: str) -> str | None:
+    """A list, tuple or dictionary as Python writes it, as JSON."""
+    from .python_reader import read_value  # here, because few values need it
+
+    return read_value(text)
+
+
+def _unescaped(text: str) -> str:
+    """JSON whose quotes are escaped as if it stood in a string, `[{\\"id\\": 1}]`, without these escapes."""
+    if "\\" not in text:
+        return ""
+    import json  # here, because few models need it and importing it costs start-up
+
+    try:
+        text = json.loads(f'"{text}"', strict=False).strip(_SPACE)
+    except ValueError:
+        return ""
+    scanner = JsonScanner()
+    stop = scanner.scan(text, 0, len(text))
+    return text if scanner.done and scanner.error is None and stop == len(text) else ""

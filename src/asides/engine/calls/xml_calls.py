@@ -18,6 +18,7 @@ from .tagged import LONGEST_TAG, TaggedReader, TaggedValue, literal_at
 from .values import Kind
 
 _NAME = re.compile(r"(?:[^<>\s][^<>\n]*+)?")
+_NO_NAME = re.compile(r"[<>\r\n]")
 _ATTRIBUTE = re.compile(r"""\s++([^\s"'=<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 _BEGUN = re.compile(r"""\s*+(?:[^\s"'=<>]++\s*+(?:=\s*+(?:"[^"]*+|'[^']*+)?)?)?""")
 
@@ -173,10 +174,12 @@ class XmlReader(TaggedReader):
         if begun:
             self._sink.begin(base + at - len(begun))
             self._begun = ""
+        # Behind what begins the tag, which may be an opener and would otherwise be met again.
+        behind = at if begun else at + len(self._syntax.call.literal)
         if tag.stop < 0 or not tag.name:
-            # Behind what begins the tag, which may be an opener and would otherwise be met again.
-            behind = at if begun else at + len(self._syntax.call.literal)
             return self._reject(behind, "the call names no function", "no_name")
+        if _NO_NAME.search(tag.name):
+            return self._reject(behind, "a marker or a line break stands in the name of the function")
         tools = self._sink.tools
         self._name = tools.resolve(tag.name) if self._syntax.namespaced and tools is not None else tag.name
         self._sink.named(self._name)
@@ -210,7 +213,8 @@ class XmlReader(TaggedReader):
             at += read.stop
         self._head()
         offset = base + at
-        self._whole = ArgumentsReader(self._sink.arguments, lambda: self._sink.string_arguments(offset))
+        sink = self._sink
+        self._whole = ArgumentsReader(sink.arguments, lambda: sink.string_arguments(offset), sink.repeated)
         self._step = self._in_json
         return at
 

@@ -1,0 +1,116 @@
+"""Law 7 over generated texts, for every registered format: a call that may be run is whole, whatever was chosen."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import asides
+from asides import ToolCall
+from asides.engine.calls.keyed_calls import KeyedCalls
+from asides.engine.calls.xml_calls import XmlCalls
+from tests.laws.calls import samples, syntaxes
+from tests.laws.effort import examples
+from tests.laws.texts import policies, texts
+from tests.support import characters, fail, markers, run, stop_markers
+
+JSON_TYPES = {"integer": int, "number": (int, float), "string": str, "object": dict, "array": list}
+
+
+def schema(**types: str) -> list[dict[str, Any]]:
+    """A tool `f` whose arguments have these types."""
+    properties = {name: {"type": type} for name, type in types.items()}
+    parameters = {"type": "object", "properties": properties}
+    return [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
+
+
+@st.composite
+def choices(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    """Any policies, `repair` and types among them more often than not."""
+    chosen = dict(draw(policies(name)))
+    chosen["repair"] = draw(st.booleans())
+    if draw(st.booleans()):
+        types = st.sampled_from(sorted(JSON_TYPES))
+        chosen["tools"] = schema(a=draw(types), b=draw(types), c=draw(types))
+    if draw(st.booleans()):
+        chosen["limit"] = draw(st.integers(1, 300))
+    return chosen
+
+
+@st.composite
+def calls(draw: st.DrawFn, name: str) -> str:
+    """Texts that are mostly calls: some keys made equal, a marker put into them, the end cut off."""
+    format = asides.get_format(name)
+    text = "".join(draw(st.lists(st.sampled_from(samples(format) or [""]), min_size=1, max_size=3)))
+    for key in ('"b"', "b=", "b:"):
+        text = text.replace(key, draw(st.sampled_from((key, key.replace("b", "a"), key.replace("b", "\\u0061")))))
+    place = draw(st.integers(0, len(text)))
+    marker = draw(st.sampled_from(("", "", *stop_markers(format), *markers(format)[:20])))
+    end = draw(st.integers(place, len(text) + 40))
+    return (text[:place] + marker + text[place:])[:end]
+
+
+@pytest.mark.parametrize("name", asides.formats())
+def test_what_may_be_run(name: str) -> None:
+    tagged = any(isinstance(syntax, XmlCalls | KeyedCalls) for syntax in syntaxes(asides.get_format(name)))
+
+    @settings(max_examples=examples(40))
+    @given(calls(name) | texts(name), choices(name))
+    def law(text: str, chosen: dict[str, Any]) -> None:
+        for chunks in ((text,), characters(text)):
+            message = run(name, chunks, **chosen).message
+            assert message is not None
+            invalid = any(notice.code == "invalid_argument" for notice in message.notices)
+            for call in message.tool_calls:
+                problem = _problem(call, unique=not tagged)
+                if problem:
+                    fail(f"law 7: {problem}", name, text, chosen, repr(call))
+            if "tools" in chosen and not invalid and _typed(name):
+                _check_types(name, text, chosen, message.tool_calls)
+
+    law()
+
+
+def _problem(call: ToolCall, unique: bool) -> str:
+    """What is wrong with a call that may be run; nothing for any other."""
+    if call.error is not None:
+        return ""
+    if not (call.name and call.complete):
+        return "it is not named, or not complete"
+    try:
+        pairs = json.loads(call.arguments, object_pairs_hook=Pairs, parse_constant=_refuse)
+    except ValueError:
+        return "its arguments are not JSON"
+    if not isinstance(pairs, Pairs):
+        return "its arguments are no object"
+    keys = [key for key, _ in pairs]
+    return "" if len(set(keys)) == len(keys) or not unique else "a key of its arguments comes twice"
+
+
+class Pairs(list[tuple[str, Any]]):
+    """An object as the list of its members."""
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _typed(name: str) -> bool:
+    """Whether no call of the format is written as JSON, so that the encoding is ours."""
+    grammars = {type(syntax).__name__ for syntax in asides.get_format(name).calls}
+    return bool(grammars) and grammars <= {"KeyedCalls", "PythonCalls", "BraceCalls", "NestedCalls"}
+
+
+def _check_types(name: str, text: str, chosen: dict[str, Any], found: tuple[ToolCall, ...]) -> None:
+    properties = chosen["tools"][0]["function"]["parameters"]["properties"]
+    for call in found:
+        if call.error is not None or call.name != "f":
+            continue
+        for key, value in json.loads(call.arguments).items():
+            wanted = JSON_TYPES[properties[key]["type"]] if key in properties else object
+            if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not object):  # type: ignore[arg-type]
+                fail(f"law 7: {key!r} does not have its type, and no notice says so", name, text, chosen, repr(call))
