@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import environment, run
-from tests.detect.templates import ECHO, UNKNOWN_PAIR
+from tests.detect.templates import ECHO, MENTIONED, UNKNOWN_PAIR
 from tests.detect.test_tokenizer import QWEN, tokenizer_json, write
 from tests.waiting import PATIENCE
 
@@ -34,6 +34,17 @@ def test_a_folder(folder: Path) -> None:
     assert "<think> 11" in shown
     assert "enable_thinking: true starts in text; false starts in text" in shown
     assert "- chat template: writes reasoning_content of a message" in shown
+
+
+def test_a_start_in_a_header() -> None:
+    assert b"starts    in a header" in run("probe", "openai/gpt-oss-20b").stdout
+    assert json.loads(run("probe", "--json", "openai/gpt-oss-20b").stdout)["start"] is None
+
+
+def test_candidates(tmp_path: Path) -> None:
+    path = tmp_path / "some.jinja"
+    path.write_text(MENTIONED, encoding="utf-8")
+    assert b"format    auto (settled by the first marker that is met; it may be qwen3, " in run("probe", path).stdout
 
 
 def test_as_json(folder: Path) -> None:

@@ -37,7 +37,13 @@ STRIPPING = """\
 {%- if message.role == 'assistant' %}
 {%- set content = message.content or '' %}
 {%- if '</think>' in content %}{%- set content = content.split('</think>')[-1] %}{%- endif %}
-{{- '<｜Assistant｜>' + content + '<｜end▁of▁sentence｜>' }}
+{{- '<｜Assistant｜>' + content }}
+{%- for call in message.tool_calls or [] %}
+{{- ('<｜tool▁calls▁begin｜>' if loop.first else '\\n') + '<｜tool▁call▁begin｜>function<｜tool▁sep｜>' }}
+{{- call.function.name + '\\n```json\\n' + call.function.arguments | tojson + '\\n```<｜tool▁call▁end｜>' }}
+{{- '<｜tool▁calls▁end｜>' if loop.last else '' }}
+{%- endfor %}
+{{- '<｜end▁of▁sentence｜>' }}
 {%- endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<｜Assistant｜><think>\\n' }}{%- endif %}
@@ -84,6 +90,28 @@ CHANNELS = """\
 """
 """Messages with headers; thoughts in the field `thinking`."""
 
+RECIPIENTS = """\
+{%- for message in messages %}
+{%- if message.role == 'user' %}{{- '<|start|>user<|message|>' + message.content + '<|eot|>' }}{%- endif %}
+{%- if message.role == 'assistant' %}
+{%- if message.reasoning_content %}
+{{- '<|start|>assistant to=self<|message|>' + message.reasoning_content + '<|eom|>' }}
+{%- endif %}
+{%- if message.content %}{{- '<|start|>assistant to=user<|message|>' + message.content + '<|eom|>' }}{%- endif %}
+{%- for call in message.tool_calls or [] %}
+{{- '<|start|>assistant to=' + call.function.name + '<|message|><atem:function_calls>' }}
+{{- '<atem:invoke name="' + call.function.name + '">' }}
+{%- for key, value in call.function.arguments.items() %}
+{{- '<atem:parameter name="' + key + '">' + value + '</atem:parameter>' }}
+{%- endfor %}
+{{- '</atem:invoke></atem:function_calls><|eom|>' }}
+{%- endfor %}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|start|>assistant' }}{%- endif %}
+"""
+"""Messages with headers; whom a message is for says what it is."""
+
 TYPED = """\
 {%- for message in messages %}
 {%- if message.role == 'user' %}{{- '[INST]' + message.content + '[/INST]' }}{%- endif %}
@@ -115,7 +143,11 @@ TOOL_TURNS = """\
 {{- '<|channel>thought\\n' + message.reasoning_content + '<channel|>' }}
 {%- endif %}
 {%- for call in message.tool_calls or [] %}
-{{- '<|tool_call>call:' + call.function.name + '{place:<|"|>' + call.function.arguments.place + '<|"|>}<tool_call|>' }}
+{{- '<|tool_call>call:' + call.function.name + '{' }}
+{%- for key, value in call.function.arguments.items() %}
+{{- key + ':<|"|>' + value + '<|"|>' + ('' if loop.last else ',') }}
+{%- endfor %}
+{{- '}<tool_call|>' }}
 {%- endfor %}
 {{- (message.content or '') + '<turn|>\\n' }}
 {%- endif %}
@@ -265,7 +297,7 @@ class Expected(NamedTuple):
     template: str
     format: str | None
     thinks: bool | None
-    start: str
+    start: str | None
     switch: str | None = None
     start_on: str | None = None
     start_off: str | None = None
@@ -276,15 +308,16 @@ KNOWN = {
     "echo": Expected(ECHO, "qwen3", True, "text", "enable_thinking", "text", "text", "reasoning_content"),
     "stripping": Expected(STRIPPING, "deepseek_r1", True, "thinking"),
     "closed": Expected(CLOSED, "glm45", True, "text", "thinking", "thinking", "text", "reasoning_content"),
-    "channels": Expected(CHANNELS, "harmony", True, "text", field="thinking"),
+    "channels": Expected(CHANNELS, "harmony", True, None, field="thinking"),
+    "recipients": Expected(RECIPIENTS, "muse", True, None, field="reasoning_content"),
     "typed": Expected(TYPED, "mistral", True, "text", field="content of type thinking"),
     "tool turns": Expected(TOOL_TURNS, "gemma4", True, "text", "enable_thinking", "text", "text", "reasoning_content"),
     "effort": Expected(EFFORT, "hy_v3", True, "text", "reasoning_effort", "thinking", "text", "reasoning_content"),
     "mode": Expected(MODE, "minimax_m3", True, "text", "thinking_mode", "thinking", "text", "reasoning_content"),
     "told": Expected(TOLD, "granite_3.3", True, "text", "thinking", "text", "text"),
-    "named": Expected(NAMED, "qwen3", True, "text"),
+    "named": Expected(NAMED, "auto", True, "text"),
     "generation": Expected(GENERATION, None, True, "thinking", field="reasoning"),
-    "mentioned": Expected(MENTIONED, "qwen3", None, "text"),
+    "mentioned": Expected(MENTIONED, "auto", None, "text"),
     "no thoughts": Expected(NO_THOUGHTS, "qwen3", False, "text"),
     "dumped": Expected(DUMPED, None, False, "text"),
 }

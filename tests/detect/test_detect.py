@@ -42,6 +42,19 @@ def test_a_prompt_is_more_direct_than_a_name() -> None:
     assert "the name speaks for harmony, but the prompt is more direct" in found.reasons
 
 
+def test_a_format_that_begins_in_a_header_needs_no_start() -> None:
+    """With a start, the header would be read as words, and a thought would be shown."""
+    output = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>"
+    for found in (detect("openai/gpt-oss-20b"), detect("gpt-oss", prompt="<|start|>assistant")):
+        assert (found.format, found.start) == ("harmony", None)
+        parser = asides.Parser(found.format, start=found.start)
+        parser.feed(output)
+        parser.finish()
+        assert (parser.message.thinking, parser.message.text) == ("hm", "Yes.")
+    opened = detect("gpt-oss", prompt="<|start|>assistant<|channel|>analysis<|message|>")
+    assert (opened.format, opened.start) == ("harmony", "thinking")
+
+
 def test_a_prompt_is_more_direct_than_a_template() -> None:
     prompt = "<｜User｜>hi<｜Assistant｜>"
     found = detect(chat_template=STRIPPING, prompt=prompt)

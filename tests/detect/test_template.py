@@ -8,6 +8,7 @@ import asides
 from asides.detect import detect
 from asides.engine.format import Format
 from tests.detect.templates import KNOWN, UNKNOWN_CLOSER, UNKNOWN_IN_PROMPT, UNKNOWN_PAIR
+from tests.detect.test_tokenizer import tokenizer_json
 
 
 @pytest.mark.parametrize("kind", KNOWN)
@@ -23,6 +24,22 @@ def test_each_kind_of_template(kind: str) -> None:
     if expected.format is not None:
         assert found.format == expected.format, found.reasons
     asides.parse("hello", found.format)
+
+
+def test_calls_that_do_not_show_are_left_to_auto() -> None:
+    """The markers of thinking are known all the same, and so are the formats that it may be."""
+    found = detect(chat_template=KNOWN["mentioned"].template)
+    assert (found.format, found.open, found.close) == ("auto", "<think>", "</think>")
+    assert {"qwen3", "hermes", "lfm2", "olmo3"} <= set(found.equals)
+    said = next(reason for reason in found.reasons if "how it writes calls does not show" in reason)
+    assert all(name in said for name in found.equals)
+
+
+def test_what_is_less_direct_chooses_among_the_candidates() -> None:
+    template = KNOWN["mentioned"].template
+    assert detect("LiquidAI/LFM2.5-1.2B-Instruct", chat_template=template).format == "lfm2"
+    tokens = {"<|im_start|>": 6, "<|im_end|>": 7, "<|tool_call_start|>": 8, "<|tool_call_end|>": 9}
+    assert detect(chat_template=template, tokenizer=tokenizer_json(tokens)).format == "lfm2"
 
 
 def test_what_the_switch_is_set_to() -> None:
@@ -60,8 +77,8 @@ def test_a_pair_that_shows_in_the_prompt_alone() -> None:
 def test_a_closer_without_an_opener() -> None:
     found = detect(chat_template=UNKNOWN_CLOSER)
     assert isinstance(found.format, Format)
-    assert (found.open, found.close, found.thinks) == ("", "== ANSWER ==", True)
-    message = asides.parse("hm\n== ANSWER ==\nYes.<over>", found.format, start="thinking")
+    assert (found.open, found.close, found.thinks, found.start) == ("", "== ANSWER ==", True, "thinking")
+    message = asides.parse("hm\n== ANSWER ==\nYes.<over>", found.format, start=found.start)
     assert (message.thinking, message.text) == ("hm", "Yes.")
 
 

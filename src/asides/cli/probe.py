@@ -74,7 +74,7 @@ def _words(target: str, found: Detection) -> str:
     if found.tokens:
         rows.append(("tokens", ", ".join(f"{text} {id}" for text, id in sorted(found.tokens.items(), key=_by_id))))
     if found.thinks is not False:
-        rows.append(("starts", f"in {found.start}"))
+        rows.append(("starts", f"in {found.start or 'a header'}"))
     if found.switch is not None:
         rows.append(("switch", _switch(found)))
     if found.field is not None:
@@ -92,7 +92,8 @@ def _format(found: Detection) -> str:
     if isinstance(found.format, Format):
         return "one made for these markers; none that is known fits"
     if found.format == "auto":
-        return "auto (settled by the first marker that is met)"
+        candidates = f"; it may be {', '.join(found.equals)}" if found.equals else ""
+        return f"auto (settled by the first marker that is met{candidates})"
     return found.format + (f" (as well: {', '.join(found.equals)})" if found.equals else "")
 
 
@@ -106,7 +107,9 @@ def _thinks(found: Detection) -> str:
 def _switch(found: Detection) -> str:
     values = []
     for value, start in ((found.on, found.start_on), (found.off, found.start_off)):
+        shown = "unset" if value is None else msgspec.json.encode(value).decode()
         if start is not None:
-            shown = "unset" if value is None else msgspec.json.encode(value).decode()
             values.append(f"{shown} starts in {start}")
+        elif found.start is None:
+            values.append(shown)
     return f"{found.switch}: {'; '.join(values)}"

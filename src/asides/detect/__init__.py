@@ -20,7 +20,7 @@ from . import from_name, from_prompt, from_template, from_tokenizer
 from .facts import Facts, choose_template, read
 from .files import read_text
 from .markers import closers, literals, openers
-from .result import Detection, Finding, Start
+from .result import WORDS, Begin, Detection, Finding, own_begin, start_of
 
 __all__ = ["Detection", "detect"]
 
@@ -60,13 +60,13 @@ def detect(
     format, equals, disputes = _choose_format(findings)
     reasons = [f"{_CALLED[finding.source]}: {reason}" for finding in findings for reason in finding.reasons]
     thinks = _thinks(findings)
-    start, why = _start(get_format(format), findings, thinks, prompt, prompt_ids, facts)
-    markers, how = _markers(get_format(format), thinks, facts)
+    begin, why = _begin(get_format(format), findings, thinks, prompt, prompt_ids, facts)
+    markers, how = _markers(_speaks(get_format(format), equals), thinks, facts)
     details = {key: value for finding in reversed(findings) for key, value in finding.details.items()}
     return Detection(
         format=format,
         thinks=thinks,
-        start=start,
+        start=start_of(begin),
         equals=equals,
         reasons=(*reasons, *disputes, *why, *how),
         **markers,
@@ -111,9 +111,7 @@ def _choose_format(findings: list[Finding]) -> tuple[str | Format, tuple[str, ..
             f"the {_CALLED[finding.source]} speaks for {_name(finding.formats[0])}, "
             f"but the {_CALLED[leading.source]} is more direct"
         )
-    # What `auto` stands for is not equal to it.
-    equals = tuple(format for format in fitting[1:] if isinstance(format, str)) if "auto" not in fitting else ()
-    return fitting[0], equals, disputes
+    return fitting[0], tuple(format for format in fitting[1:] if isinstance(format, str)), disputes
 
 
 def _name(format: str | Format) -> str:
@@ -135,26 +133,39 @@ def _thinks(findings: list[Finding]) -> bool | None:
     return False if False in said.values() else None
 
 
-def _start(
+def _begin(
     format: Format,
     findings: list[Finding],
     thinks: bool | None,
     prompt: str | None,
     prompt_ids: Sequence[int] | None,
     facts: Facts,
-) -> tuple[Start, list[str]]:
+) -> tuple[Begin, list[str]]:
     """Where output begins, from the most direct source that knows."""
     if prompt_ids is not None:
-        return from_prompt.state_of_ids(format, facts.loaded(), prompt_ids), []
+        return from_prompt.begin_of_ids(format, facts.loaded(), prompt_ids), []
     if prompt is not None:
-        return from_prompt.state(format, prompt), []
+        return from_prompt.begin(format, prompt), []
     for finding in findings:
-        if finding.start is not None:
-            return finding.start, []
-    start: Start = "thinking" if format.start == "thinking" and thinks is not False else "text"
+        # What was said of another format that lost is said in its terms.
+        if finding.begin is not None and format.name in map(_name, finding.formats):
+            return finding.begin, []
+    begin = own_begin(format, thinks)
     if thinks is False:
-        return start, []
-    return start, [f"nothing shows the generation prompt, so output is taken to begin in {start}, as the format has it"]
+        return begin, []
+    said = f"nothing shows the generation prompt, so output is taken to begin in {WORDS[begin]}, as the format has it"
+    return begin, [said]
+
+
+def _speaks(format: Format, candidates: tuple[str, ...]) -> Format:
+    """The format whose thinking markers are reported: where calls are open, a candidate whose pair all of them have."""
+    if format.settle is None or not candidates:
+        return format
+    first, *others = map(get_format, candidates)
+    shared = all(
+        set(openers(first)) <= set(openers(other)) and set(closers(first)) <= set(closers(other)) for other in others
+    )
+    return first if shared else format
 
 
 def _markers(format: Format, thinks: bool | None, facts: Facts) -> tuple[dict[str, Any], list[str]]:

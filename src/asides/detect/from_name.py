@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..formats import formats, get_format
 from ..formats.registry import fold
-from .result import Finding, Start
+from .result import Finding, Start, own_begin
 
 
 class Named(NamedTuple):
@@ -139,10 +139,10 @@ def probe(name: str) -> Finding:
     row = look_up(name)
     if row is not None:
         format = get_format(row.format)
-        start: Start = row.start or ("thinking" if format.start == "thinking" and row.thinks else "text")
+        begin = row.start or own_begin(format, row.thinks)
         known = {True: "thinks", False: "does not think", None: "may think"}[row.thinks]
         reason = f"{name!r} is {row.who}" + ("" if "think" in row.who else f", which {known}")
-        return Finding(source="name", formats=(format.name,), thinks=row.thinks, start=start, reasons=(reason,))
+        return Finding(source="name", formats=(format.name,), thinks=row.thinks, begin=begin, reasons=(reason,))
     own = _own_name(name)
     if own:
         return Finding(source="name", formats=(own,), reasons=(f"{name!r} begins with the name of the format {own}",))

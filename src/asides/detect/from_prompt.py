@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine.format import THINKING, Format
+from ..engine.format import Format
 from ..engine.parser import read_prompt
-from ..engine.tokens import TokenParser
+from ..engine.tokens import read_prompt_ids
 from ..formats import get_format
 from .markers import candidates, closers, openers
-from .result import Finding, Start
+from .result import WORDS, Begin, Finding, begin_of
 
 TAIL = 1 << 16
 """Characters of a prompt that are looked at, from its end."""
@@ -32,14 +32,14 @@ def probe(prompt: str) -> Finding:
     if len({(openers(format), closers(format), format.assistant) for format in fitting}) > 1:
         # Several families write this. Other sources may choose among them; alone, `auto` reads them all.
         names = ("auto", *names)
-    start = state(get_format(names[0]), tail)
+    begins = begin(get_format(names[0]), tail)
     what = f"ends with {marker!r}" if marker else "opens the model's turn"
     return Finding(
         source="prompt",
         formats=names,
-        thinks=True if marker or start == "thinking" else None,
-        start=start,
-        reasons=(f"{what}, so output begins in {start}",),
+        thinks=True if marker or begins == "thinking" else None,
+        begin=begins,
+        reasons=(f"{what}, so output begins in {WORDS[begins]}",),
     )
 
 
@@ -62,11 +62,11 @@ def _marker(tail: str, known: list[Format], kind: Callable[[Format], tuple[str, 
     return max((marker for marker in markers if tail.endswith(marker.rstrip())), key=len, default="")
 
 
-def state(format: Format, prompt: str) -> Start:
+def begin(format: Format, prompt: str) -> Begin:
     """Where a prompt leaves a model that speaks this format."""
-    return "thinking" if read_prompt(format, prompt[-TAIL:]).state == THINKING else "text"
+    return begin_of(read_prompt(format, prompt[-TAIL:]).state)
 
 
-def state_of_ids(format: Format, tokenizer: Any, ids: Sequence[int]) -> Start:
+def begin_of_ids(format: Format, tokenizer: Any, ids: Sequence[int]) -> Begin:
     """The same in ids, where a marker typed with ordinary tokens is no marker."""
-    return "thinking" if TokenParser(tokenizer, format, prompt_ids=ids).state == "thinking" else "text"
+    return begin_of(read_prompt_ids(tokenizer, format, ids).state)

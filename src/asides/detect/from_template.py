@@ -12,11 +12,12 @@ import msgspec
 
 from ..engine.format import HEADER, TEXT, THINKING, Format
 from ..engine.parser import read_prompt
+from ..formats import get_format
 from . import ad_hoc, from_name
 from .evidence import Echo, Evidence, Prompt, gather
-from .markers import candidates, closers, openers
+from .markers import call_openers, candidates, closers, openers
 from .reading import Score, Turn, score
-from .result import Finding, Start
+from .result import Begin, Finding, begin_of, start_of
 
 KEYWORDS = ("enable_thinking", "thinking", "reasoning_effort", "thinking_mode")
 """Switches in the order in which they are told where several do the same."""
@@ -55,7 +56,11 @@ def conclude(seen: Evidence) -> Finding:
     known = candidates()
     plain = seen.prompts[0].written if seen.prompts else ""
     endings = {ending for prompt in seen.prompts if (ending := _ending(prompt.written, known))}
-    scores = [(score(format, seen.turns, plain, endings, seen.told, seen.source), format) for format in known]
+
+    def judge(format: Format) -> Score:
+        return score(format, seen.turns, plain, endings, seen.told, seen.source)
+
+    scores = [(judge(format), format) for format in known]
     best = max(found for found, _ in scores)
     fitting = tuple(format for found, format in scores if found == best)
     formats, thinks, reasons = _verdict(seen, best, fitting)
@@ -63,17 +68,43 @@ def conclude(seen: Evidence) -> Finding:
     if formats:
         details, more = _prompts(seen, formats[0])
         reasons += more if thinks is not False else []
+    if formats is fitting:
+        rivals = tuple(format for found, format in scores if found.seen == best.seen)
+        everything = get_format("auto")
+        if _calls_stay_open(seen, best, rivals) and _as_well(judge(everything), best):
+            formats = (everything, *rivals)
+            names = ", ".join(format.name for format in rivals)
+            reasons.append(f"how it writes calls does not show, so auto reads it; it may be {names}")
     if seen.echoes:
         details["field"] = seen.echoes[0].field
-    start = details.pop("start", None)
+    begin = details.pop("begin", None)
     return Finding(
         source="template",
-        formats=tuple(format if format not in known else format.name for format in formats),
+        formats=tuple(format if format not in known and format.settle is None else format.name for format in formats),
         thinks=thinks,
-        start=start,
+        begin=begin,
         reasons=tuple(reasons),
         details=details,
     )
+
+
+def _calls_stay_open(seen: Evidence, best: Score, rivals: tuple[Format, ...]) -> bool:
+    """Whether formats that differ in their calls fit all that shows, or none reads the calls that the template wrote.
+
+    A header alone, which others may share that are not known here, is no evidence for anyone's calls.
+    """
+    if best.calls:
+        return False
+    if any(turn.called for turn in seen.turns) or not any((best.thoughts, best.endings, best.asked, best.named)):
+        return True
+    begun = {call_openers(format) for format in rivals}
+    named = {frozenset(opener for opener in openers if opener and opener in seen.source) for openers in begun}
+    return len(begun) > 1 and (len(named) > 1 or not all(named))
+
+
+def _as_well(found: Score, best: Score) -> bool:
+    """Whether `auto` gives back as much as the best format does."""
+    return found.thoughts >= best.thoughts and found.answers >= best.answers
 
 
 def _ending(prompt: str, known: list[Format]) -> str:
@@ -179,33 +210,39 @@ def _prompts(seen: Evidence, format: Format) -> tuple[dict[str, Any], list[str]]
     """Where output begins, by default and switched, and how to switch it."""
     if not seen.prompts:
         return {}, []
-    default = _start(format, seen.prompts[0])
-    details: dict[str, Any] = {"start": default}
+    details: dict[str, Any] = {"begin": _begin(format, seen.prompts[0])}
     reasons = [f"its generation prompt {_does(format, seen.prompts[0])}"]
     switch = _switch(seen, format)
     if switch is not None:
         details |= {"switch": switch.keyword, "on": switch.on, "off": switch.off}
-        details["start_on"] = _start(format, switch.on_prompt)
+        details["start_on"] = start_of(_begin(format, switch.on_prompt))
         said = f"with {switch.keyword}={switch.on!r} it {_does(format, switch.on_prompt)}"
         if switch.off_prompt is not None:
-            details["start_off"] = _start(format, switch.off_prompt)
+            details["start_off"] = start_of(_begin(format, switch.off_prompt))
             said += f", with {switch.off!r} it {_does(format, switch.off_prompt)}"
         reasons.append(said)
     return details, reasons
 
 
-def _start(format: Format, prompt: Prompt) -> Start:
+def _begin(format: Format, prompt: Prompt) -> Begin:
+    if not openers(format) and format.start == THINKING and not _closes(format, prompt):
+        return "thinking"  # nothing opens it, so a model that thinks begins with it
     if not any(header in prompt.written for header in format.assistant):
         # Without a header that it knows, a format would fall back to its own start; here the prompt is known.
         format = format.but(start=TEXT) if format.start != HEADER else format
-    return "thinking" if read_prompt(format, prompt.written).state == THINKING else "text"
+    return begin_of(read_prompt(format, prompt.written).state)
+
+
+def _closes(format: Format, prompt: Prompt) -> bool:
+    """Whether a prompt ends with the end of a thought."""
+    return any(prompt.written.rstrip().endswith(closer.rstrip()) for closer in closers(format))
 
 
 def _level(format: Format, prompt: Prompt) -> int:
     """2 where a prompt opens thinking, 0 where it closes it, 1 where it leaves it to the model."""
-    if _start(format, prompt) == "thinking":
+    if _begin(format, prompt) == "thinking":
         return 2
-    return 0 if any(prompt.written.rstrip().endswith(closer.rstrip()) for closer in closers(format)) else 1
+    return 0 if _closes(format, prompt) else 1
 
 
 def _does(format: Format, prompt: Prompt) -> str:

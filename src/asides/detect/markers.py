@@ -91,6 +91,23 @@ def literals(format: Format) -> frozenset[str]:
     return frozenset(text.strip() for text in _strings(values) if _is_marker(text.strip()))
 
 
+@lru_cache(maxsize=256)
+def call_literals(format: Format) -> frozenset[str]:
+    """What only someone writes who calls in this format: the markers of its calls, and those around its tools.
+
+    Tag by tag, because a template may put together what is one marker for us (`function<sep>`).
+    """
+    texts = [text.strip() for text in _strings((format.calls, format.prompt_markers)) if _is_marker(text.strip())]
+    return frozenset(tag for text in texts for tag in re.findall(TAG, text) or [text])
+
+
+def call_openers(format: Format) -> frozenset[str]:
+    """What calls begin with; the empty string where nothing but their own syntax shows them."""
+    header = format.header
+    syntaxes = (*format.calls, *(header.calls if header is not None else ()))
+    return frozenset(opener for syntax in syntaxes for opener in syntax.openers or ("",))
+
+
 def _is_marker(text: str) -> bool:
     """No word, no lone bracket, no sentence: something that one would make a token for."""
     return len(text) > 2 and re.search(r"\w", text) is not None and re.search(r"[^\w\s]", text) is not None

@@ -13,7 +13,7 @@ import msgspec
 from ..engine.format import Format
 from ..engine.message import Message
 from ..engine.parser import Parser, read_prompt
-from .markers import closers, openers, wrappers
+from .markers import call_literals, closers, openers, wrappers
 from .result import Start
 
 
@@ -47,10 +47,26 @@ class Score(msgspec.Struct, frozen=True, order=True):
     """Turns whose end it knows."""
     answers: int
     """Turns whose answer came back alone."""
+    named: int
+    """Markers of its calls that the template's source names."""
     start: bool
     """Whether its own start is the template's."""
     cover: float
     """How many of its thinking markers the template names."""
+
+    @property
+    def seen(self) -> tuple[float, ...]:
+        """All that shows in what the template writes and names; where a format begins is its own word alone."""
+        return (
+            self.thoughts,
+            self.endings,
+            self.asked,
+            self.header,
+            self.calls,
+            self.stops,
+            self.answers,
+            self.named,
+        )
 
 
 def score(format: Format, turns: list[Turn], prompt: str, endings: set[str], told: str, source: str) -> Score:
@@ -65,6 +81,7 @@ def score(format: Format, turns: list[Turn], prompt: str, endings: set[str], tol
         calls=sum(called(turn, message) for turn, message in readings if turn.called),
         stops=sum(message.termination == "stop" for turn, message in readings if not turn.called),
         answers=sum(_same(turn.said, message.text) for turn, message in readings if turn.said),
+        named=sum(literal in source for literal in call_literals(format)),
         start=read_prompt(format, prompt).state == format.start,
         cover=sum(marker.strip() in source for marker in own) / len(own) if own else 0.0,
     )

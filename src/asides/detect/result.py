@@ -6,10 +6,33 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..engine.format import Format
+from ..engine.format import HEADER, THINKING, Format, State
 
 Start = Literal["text", "thinking"]
 Source = Literal["prompt", "template", "tokenizer", "name"]
+
+
+Begin = Literal["text", "thinking", "header"]
+"""Where output begins: a `Start`, or the header of a message, of which no parser needs to be told."""
+
+
+WORDS: dict[Begin, str] = {"text": "text", "thinking": "thinking", "header": "a header"}
+"""How it is said."""
+
+
+def begin_of(state: State) -> Begin:
+    """What begins in a state of the engine."""
+    return "header" if state == HEADER else "thinking" if state == THINKING else "text"
+
+
+def own_begin(format: Format, thinks: bool | None) -> Begin:
+    """Where output begins by the format alone. A model that does not think does not begin in thinking."""
+    return "text" if thinks is False and format.start == THINKING else begin_of(format.start)
+
+
+def start_of(begin: Begin) -> Start | None:
+    """What a parser is told."""
+    return None if begin == "header" else begin
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,8 +42,9 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """A name, `auto` if nothing is known; for markers never seen before, a format that was made for them."""
     thinks: bool | None
     """Whether the model thinks; None where nothing shows it."""
-    start: Start
-    """Where output begins after the generation prompt, with nothing switched."""
+    start: Start | None
+    """Where output begins after the generation prompt, with nothing switched. None where it begins in the header of a
+    message, as in harmony: the header then says what the message is, and nothing must be said before it."""
     open: str = ""
     """The marker that opens thinking; empty where none does."""
     close: str = ""
@@ -48,7 +72,7 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     field: str | None = None
     """The field of a message in which the template looks for thoughts, such as `reasoning_content`."""
     equals: tuple[str, ...] = ()
-    """Other formats that fit everything seen as well."""
+    """Other formats that fit everything seen as well; with `auto`, those that it may turn out to be."""
     reasons: tuple[str, ...] = ()
     """What was seen, in words, the most direct first."""
 
@@ -69,7 +93,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     formats: tuple[str | Format, ...] = ()
     """The formats that fit, all equally well, the likeliest first."""
     thinks: bool | None = None
-    start: Start | None = None
+    begin: Begin | None = None
+    """Where output begins; None where this source does not know."""
     reasons: tuple[str, ...] = ()
     details: dict[str, Any] = {}
     """Fields of `Detection` that this source alone can tell."""

@@ -93,6 +93,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """How headers are read, for formats that have them."""
     assistant: tuple[str, ...] = ()
     """What opens the assistant's turn in a prompt; the start state is read off what follows the last one."""
+    prompt_markers: tuple[str, ...] = ()
+    """Markers that stand in prompts alone, around the list of tools for example. They tell whose template it is."""
     settle: Callable[[str | CallSyntax], Format] | None = None
     """For `auto` alone: the format to go on with after this marker, or this call syntax, was met."""
 

@@ -26,7 +26,7 @@ from .calls.syntax import CallSyntax
 from .format import TEXT, Format
 from .markers import Table
 from .message import Message
-from .parser import ALWAYS, Parser, ParserState
+from .parser import ALWAYS, Opening, Parser, ParserState, read_prompt
 from .vocabulary import Pieces, Vocabulary, vocabulary_of
 
 FIRST, LAST = 0xD8C0, 0xDB3F
@@ -273,6 +273,12 @@ class _Swap:
 @lru_cache(maxsize=256)
 def _disguise(format: Format, vocabulary: Vocabulary) -> Disguise:
     return disguise(format, vocabulary)
+
+
+def read_prompt_ids(tokenizer: Any, format: Format, ids: Iterable[int]) -> Opening:
+    """Where a prompt leaves the model; a marker that is typed with ordinary tokens is none."""
+    parser = TokenParser(tokenizer, format)
+    return read_prompt(parser._disguise.format, parser._prompt(ids))
 
 
 class TokenParser:

@@ -15,5 +15,6 @@ LFM2 = Format.tags(
     stops=STOPS,
     calls=LFM2_CALLS,
     assistant=ASSISTANT,
+    prompt_markers=("<|tool_list_start|>", "<|tool_list_end|>", "<|tool_response_start|>", "<|tool_response_end|>"),
 )
 FORMATS = (LFM2,)

@@ -17,7 +17,8 @@ import msgspec
 from ..config.schema import ModelSettings
 from ..detect import Detection, detect
 from ..detect.from_name import look_up, probe
-from ..engine.format import END, Format
+from ..detect.result import begin_of
+from ..engine.format import END, HEADER, Format
 from ..errors import Error
 from ..formats import get_format
 from .refusals import Refusal
@@ -111,9 +112,9 @@ class Librarian:
         if settings.format:
             format, source = get_format(settings.format), "configuration"
         elif named is not None and named.formats:
-            format, source, start = get_format(named.formats[0]), "name", named.start
-            if named.start == format.start or (named.start == "text" and format.start != "thinking"):
-                start = None  # as the format says
+            format, source = get_format(named.formats[0]), "name"
+            if named.begin != begin_of(format.start):  # else as the format says
+                start = named.begin
         elif shown is not None and shown.format != "auto":
             format, source = get_format(shown.format), "server"
         else:
@@ -124,8 +125,9 @@ class Librarian:
             return known
         return msgspec.structs.replace(
             known,
-            start=shown.start,
-            start_on=shown.start_on,
+            # What is told of a template that opens its turns otherwise does not fit a format that begins in a header.
+            start=shown.start if format.start != HEADER else None,
+            start_on=shown.start_on if format.start != HEADER else None,
             switch=settings.switch or shown.switch or "",
             on=True if shown.on is None else shown.on,
             off=False if shown.off is None else shown.off,

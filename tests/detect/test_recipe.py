@@ -1,0 +1,36 @@
+"""The recipe of docs/detection.md over every template that the tests have: nothing is read worse than by `auto`."""
+
+from __future__ import annotations
+
+import pytest
+
+from asides.detect import detect
+from tests.detect import templates
+from tests.detect.families import STYLES
+from tests.detect.turns import count
+
+TEMPLATES = {
+    **{name: expected.template for name, expected in templates.KNOWN.items()},
+    **{name: style.template for name, style in STYLES.items()},
+    "unknown pair": templates.UNKNOWN_PAIR,
+    "unknown in prompt": templates.UNKNOWN_IN_PROMPT,
+    "unknown closer": templates.UNKNOWN_CLOSER,
+}
+UNREADABLE = {
+    "an unknown syntax": "nobody writes calls so",
+    "unknown closer": "an answer alone cannot be told from a thought that nothing opened and nothing closed",
+}
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_the_format_of_a_family_is_found(name: str) -> None:
+    found = detect(chat_template=STYLES[name].template)
+    assert (found.format, found.start) == (STYLES[name].format, STYLES[name].start), found.reasons
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_what_a_template_writes_is_read_by_what_detection_says_of_it(name: str) -> None:
+    counts = count(TEMPLATES[name])
+    print(f"{name}: {counts.outputs} outputs, {counts.detected} read with detection, {counts.auto} with auto")
+    assert counts.detected >= counts.auto
+    assert bool(counts.wrong) == (name in UNREADABLE)
