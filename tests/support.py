@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from types import FrameType
@@ -408,14 +408,14 @@ def _span_problems(format: Format, message: Message, policies: Policies) -> Iter
             yield f"part {index}: its span {part.span} does not rise from {before} within {len(raw)}"
             return
         beside_call = isinstance(part, ToolCall) or (index > 0 and isinstance(message.parts[index - 1], ToolCall))
-        yield from _uncovered_problems(format, raw, before, start, exact and not beside_call)
+        yield from _uncovered_problems(format, raw, before, start, exact and not beside_call, noted)
         if not exact and not isinstance(part, ToolCall) and "limit" not in noted:
             # Thinking that begins implicitly counts as opened just before the input, unless a prefill began it.
             opened = start > 0 or (isinstance(part, Thinking) and policies.get("prompt") is None)
             yield from _tidy_problems(index, part.text, opened, end < len(raw))
         before = end
     beside_call = bool(message.parts) and isinstance(message.parts[-1], ToolCall)
-    yield from _uncovered_problems(format, raw, before, len(raw), exact and not beside_call)
+    yield from _uncovered_problems(format, raw, before, len(raw), exact and not beside_call, noted)
 
 
 def _tidy_problems(index: int, text: str, opened: bool, closed: bool) -> Iterator[str]:
@@ -425,7 +425,9 @@ def _tidy_problems(index: int, text: str, opened: bool, closed: bool) -> Iterato
         yield f"part {index} ends with whitespace, beside a marker"
 
 
-def _uncovered_problems(format: Format, raw: str, start: int, stop: int, exact: bool) -> Iterator[str]:
+def _uncovered_problems(
+    format: Format, raw: str, start: int, stop: int, exact: bool, noted: Collection[str]
+) -> Iterator[str]:
     """What no part covers is only markers and what belongs to them."""
     words = raw[start:stop]
     if not words:
@@ -434,6 +436,8 @@ def _uncovered_problems(format: Format, raw: str, start: int, stop: int, exact: 
     if format.header is not None:
         # The whitespace of a header is its own, so that exactness cannot be asked for here.
         exact = False
+        if format.header.bare is not None and format.header.bare.notice in noted:
+            rest = _bare_header_pattern(format).sub("", rest)
         # Output may begin inside a header that the prompt has opened.
         rest = _header_pattern(format).sub("", "\0" + rest if start == 0 else rest).removeprefix("\0")
     rest = _marker_pattern(format).sub("", rest)
@@ -507,6 +511,22 @@ def _header_pattern(format: Format) -> re.Pattern[str]:
     # A whole header, up to the last word of it that means something, or the marker alone.
     whole = rf"{inside}?(?:{body})" if header.body else rf"{inside}?(?:{body}|\Z)"
     return re.compile(rf"{whole}|{inside}(?:to=[^\s<]*|{marks}|(?:{said})(?![\w|]))|{opener}", re.DOTALL)
+
+
+@cache
+def _bare_header_pattern(format: Format) -> re.Pattern[str]:
+    """Finds a message header whose markers are gone: role, channel, recipient and type, of which none need be there."""
+    header = format.header
+    assert header is not None
+    assert header.bare is not None
+    channel, types = _any_of(header.channels), _any_of(header.bare.types)
+    mark = _any_of([header.type_marker])
+    to = r" to=[^\s<{]*"
+    role = _any_of(header.roles)
+    return re.compile(
+        rf"(?:{role})(?:{channel}){{0,2}}(?:{to})?\s{{0,4}}(?:{mark})?(?:{types})?"
+        rf"|(?:{channel}){{1,2}}(?:{to})?\s{{0,4}}(?:{mark})?(?:{types})?|\A{to}"
+    )
 
 
 def _any_of(names: Iterable[str]) -> str:

@@ -60,6 +60,7 @@ class PartEnd(msgspec.Struct, frozen=True, tag="part_end", tag_field="type"):
 
 NoticeCode = Literal[
     "after_stop",
+    "bare_harmony",
     "draft_call",
     "duplicate_argument",
     "implicit_close",
@@ -97,6 +98,7 @@ Event = PartStart | ThinkingDelta | TextDelta | ToolCallDelta | PartEnd | Notice
 
 NOTICES: dict[NoticeCode, str] = {
     "after_stop": "something follows a stop marker; it is read on as text",
+    "bare_harmony": "the server left the special tokens out; harmony's headers are read by their words alone",
     "draft_call": "a call inside thinking was only a draft and stays thinking",
     "duplicate_argument": "an argument is given twice with the same value; it is written once",
     "implicit_close": "thinking was ended by a call or another message instead of its closing marker",

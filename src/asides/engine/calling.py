@@ -201,7 +201,7 @@ class Calling(Telling):
         self._settle_on(region.reader_syntax)
         self._region = None
         self._goes_on = False
-        self._mode = self._read_prose
+        self._mode = self._read_begin if self._tables.bare_headers else self._read_prose
         if not region.calls:
             # An empty list of calls: nothing to tell of, but the text before it has ended.
             self._close_part(True)

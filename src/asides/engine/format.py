@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import UsageError
+from ..events import NoticeCode
 from .calls.syntax import CallSyntax
 from .tag_markers import TagRule
 
@@ -32,6 +33,17 @@ States = Mapping[State, Mapping[str, State]]
 CallsInThinking = Literal["resolve", "never", "always"]
 
 
+class BareHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """How headers read where a server has left their markers out: `role``channel to=recipient type` and the words."""
+
+    notice: NoticeCode
+    """What is said when an output is read so."""
+    types: tuple[str, ...] = ()
+    """Content types, which the words may follow directly."""
+    words: tuple[str, ...] = ()
+    """Beginnings of ordinary words that begin like a channel's name."""
+
+
 class Header(msgspec.Struct, frozen=True, kw_only=True):
     """How a message header says what the message is. `role to=recipient<channel marker>channel type<body marker>`."""
 
@@ -51,6 +63,16 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Role words that may begin the output, when the prompt ended inside the header."""
     calls: tuple[CallSyntax, ...] = ()
     """How the body of a call may be written; its first characters decide."""
+    bare: BareHeader | None = None
+    """How headers without markers are read, where the format's outputs are met so."""
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """What a header behind the first begins with where markers are missing: the role, and what runs into it."""
+        if self.bare is None:
+            return ()
+        ends = (*self.channels, " to=", self.channel_marker, self.body)
+        return tuple(role + end for role in self.roles for end in ends)
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -73,6 +73,7 @@ class Machine:
         "_kind",
         "_known_end",
         "_lookahead",
+        "_may_watch",
         "_mode",
         "_noticed_stop",
         "_out",
@@ -101,6 +102,7 @@ class Machine:
         "_tidy",
         "_undecided",
         "_wake",
+        "_watching",
         "_weak_from",
         "calls_made",
         "limit",
@@ -152,6 +154,7 @@ class Machine:
         self._finished = False
         self._calm: Callable[[str], object] | None = None
         self._header_before = ""
+        self._may_watch = False
         self._quick: type[TextDelta] | type[ThinkingDelta] | None = None
 
         self._tables = compile_tables(format, self._calls_in_thinking, calls)
@@ -174,6 +177,7 @@ class Machine:
 
         self._mode: Callable[[int, bool], bool] = self._read_prose
         self._runs_calls = True
+        self._watching = False  # whether a joined header may show that what is held back is no text
         self._table = self._table_of(state)
         self._outside = False
         self._separate = False
@@ -211,12 +215,18 @@ class Machine:
     def _table_of(self, state: State) -> Table:
         """What acts in a state. In a message that its header addresses to no tool, calls are only talked about."""
         tables = self._tables
+        if self._watching and state != THINKING:
+            return tables.watching
         if self._runs_calls:
             return tables.thinking if state == THINKING else tables.text
         return tables.thinking_without_calls if state == THINKING else tables.text_without_calls
 
     def _read_prose(self, end: int, final: bool) -> bool:
         """Read on as text or thinking: what everything else returns to."""
+        raise NotImplementedError
+
+    def _read_begin(self, end: int, final: bool) -> bool:
+        """Read what may be a message's header without the marker that opens it."""
         raise NotImplementedError
 
     def _find(self, table: Table, scan: int, end: int) -> Found | None:

@@ -63,6 +63,8 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether it acts only before any text."""
     weak: bool = False
     """Whether it acts only as the first thing of the output (see `TagRule`)."""
+    joined: bool = False
+    """Whether it is words that act only where they are joined to what stands before (see `bare_headers.py`)."""
     notice: NoticeCode | None = None
     """What is said of it when it acts, where it is odd in itself."""
     at_line: bool = False
@@ -252,6 +254,9 @@ class Tables:
         self._call_closers = {text for syntax in self._calls for text in syntax.strays}
         self.bare = tuple(syntax for syntax in self._calls if syntax.bare)
         """Call syntaxes without an opening marker."""
+        self._joined = frozenset(format.header.joined) if format.header is not None else frozenset()
+        self.bare_headers = not self._joined.isdisjoint(format.states.get(TEXT, {}))
+        """Whether headers without markers are read."""
 
     def _table(self, state: State, markers: Iterable[Marker]) -> Table:
         format = self._format
@@ -276,6 +281,7 @@ class Tables:
                 closers=self._any_closer if opens else (),
                 leading=state == TEXT and name in self._format.leading,
                 weak=opens and self._is_weak(name),
+                joined=name in self._joined,
                 notice="partial_marker" if name in self._format.partial else None,
             )
         return markers
@@ -344,6 +350,12 @@ class Tables:
             markers |= self._call_markers
         markers |= self._ignored(THINKING)
         return self._table(THINKING, markers.values())
+
+    @cached_property
+    def watching(self) -> Table:
+        """What acts in a text that a joined header may show to be no text at all."""
+        joined = [Marker(text=name, action=Action.HEADER, target=HEADER, joined=True) for name in self._joined]
+        return self._table(TEXT, [*self.text.markers.values(), *joined]) if joined else self.text
 
     @cached_property
     def header(self) -> Table:

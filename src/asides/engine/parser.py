@@ -85,8 +85,11 @@ class Parser(Prose):
         if not opening.runs_calls:
             self._runs_calls = False
             self._table = self._table_of(opening.state)
+        self._may_watch = start == "undecided" and format.header is not None and format.header.bare is not None
         if opening.state == HEADER:
             self._mode = self._read_begin
+        elif self._may_watch:
+            self._mode = self._read_bare_begin
         self._settle_fast_path(0)
 
     def _opening(self, start: Start | None, prompt: str | None) -> Opening:
@@ -323,6 +326,8 @@ class Parser(Prose):
             notice = Notice("limit", "the start is undecided for too long; taken as text", 0)
             self._holds[0].insert(0, notice)
             self._settle_as_text()
+            if self._mode == self._read_bare_begin:
+                self._mode = self._read_prose
         elif self._draft is not None:
             self._expire_draft()
         elif self._region is not None and self._region.holds_closer:
@@ -338,8 +343,11 @@ class Parser(Prose):
         if self._undecided:
             if self._fenced and self._fences.inside:
                 # A fence that never closes does not count while the start is undecided.
+                watching = self._watching
                 self._restart(TEXT, False, True, fences_until=self._fences.opened_at)
                 self._rewind(0, 0)
+                if watching:
+                    self._watch_for_headers()
                 self._run(True)
             if self._undecided:
                 self._settle_as_text()

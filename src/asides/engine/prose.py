@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from .bare_headers import BareStart, bare_format, lost_channel_marker, read_bare_header, starts_bare
 from .calling import Calling
 from .fences import begins_line
-from .format import TEXT, THINKING
-from .headers import read_header, starts_header
+from .format import HEADER, TEXT, THINKING
+from .headers import HeaderResult, read_header, starts_header
 from .machine import NON_SPACE, log
-from .markers import Action, Found
+from .markers import Action, Found, compile_tables
 from .mentions import Verdict
 
 
@@ -76,6 +77,8 @@ class Prose(Calling):
         """Whether a marker that acts elsewhere is plain words here, and saying so."""
         marker = found.marker
         begins = self._blank and self._blank_before(found.start)
+        if marker.joined:
+            return not begins and self._buffer[found.start - 1].isspace()
         if marker.weak and not (begins and self._content_from == self._weak_from):
             return True
         if marker.at_line and not begins and not self._begins_line(found.start):
@@ -109,9 +112,13 @@ class Prose(Calling):
             self._begin_region(marker, found)
             return True
         if marker.action is Action.HEADER:
+            if marker.joined and self._watching:
+                self._settle_as_bare()
+                return True
             self._flow(found.start, beside=False)
             self._scan = self._base + found.start
-            self._mode = self._read_header
+            bare = marker.joined and not marker.text.endswith(self._header_markers())
+            self._mode = self._read_bare_header if bare else self._read_header
             return True
         if self._undecided:
             if marker.action is Action.STRAY and marker.closes_thinking:
@@ -161,6 +168,17 @@ class Prose(Calling):
             self._mode = self._read_header
             self._scan = self._base + self._at
             return True
+        start = self._starts_bare(end, final)
+        if start is BareStart.WAIT:
+            return False
+        if start in (BareStart.YES, BareStart.JOINED):
+            self._begin_bare_headers(self._base + self._at)
+            return True
+        if start is BareStart.MAYBE and self._may_watch:
+            self._undecided = True
+            self._holds.append([])
+            self._watch_for_headers()
+            return True
         found = self._find(self._tables.header, self._at, end)
         place = found.start if found else (end if final else self._tables.header.begins(self._buffer, self._at, end))
         answer = starts_header(self._format, self._buffer[self._at : place], found.marker if found else None)
@@ -174,10 +192,87 @@ class Prose(Calling):
             self._mode = self._read_prose
         return True
 
+    def _read_bare_begin(self, end: int, final: bool) -> bool:
+        """The start is undecided, and a format that is not settled yet may begin with a header without markers."""
+        start = self._starts_bare(end, final)
+        if start is BareStart.WAIT:
+            return False
+        if start is BareStart.JOINED:
+            self._settle_as_bare()
+        elif start is BareStart.NO:
+            self._mode = self._read_prose
+        else:
+            self._watch_for_headers()
+        return True
+
+    def _starts_bare(self, end: int, final: bool) -> BareStart:
+        header = self._format.header
+        return starts_bare(header, self._buffer, self._at, end, final) if header is not None else BareStart.NO
+
+    def _watch_for_headers(self) -> None:
+        """Read on as text, held back, until a joined header shows that the first word was one too."""
+        self._watching = True
+        self._table = self._tables.watching
+        self._outside = self._format.start == HEADER
+        self._mode = self._read_prose
+
+    def _settle_as_bare(self) -> None:
+        """A joined header: the first word was a header without markers."""
+        self._restart(TEXT, True, False)
+        self._rewind(0, 0)
+        self._begin_bare_headers(0)
+
+    def _begin_bare_headers(self, offset: int) -> None:
+        """A header without markers begins at `offset`; from here on they are read by their words."""
+        header = self._format.header
+        assert header is not None
+        assert header.bare is not None
+        if not self._tables.bare_headers:
+            self._settle_on(header.channel_marker)
+            self._known_end = (0, 0, None)
+            self._format = bare_format(self._format)
+            self._tables = compile_tables(self._format, self._calls_in_thinking, self._reads_calls)
+            self._table = self._table_of(self._table.state)
+            self.notice(header.bare.notice, offset)
+        self._scan = offset
+        self._mode = self._read_bare_header
+
+    def _header_opener(self, place: int) -> str:
+        """The marker at `place` that opens a header."""
+        for name, marker in self._tables.text.markers.items():
+            if marker.action is Action.HEADER and not marker.joined and self._buffer.startswith(name, place):
+                return name
+        return ""
+
+    def _header_markers(self) -> tuple[str, ...]:
+        header = self._format.header
+        return (header.channel_marker, header.body) if header is not None else ()
+
+    def _read_bare_header(self, end: int, final: bool) -> bool:
+        """Read a header without markers and enter the state that it names."""
+        header = self._format.header
+        assert header is not None
+        place = self._scan - self._base
+        words = place + len(self._header_opener(place))
+        result = read_bare_header(header, self._buffer, words, end, final, self.tools)
+        if result is None:
+            return False
+        self._enter_message(result, place)
+        return True
+
     def _read_header(self, end: int, final: bool) -> bool:
         """Read the header of a message and enter the state that it names."""
         place = self._scan - self._base
         before, text = self._header_before, self._buffer
+        header = self._format.header
+        if not before and header is not None and header.bare is not None:
+            words = place + len(self._header_opener(place))
+            bare = lost_channel_marker(header, text, words, end, final)
+            if bare is None:
+                return False
+            if bare:
+                self._begin_bare_headers(self._scan)
+                return True
         if before:
             text = before + text[place:]
             shift = place - len(before)
@@ -189,16 +284,23 @@ class Prose(Calling):
         if result is None:
             return False
         self._header_before = ""
-        offset = self._scan
+        self._enter_message(result, place)
+        return True
+
+    def _enter_message(self, result: HeaderResult, place: int) -> None:
+        """A header at `place` has been read: the part before it ends, and what it says begins."""
+        offset = self._base + place
         if result.state is None and not result.syntaxes:
             # No header after all: the marker is words.
             self.notice("malformed_header", offset, "a header marker with no header; it is taken literally")
             self._scan = self._base + result.stop
             self._mode = self._read_prose
-            return True
+            return
+        if self._undecided:
+            self._settle_as_text()
         self._flow(place, beside=True)
         self._at = max(self._at, place)
-        if self._table.state == THINKING and self._kind is not None:
+        if self._table.state == THINKING and self._kind is not None and not self._tables.bare_headers:
             self.notice("implicit_close", offset)
         self._close_part(True)
         for code, message in result.notices:
@@ -214,8 +316,7 @@ class Prose(Calling):
             if result.bodiless and self._region is not None:
                 self._region.named(result.recipient.rpartition(".")[2])
                 self._cut_off(self._region, self._base + result.stop, "incomplete")
-            return True
+            return
         self._go(result.state or TEXT)
         self._pass(result.stop)
         self._begin_text()
-        return True

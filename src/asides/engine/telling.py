@@ -174,6 +174,9 @@ class Telling(Machine):
 
     def _settle_as_text(self) -> None:
         self._undecided = False
+        if self._watching:
+            self._watching = False
+            self._table = self._table_of(self._table.state)
         events = self._holds.pop(0)
         later, self._holds = self._holds, []
         for event in events:

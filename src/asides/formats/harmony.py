@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header
+from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, BareHeader, Format, Header
 from .other_syntaxes import HARMONY_BODY
 
 _ENDS = {
@@ -28,6 +28,11 @@ HARMONY = Format(
         type_marker="<|constrain|>",
         body="<|message|>",
         calls=(HARMONY_BODY,),
+        bare=BareHeader(
+            notice="bare_harmony",
+            types=("json", "code", "text", "xml"),
+            words=("finally", "finale", "finalis", "finalit", "finaliz", "finals"),
+        ),
     ),
     assistant=("<|start|>assistant",),
 )

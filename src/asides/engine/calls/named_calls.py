@@ -75,6 +75,8 @@ class BodyCalls(CallSyntax, frozen=True, kw_only=True):
     prefix: str = ""
     """Recipients that begin so are functions, which read JSON and nothing else; it is not part of the name."""
     keeps_close: bool = True
+    marked: bool = True
+    """Whether its end is marked. Where a server has left the markers out, JSON needs none."""
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
         """The header has said it all."""

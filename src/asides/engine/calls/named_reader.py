@@ -178,6 +178,7 @@ class BodyReader(CallReader):
 
     def __init__(self, syntax: BodyCalls, sink: Sink, recipient: str) -> None:
         super().__init__(sink, syntax.close)
+        self._marked = syntax.marked
         self._name = recipient.removeprefix(syntax.prefix)
         self._json_only = bool(syntax.prefix) and recipient.startswith(syntax.prefix)
         self._space: list[str] = []
@@ -248,7 +249,7 @@ class BodyReader(CallReader):
         marker = marker_at(text, place, end, self._closers, final)
         if marker is None:
             return wait(at)
-        if not marker:
+        if not marker and (self._marked or place < end):
             self._sink.missing_close(base + at)
         return self._finish(base + at, place if marker else at)
 
