@@ -10,7 +10,8 @@ import re
 from ..engine.calls.syntax import CallSyntax
 from ..engine.format import TEXT, THINKING, Format
 from ..errors import UsageError
-from ..formats.auto import STOPS, SYNTAXES
+from ..formats.auto import SYNTAXES
+from ..formats.auto_markers import STOPS
 from .evidence import Evidence
 from .markers import TAG, counterparts
 from .reading import Turn, header_of, reads

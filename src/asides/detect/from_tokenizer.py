@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from ..engine.format import Format
 from ..errors import UsageError
-from ..formats.auto import STOPS, SYNTAXES
+from ..formats.auto import SYNTAXES
+from ..formats.auto_markers import STOPS
 from .markers import candidates, closers, counterparts, literals, openers
 from .result import Finding
 

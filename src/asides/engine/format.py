@@ -111,6 +111,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Markers that lack a part which the server or the model has left out: they act, with a notice."""
     leading: frozenset[str] = frozenset()
     """Openers that act only before any text (Granite's sentences)."""
+    plain: Mapping[str, str] = {}
+    """Markers that are also words or common tags of everybody's, each with the reason: `auto` leaves them out."""
     header: Header | None = None
     """How headers are read, for formats that have them."""
     assistant: tuple[str, ...] = ()
@@ -151,11 +153,13 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """Raise a `UsageError` if the markers could not be told apart."""
         markers = [*self.ignored, *self.strays, *(marker for state in self.states.values() for marker in state)]
         markers += [marker for syntax in self.calls for marker in syntax.openers + syntax.closers]
+        insides = "\0".join(marker[1:-1] for marker in markers)
         for marker in markers:
             if not marker.strip():
                 raise UsageError(f"{marker!r} cannot be a marker: it is blank")
-            for other in markers:
-                if marker in other[1:-1]:  # it would act before the other is whole
+            if marker in insides:  # it would act before the other is whole
+                other = next((other for other in markers if marker in other[1:-1]), "")
+                if other:
                     raise UsageError(f"{marker!r} cannot be a marker: it stands inside the marker {other!r}")
             if self.attributes and marker.startswith("<") and any(map(str.isspace, marker)):
                 raise UsageError(f"{marker!r} cannot be a marker of a format with attributes: it holds whitespace")

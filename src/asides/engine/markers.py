@@ -18,7 +18,7 @@ import msgspec
 from ..events import NoticeCode
 from .calls.syntax import CallSyntax
 from .format import END, HEADER, OUTSIDE, TEXT, THINKING, CallsInThinking, Format, State
-from .tag_markers import LONGEST_TAG, TagRule, closing_tag, is_tag, tag_beginning, tag_source
+from .tag_markers import LONGEST_TAG, TagRule, closing_tags, is_tag, tag_beginning, tag_source
 
 ATTRIBUTES = r"\s[^<>\r\n]{0,256}"
 """What may stand in an opener after its name, where the format allows attributes."""
@@ -118,22 +118,29 @@ class Table:
         self._by_text = {fold(name): marker for name, marker in self.markers.items()}
         names = sorted(self._by_text, key=lambda name: (name[0], -len(name)))
         taking = {name: found for name, marker in self._by_text.items() if (found := _after_name(marker, attributes))}
-        tags = [name for name in names if name in tag_rules and is_tag(name)]
-        sources = {name: _rest(name, taking.get(name)) for name in names}
-        sources |= {name: tag_source(name, tag_rules[name]) for name in tags}
+        tags = {name: tag_rules[name] for name in names if name in tag_rules and is_tag(name)}
         # One pattern for each first character, with that character in front: a search for one literal character runs
         # at memory speed, the search for one of several is ten times slower.
-        self.searches = [
-            re.compile(re.escape(first) + "(?:" + "|".join(sources[name] for name in group) + ")", flags)
-            for first, group in groupby(names, key=lambda name: name[0])
-        ]
+        self.searches = []
+        for first, group in groupby(names, key=lambda name: name[0]):
+            plain, sources = [], []
+            for name in group:
+                if name in taking:
+                    sources.append(f"{re.escape(name[1:-1])}(?:{taking[name]})?>")
+                elif name not in tags:
+                    plain.append(name[1:])
+            if plain:
+                sources.append(_branches(sorted(plain)))
+            if tags and first == "<":
+                sources.append(tag_source(tags))
+            self.searches.append(re.compile(re.escape(first) + "(?:" + "|".join(sources) + ")", flags))
         unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
         self._attributed = re.compile(unfinished or NEVER, flags)
         self.has_spellings = ignore_case or bool(taking) or bool(tags)
         """Whether a marker may be written otherwise than its text."""
         self._tag_heads = {name[:length] for name in tags for length in range(2, len(name))}
         self._tag_seconds = frozenset("".join(name[1] + name[1].upper() for name in tags))
-        self._tag = re.compile("|".join(map(tag_beginning, tags))).fullmatch if tags else None
+        self._tags = tuple(tags)
         self._prefixes = {name[:length] for name in names for length in range(1, len(name))}
         self._extendable = {self._by_text[name].text for name in self._prefixes & self._by_text.keys()}
         self.longest = max(map(len, names), default=0) + (300 if taking else LONGEST_TAG if tags else 0)
@@ -174,9 +181,13 @@ class Table:
             text = text.lower()
         if text in self._prefixes or self._attributed.fullmatch(text) is not None:
             return True
-        if self._tag is None or text[1:2] not in self._tag_seconds or len(text) >= LONGEST_TAG:
+        if not self._tags or text[1:2] not in self._tag_seconds or len(text) >= LONGEST_TAG:
             return False
-        return text.lower() in self._tag_heads or self._tag(text) is not None
+        return text.lower() in self._tag_heads or self._tag.fullmatch(text) is not None
+
+    @cached_property
+    def _tag(self) -> re.Pattern[str]:
+        return tag_beginning(self._tags)
 
     def may_extend(self, text: str, found: Found, end: int) -> bool:
         """Whether what was found may still turn out to be a longer marker."""
@@ -185,7 +196,7 @@ class Table:
     def at_end(self, text: str) -> list[Marker]:
         """The markers that a text ends with."""
         found = [marker for name, marker in self.markers.items() if text.endswith(name)]
-        if self._tag is not None:
+        if self._tags:
             start = max(0, len(text) - LONGEST_TAG)
             matches = [match for pattern in self.searches for match in pattern.finditer(text, start)]
             found += [self.marker(match.group()) for match in matches if match.end() == len(text)]
@@ -203,9 +214,24 @@ def _one_of(characters: set[str]) -> str:
     return f"[{re.escape(''.join(sorted(characters)))}]" if characters else NEVER
 
 
-def _rest(name: str, after: str | None) -> str:
-    """A pattern for what follows the marker's first character; `after` is one for what may follow its name."""
-    return f"{re.escape(name[1:-1])}(?:{after})?>" if after else re.escape(name[1:])
+def _branches(texts: list[str]) -> str:
+    """A pattern for any of the texts, which are sorted; the longer is preferred to one that it begins with.
+
+    Beginnings that several share are written once, so that a search leaves at the first character that none has.
+    """
+    ends = texts[0] == ""
+    found = []
+    for _, group in groupby(texts[1:] if ends else texts, key=lambda text: text[0]):
+        same = list(group)
+        shared = _shared(same[0], same[-1])
+        rest = _branches([text[shared:] for text in same]) if len(same) > 1 else ""
+        found.append(re.escape(same[0][:shared]) + rest)
+    return f"(?:{'|'.join(found)})" + ("?" if ends else "") if found else ""
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _after_name(marker: Marker, attributes: bool) -> str | None:
@@ -300,10 +326,11 @@ class Tables:
     @cached_property
     def _any_closer(self) -> tuple[str | re.Pattern[str], ...]:
         """What closes thinking, in every spelling that the format allows."""
-        rules = self._format.tag_rules
         if self._format.ignore_case:
             return tuple(re.compile(re.escape(text), re.IGNORECASE | re.ASCII) for text in self._closers)
-        return tuple(closing_tag(text) if text in rules and is_tag(text) else text for text in self._closers)
+        tags = [text for text in self._closers if text in self._format.tag_rules and is_tag(text)]
+        others = tuple(text for text in self._closers if text not in tags)
+        return (*others, closing_tags(tags)) if tags else others
 
     @cached_property
     def text(self) -> Table:

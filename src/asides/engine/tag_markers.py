@@ -11,6 +11,7 @@ and by the few characters before it, so that the answer never depends on what fo
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -19,9 +20,8 @@ LONGEST_TAG = 200
 
 _SPACE = r"[^\S\r\n]"
 _NAME = r"[A-Za-z_:][\w:.\-]*"
-_PAIR = rf"""{_SPACE}+{_NAME}=(?:"[^"<>\r\n]*"|'[^'<>\r\n]*')"""
-_PAIRS = rf"(?>(?:{_PAIR})*)"
-_UNFINISHED = rf"""(?:{_SPACE}*|{_SPACE}+{_NAME}=?|{_SPACE}+{_NAME}="[^"<>\r\n]*|{_SPACE}+{_NAME}='[^'<>\r\n]*)"""
+_PAIRS = rf"""(?>(?:{_SPACE}+{_NAME}=(?:"[^"<>\r\n]*"|'[^'<>\r\n]*'))*)"""
+_UNFINISHED = rf"""{_SPACE}*(?:{_SPACE}{_NAME}(?:=(?:"[^"<>\r\n]*|'[^'<>\r\n]*)?)?)?"""
 
 
 class TagRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,30 +39,32 @@ def is_tag(marker: str) -> bool:
     return marker.startswith("<") and marker.endswith(">") and len(marker) > 3
 
 
-def tag_source(marker: str, rule: TagRule) -> str:
-    """A pattern for what follows the marker's `<`. It looks back before the `<`, at most three characters."""
-    name = marker[1:-1]
-    room = LONGEST_TAG - len(marker)
-    first, rest = name[0], re.escape(name[1:])
-    if first == "/":
-        return rf"/(?ai:{rest}){_SPACE}{{0,{room}}}>"
-    size = len(name)
-    # The name stands first, so that the search leaves at once where another tag begins; what stands before the tag is
-    # looked at from behind the name.
-    spelled = rf"[{first.lower()}{first.upper()}](?ai:{rest})"
-    no_group = rf"(?<!\(\?<.{{{size}}})(?<!\(\?P<.{{{size}}})"
-    behind_letter = "" if rule.glued else rf"(?<![^\W\d_]<.{{{size}}})"
-    exactly = rf"(?<={re.escape(name)}){behind_letter}{_SPACE}{{0,{room}}}>"
-    otherwise = rf"(?<![\w.:]<.{{{size}}})(?=[^<>\r\n]{{0,{room}}}>){_PAIRS}{_SPACE}*>"
-    return rf"{spelled}{no_group}(?:{exactly}|{otherwise})"
+def tag_source(rules: Mapping[str, TagRule]) -> str:
+    """A pattern for what follows the `<` of any of these tags. It looks back at most three characters."""
+    closers = [marker[2:-1] for marker in rules if marker[1] == "/"]
+    openers = {marker[1:-1]: rule for marker, rule in rules.items() if marker[1] != "/"}
+    glued = [name for name, rule in openers.items() if rule.glued]
+    apart = [name for name, rule in openers.items() if not rule.glued]
+    room = rf"(?=[^<>\r\n]{{0,{LONGEST_TAG - 2}}}>)"
+    exactly = rf"(?:{_any_of(glued)}|(?<![^\W\d_]<){_any_of(apart)}){_SPACE}*>"
+    otherwise = rf"(?<![\w.:]<)(?ai:{_any_of(openers)}){_PAIRS}{_SPACE}*>"
+    opening = rf"(?<!\(\?<)(?<!\(\?P<)(?:{exactly}|{otherwise})"
+    return rf"{room}(?:/(?ai:{_any_of(closers)}){_SPACE}*>|{opening})"
 
 
-def tag_beginning(marker: str) -> str:
-    """A pattern for the marker's beginning from the end of its name on: what may still become a whole tag."""
-    name = re.escape(marker[:-1])
-    return rf"(?ai:{name})" + (rf"{_SPACE}*" if marker[1] == "/" else _PAIRS + _UNFINISHED)
+def tag_beginning(markers: Iterable[str]) -> re.Pattern[str]:
+    """For what may still become one of these tags, from the end of its name on."""
+    names = list(markers)
+    closers = _any_of([marker[2:-1] for marker in names if marker[1] == "/"])
+    openers = _any_of([marker[1:-1] for marker in names if marker[1] != "/"])
+    return re.compile(rf"<(?:/(?ai:{closers}){_SPACE}*|(?ai:{openers}){_PAIRS}{_UNFINISHED})")
 
 
-def closing_tag(marker: str) -> re.Pattern[str]:
-    """Finds a closing tag in any of its spellings."""
-    return re.compile("<" + tag_source(marker, TagRule()))
+def closing_tags(markers: Iterable[str]) -> re.Pattern[str]:
+    """Finds any of these closing tags in any of its spellings."""
+    names = _any_of([marker[2:-1] for marker in markers])
+    return re.compile(rf"</(?ai:{names}){_SPACE}{{0,{LONGEST_TAG}}}>")
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "(?:" + ("|".join(map(re.escape, names)) or "(?!)") + ")"

@@ -1,7 +1,8 @@
 """`auto`: no family at first, settled step by step by what is met.
 
-It holds the distinctive markers of the other families: no sentences, no bare JSON or Python, no wrappers that are also
-common tags. The first thinking marker settles how thinking is written, the first call how calls are.
+It holds the distinctive markers of the other families (`auto_markers.py` is made from them): no sentences, no bare JSON
+or Python, no wrappers that are also common tags. The first thinking marker settles how thinking is written, the first
+call how calls are.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from functools import cache, partial
 from msgspec.structs import replace
 
 from ..engine.calls.syntax import CallSyntax
-from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State
+from ..engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State, States
 from ..engine.tag_markers import TagRule
 from . import other_syntaxes as other
 from . import tagged_syntaxes as tagged
+from .auto_markers import ASSISTANT, PAIRS, STOPS, STRAYS, WRAPPERS
 from .cohere import COHERE_COMMAND3
 from .gemma import GEMMA4
 from .generic import THINKING_TAGS, WEAK_TAGS
@@ -25,19 +27,8 @@ from .lfm import LFM2
 from .muse import MUSE
 from .solar import SOLAR_OPEN
 
-PAIRS = (
-    *((f"<{name}>", f"</{name}>") for name in THINKING_TAGS),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<think:opensource>", "</think:opensource>"),
-    ("<longcat_think>", "</longcat_think>"),
-    ("<mm:think>", "</mm:think>"),
-    ("<seed:think>", "</seed:think>"),
-    ("<|inner_prefix|>", "<|inner_suffix|>"),
-    ("[THINK]", "[/THINK]"),
-    ("◁think▷", "◁/think▷"),
-)
-"""Families whose thinking is one pair of markers; their calls and stops are settled apart."""
-
+WHOLE = (COHERE_COMMAND3, GEMMA4, INKLING, KIMI_K3, SOLAR_OPEN)
+"""Families whose markers tell the whole format at once. Harmony and Muse share markers; headers tell them apart."""
 WEAK = tuple((f"<{name}>", f"</{name}>") for name in WEAK_TAGS)
 """Pairs that count only where output begins."""
 
@@ -48,40 +39,6 @@ TAG_RULES = {
     **{marker: TagRule(weak=True) for pair in WEAK for marker in pair},
 }
 """Which tags have other spellings: any case, attributes."""
-
-STOPS = (
-    "<end_of_turn>",
-    "<seed:eos>",
-    "<|EOT|>",
-    "<|assistant_end|>",
-    "<|end_of_text|>",
-    "<|endofresponse|>",
-    "<|endoftext|>",
-    "<|eom_id|>",
-    "<|eot_id|>",
-    "<|im_end|>",
-    "<|message_sep|>",
-    "<|role_end|>",
-    "<｜end▁of▁sentence｜>",
-    "<｜hy_eos:opensource｜>",
-    "[e~[",
-)
-"""What ends a turn in families that are settled by a pair. Stops that are also words or tags elsewhere are left out."""
-
-ASSISTANT = (
-    "<seed:bos>assistant\n",
-    "<start_of_turn>model\n",
-    "<|assistant_start|>",
-    "<|assistant|>",
-    "<|im_assistant|>assistant<|im_middle|>",
-    "<|im_start|>assistant\n",
-    "<|start_header_id|>assistant<|end_header_id|>\n\n",
-    "<|start_of_role|>assistant<|end_of_role|>",
-    "<｜Assistant｜>",
-    "<｜hy_Assistant:opensource｜>",
-    "]~b]ai\n",
-)
-"""What opens the assistant's turn in the prompts of such families."""
 
 _DSML = replace(
     tagged.DSML_V32,
@@ -137,7 +94,7 @@ def _merge(*formats: Format) -> dict[State, dict[str, State]]:
     for format in formats:
         for state, markers in format.states.items():
             for marker, target in markers.items():
-                if marker != "<eos>" and marker not in format.leading:  # words of everybody's too
+                if marker not in format.plain:
                     states[state].setdefault(marker, target)
     return states
 
@@ -161,11 +118,6 @@ MESSAGES = MUSE.but(
 )
 """After a header without a channel: Muse, unless a channel shows that it is Harmony after all."""
 
-WHOLE = (COHERE_COMMAND3, GEMMA4, INKLING, KIMI_K3, SOLAR_OPEN)
-"""Families whose markers tell the whole format at once. Harmony and Muse share markers; headers tell them apart."""
-
-_PLAIN = {TEXT: dict.fromkeys(STOPS, END), THINKING: dict.fromkeys(STOPS, END)}
-
 
 @cache  # tables are kept for each format object, so the same settling must give the same object
 def _pair(opener: str, closer: str, syntax: CallSyntax | None) -> Format:
@@ -175,6 +127,8 @@ def _pair(opener: str, closer: str, syntax: CallSyntax | None) -> Format:
         closer,
         name="auto",
         stops=STOPS,
+        wrappers=WRAPPERS,
+        strays=STRAYS,
         calls=SYNTAXES if syntax is None else (syntax,),
         assistant=ASSISTANT,
         tag_rules={marker: TAG_RULES[marker] for marker in (opener, closer) if marker in TAG_RULES},
@@ -208,14 +162,19 @@ def _any(syntax: CallSyntax | None) -> Format:
     pairs = [Format.tags(opener, closer) for opener, closer in PAIRS]
     # What closes a weak pair acts only when its opener did, and then the pair is settled.
     pairs += [Format.tags(opener, ()) for opener, _ in WEAK]
+    stops: dict[str, State] = dict.fromkeys(STOPS, END)
+    ends: States = {TEXT: {**stops, **dict.fromkeys(WRAPPERS, TEXT)}, THINKING: stops}
     return Format(
         name="auto",
         source="the distinctive markers of every family here",
-        states=_merge(Format(name="", states=_PLAIN), *pairs, HARMONY, MUSE, *WHOLE),
+        # Where a stop of one family only ends a message in another, the latter counts: more follows it.
+        states=_merge(*pairs, HARMONY, MUSE, *WHOLE, Format(name="", states=ends)),
+        strays=STRAYS,
+        partial=frozenset(marker for family in WHOLE for marker in family.partial),
         calls=SYNTAXES if syntax is None else (syntax,),
         header=_headers(HARMONY, MUSE),
         tag_rules=TAG_RULES,
-        assistant=ASSISTANT + tuple(opener for family in (HARMONY, *WHOLE) for opener in family.assistant),
+        assistant=ASSISTANT,
         settle=partial(_settle, syntax),
     )
 

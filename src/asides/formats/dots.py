@@ -14,5 +14,6 @@ DOTS = Format.tags(
     stops=("<|endofresponse|>", "<|endoftext|>"),
     calls=(DOTS_XML, DOTS_JSON),
     assistant=("<|response|>",),
+    plain={"<invoke name=": "XML of many kinds"},
 )
 FORMATS = (DOTS,)

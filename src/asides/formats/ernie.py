@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import THINKING, Format
-from .chatml import ASSISTANT
+from .chatml import ASSISTANT, PLAIN_RESPONSE, PLAIN_STOPS
 from .other_syntaxes import HERMES
 from .tool_call_tag import with_siblings
 
@@ -17,5 +17,6 @@ ERNIE45 = Format.tags(
     stops=("<|im_end|>", "</s>"),
     calls=with_siblings(HERMES),
     assistant=ASSISTANT,
+    plain={**PLAIN_STOPS, **PLAIN_RESPONSE},
 )
 FORMATS = (ERNIE45,)

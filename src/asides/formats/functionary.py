@@ -16,6 +16,10 @@ FUNCTIONARY = Format(
     "`>>>` is put back before it. It does not think",
     states={TEXT: {">>>all\n": TEXT, "all\n": TEXT, "<|eot_id|>": END, "<|end_of_text|>": END}},
     leading=frozenset({"all\n"}),
+    plain={
+        **dict.fromkeys((">>>all\n", ">>>"), "the prompt of Python's console, and a quote in a quote"),
+        "all\n": "a word",
+    },
     calls=(CALLS,),
     assistant=("<|start_header_id|>assistant<|end_header_id|>\n\n",),
 )

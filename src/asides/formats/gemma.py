@@ -9,6 +9,8 @@ from .other_syntaxes import GEMMA4 as GEMMA4_CALLS
 _LABEL = "thought\n"
 """The word behind the opener, which is a token that servers may leave out. Alone it opens where the output begins."""
 
+_PLAIN = {"<eos>": "a word of everybody's who writes about language models"}
+
 GEMMA4 = Format.tags(
     ("<|channel>thought\n", "<|channel>thought", "<|channel>", _LABEL),
     "<channel|>",
@@ -21,6 +23,7 @@ GEMMA4 = Format.tags(
     leading=frozenset({_LABEL}),
     partial=frozenset({_LABEL}),
     assistant=("<|turn>model\n",),
+    plain={**_PLAIN, _LABEL: "a word"},
 )
 FUNCTIONGEMMA = Format(
     name="functiongemma",
@@ -28,5 +31,6 @@ FUNCTIONGEMMA = Format(
     states={TEXT: dict.fromkeys(("<end_of_turn>", "<start_function_response>", "<eos>"), END)},
     calls=(FUNCTIONGEMMA_CALLS,),
     assistant=("<start_of_turn>model\n",),
+    plain=_PLAIN,
 )
 FORMATS = (GEMMA4, FUNCTIONGEMMA)

@@ -23,6 +23,10 @@ THINK_TAG = Format.tags(
     source="the tags that prompts ask for; NexRL's think_tag, default of NexRL, basic of Dynamo; Sky-T1 and others "
     "write begin_of_thought",
     wrappers=("<|begin_of_solution|>", "<|end_of_solution|>"),
+    plain={
+        **{f"{head}{name}>": "a word of configuration files" for name in WEAK_TAGS for head in ("<", "</")},
+        **{f"{head}{name}>": "a field of answers, a judge's above all" for name in FIELD_TAGS for head in ("<", "</")},
+    },
     ignore_case=True,
     attributes=True,
     stops=STOPS,
@@ -49,5 +53,6 @@ ROLE_COLON = Format(
     source="tinker's renderer of this name: turns named by a word and a colon, no thinking, no calls",
     states={TEXT: {"\n\nUser:": END}},
     assistant=("Assistant:",),
+    plain=dict.fromkeys(("\n\nUser:", "Assistant:"), "words of any transcript"),
 )
 FORMATS = (THINK_TAG, JSON, PASSTHROUGH, ROLE_COLON)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
+from .chatml import PLAIN_STOPS
 from .other_syntaxes import GIGACHAT
 
 GIGACHAT3 = Format.tags(
@@ -14,5 +15,6 @@ GIGACHAT3 = Format.tags(
     stops=("<|message_sep|>", "</s>"),
     calls=(GIGACHAT,),
     assistant=("assistant<|role_sep|>\n",),
+    plain={**PLAIN_STOPS, "function call<|role_sep|>": "it begins with words"},
 )
 FORMATS = (GIGACHAT3,)

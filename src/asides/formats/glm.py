@@ -45,5 +45,6 @@ POOLSIDE = Format.tags(
     stops=("</assistant>", "〈|EOS|〉"),
     calls=with_siblings(GLM, NAME_AND_JSON),
     assistant=("<assistant>",),
+    plain=dict.fromkeys(("<assistant>", "</assistant>"), "a tag of many prompts and of conversations written as XML"),
 )
 FORMATS = (GLM45, GLM47, LING3, POOLSIDE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import END, TEXT, THINKING, Format
+from .chatml import PLAIN_RESPONSE
 from .other_syntaxes import GRANITE as GRANITE_CALLS
 from .other_syntaxes import GRANITE_20B as GRANITE_20B_CALLS
 from .other_syntaxes import HERMES
@@ -27,6 +28,7 @@ GRANITE = Format(
         THINKING: {**dict.fromkeys(_RESPONSE, TEXT), **dict.fromkeys(_STOPS, END)},
     },
     leading=frozenset(_THOUGHT + _RESPONSE),
+    plain=dict.fromkeys(_THOUGHT + _RESPONSE, "a sentence"),
     calls=with_siblings(GRANITE_CALLS),
     assistant=_ASSISTANT,
 )
@@ -36,6 +38,7 @@ GRANITE_33 = Format.tags(
     name="granite_3.3",
     source="chat template of Granite 3.3: its system prompt asks for <think> and <response>",
     wrappers=("<response>", "</response>"),
+    plain=PLAIN_RESPONSE,
     stops=_STOPS,
     calls=with_siblings(GRANITE_CALLS),
     assistant=_ASSISTANT,

@@ -13,6 +13,7 @@ HUNYUAN_A13B = Format.tags(
     name="hunyuan_a13b",
     source="Hunyuan-A13B as vLLM reads it: the answer stands in <answer>; output starts in text",
     wrappers=("<answer>", "</answer>"),
+    plain=dict.fromkeys(("<answer>", "</answer>"), "a tag that graders ask for and read"),
     stops=("<|eos|>", "<|endoftext|>"),
     calls=(TOOL_CALLS_LIST,),
     assistant=("<|extra_0|>",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .chatml import ASSISTANT, STOPS
+from .chatml import ASSISTANT, PLAIN_STOPS, STOPS
 from .tagged_syntaxes import MINICPM
 
 MINICPM5 = Format.tags(
@@ -14,5 +14,6 @@ MINICPM5 = Format.tags(
     stops=(*STOPS, "</s>"),
     calls=(MINICPM,),
     assistant=ASSISTANT,
+    plain=PLAIN_STOPS,
 )
 FORMATS = (MINICPM5,)

@@ -8,6 +8,7 @@ from .tagged_syntaxes import MINIMAX_M3 as M3_CALLS
 
 _STOPS = ("[e~[",)
 _ASSISTANT = ("]~b]ai\n",)
+_PLAIN = {"<invoke name=": "XML of many kinds"}
 
 MINIMAX_M2 = Format.tags(
     "<think>",
@@ -19,6 +20,7 @@ MINIMAX_M2 = Format.tags(
     start=THINKING,
     stops=_STOPS,
     calls=(M2_CALLS,),
+    plain=_PLAIN,
     assistant=_ASSISTANT,
 )
 MINIMAX_M3 = Format.tags(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
+from .chatml import PLAIN_STOPS
 from .other_syntaxes import MISTRAL_CLOSE, MISTRAL_LIST, MISTRAL_NAMED
 
 MISTRAL = Format.tags(
@@ -16,5 +17,6 @@ MISTRAL = Format.tags(
     wrappers=(MISTRAL_CLOSE,),
     calls=(MISTRAL_NAMED, MISTRAL_LIST),
     assistant=("[/INST]",),
+    plain=PLAIN_STOPS,
 )
 FORMATS = (MISTRAL,)

@@ -14,5 +14,6 @@ PHI = Format.tags(
     stops=("<|end|>", "<|endoftext|>"),
     calls=(PHI4,),
     assistant=("<|assistant|>",),
+    plain={"functools[": "code"},
 )
 FORMATS = (PHI,)

@@ -14,5 +14,6 @@ REKA = Format.tags(
     stops=("<sep>",),
     calls=with_siblings(HERMES),
     assistant=("assistant:",),
+    plain={"<sep>": "a word of everybody's who writes about language models", "assistant:": "a word"},
 )
 FORMATS = (REKA,)

@@ -12,5 +12,6 @@ RWKV = Format.tags(
     source="chat template of RWKV-World: no opener in the generation prompt by default; it writes no calls",
     stops=("\n\nUser:",),
     assistant=("Assistant:",),
+    plain=dict.fromkeys(("\n\nUser:", "Assistant:"), "words of any transcript"),
 )
 FORMATS = (RWKV,)
