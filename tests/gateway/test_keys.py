@@ -51,6 +51,7 @@ def house() -> Iterator[House]:
             },
         ]
         shared = {"upstreams": upstreams, "defaults": {"format": "qwen3"}, "log": {"level": "debug", "form": "json"}}
+        shared["forward_headers"] = ["X-Team-Tag", "cookie"]  # a cookie is the browser's, whatever is configured
         guarded = {**shared, "keys": [GATEWAY_KEY, OTHER_GATEWAY_KEY]}
         secret = {"UPSTREAM_SECRET": UPSTREAM_KEY}
         cors = {"cors": ["https://chat.example"]}
@@ -105,9 +106,17 @@ def test_the_upstreams_own_key_wins(house: House) -> None:
 
 
 def test_other_headers(house: House) -> None:
-    """Headers that are meant for the upstream go on; those of the connection and of ours do not."""
+    """A short list of headers goes on, and what `forward_headers` names; a client's own ids do not."""
     headers = {
         "OpenAI-Organization": "org-1",
+        "Traceparent": "00-1-2-01",
+        "X-Team-Tag": "yes",
+        "User-Agent": "codex/1.0",
+        "X-Codex-Turn-Metadata": "{}",
+        "X-Claude-Code-Session-Id": "s",
+        "X-Real-Ip": "192.0.2.1",
+        "X-Forwarded-For": "192.0.2.1",
+        "Anthropic-Beta": "b",
         "X-Vendor": "yes",
         "X-Asides-Start": "text",
         "Connection": "keep-alive, x-hop",
@@ -116,8 +125,16 @@ def test_other_headers(house: House) -> None:
     }
     post(house.open.url, PATHS["chat"], body_of("chat", model="plain", stream=True), headers=headers)
     found = asked(house.plain)
-    assert (found["openai-organization"], found["x-vendor"]) == ("org-1", "yes")
-    assert not {"x-asides-start", "cookie", "te", "upgrade", "proxy-authorization"} & found.keys()
+    assert found["openai-organization"] == "org-1"
+    assert (found["traceparent"], found["x-team-tag"], found["user-agent"]) == ("00-1-2-01", "yes", "asides")
+    known = {"accept", "accept-encoding", "authorization", "content-length", "content-type", "host", "user-agent"}
+    assert found.keys() <= known | {
+        "anthropic-beta",
+        "openai-organization",
+        "traceparent",
+        "x-team-tag",
+        "x-request-id",
+    }
     assert found["host"] == house.plain.url.removeprefix("http://")
     assert found.get("accept-encoding", "identity") == "identity"
 

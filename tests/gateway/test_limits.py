@@ -88,7 +88,7 @@ def test_a_head_that_is_too_large(house: House) -> None:
     eventually(lambda: _has_room(house), "there was no room")
     for pieces in (1, 50):
         with connected(house.gateway.url) as client:
-            client.socket.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n")
+            client.socket.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n")
             try:
                 for number in range(pieces):
                     client.socket.sendall(f"X-Large-{number}: {'x' * (20_000 // pieces)}\r\n".encode())

@@ -32,6 +32,7 @@ def house() -> Iterator[House]:
         config = {
             "upstreams": [{"url": vllm.url + "/v1/", "name": "vllm"}, {"url": native.url, "name": "native"}],
             "models": {"alias": {"upstream": "native", "name": "qwen3:8b", "format": "qwen3"}},
+            "pass_on": ["/odd/path", "/nothing/*"],
         }
         with gateway(config) as running:
             yield House(running, vllm, native)

@@ -36,6 +36,7 @@ def opened(**limits: float) -> Iterator[House]:
             "defaults": {"format": "qwen3"},
             "models": {"raw": {"format": "none"}},
             "limits": {"keep_alive": 0.1, **limits},
+            "pass_on": ["/odd"],
         }
         with gateway(config) as running:
             yield House(running, server)
@@ -130,7 +131,9 @@ def test_leaving_half_a_request(house: House) -> None:
     before = house.gateway.watched.num_fds()
     for _ in range(5):
         with connected(house.gateway.url) as client:
-            client.socket.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n{")
+            client.socket.sendall(
+                b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\n{"
+            )
     eventually(lambda: house.gateway.watched.num_fds() <= before, "connections stayed open")
     assert not house.upstream.questions
 

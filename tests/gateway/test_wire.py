@@ -39,6 +39,7 @@ def house() -> Iterator[House]:
             "upstreams": [{"url": server.url + "/v1"}],
             "defaults": {"format": "qwen3"},
             "models": {name: {"format": "qwen3", **settings} for name, settings in models.items()},
+            "pass_on": "all",
         }
         with gateway(config) as running:
             yield House(running, server, trap)
@@ -102,7 +103,7 @@ def test_a_client_that_asks_before_it_sends(house: House) -> None:
     """`Expect: 100-continue`, as curl says it before a large body."""
     body = json.dumps(body_of("chat")).encode()
     with connected(house.gateway.url) as client:
-        head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         client.socket.sendall(f"{head}Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n".encode())
         client.read_until(b"100 Continue")
         client.socket.sendall(body)

@@ -20,6 +20,8 @@ Values = dict[str, Any]
 _TWO_CREDENTIALS = "the address holds a user already, and only one of the two can be sent; leave one out"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _ORIGIN = re.compile(r"\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]+")
+_HOST_AND_PORT = re.compile(r"\*|(?:[^\s/\[\]@?#:]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PATH = re.compile(r"(?:[A-Z]+ )?/[^\s?#]*")
 _HOST = re.compile(r"[^\s/\[\]@?#]+")
 
 
@@ -69,6 +71,16 @@ def check(values: Values, complain: Complain) -> None:
     for place, origin in enumerate(values.get("cors", ())):
         if not _ORIGIN.fullmatch(origin):
             complain(("cors", place), f"not an origin: {quoted(origin)}; write it as https://example.com, with no path")
+    for place, host in enumerate(values.get("allowed_hosts", ())):
+        if not _HOST_AND_PORT.fullmatch(host):
+            words = f"not a host: {quoted(host)}; write it as chat.example or chat.example:8080"
+            complain(("allowed_hosts", place), words)
+    for place, path in enumerate(values.get("pass_on", ())):
+        if path != "all" and not _PATH.fullmatch(path):
+            complain(("pass_on", place), f"not a path: {quoted(path)}; write /v1/files, DELETE /v1/files/* or all")
+    for place, name in enumerate(values.get("forward_headers", ())):
+        if not _HEADER_NAME.fullmatch(name):
+            complain(("forward_headers", place), "not a name that a header can have")
 
 
 def _check_listen(values: Values, complain: Complain) -> None:

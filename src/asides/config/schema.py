@@ -174,7 +174,15 @@ class Config(Section, frozen=True):
     keys: tuple[str, ...] = ()
     """Keys that clients must show one of. None: everyone may ask."""
     cors: tuple[str, ...] = ()
-    """Origins that a browser may ask from; `*` for all."""
+    """Origins that a browser may ask from, with `*` as in `vscode-webview://*`; `*` alone for all."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names, beside the loopback's, that the gateway may be called by: `chat.example`, `chat.example:80`; `*`: any."""
+    pass_on: tuple[str, ...] = ()
+    """Paths that go to the upstream as they are, beside the usual: `/v1/files`, `DELETE /v1/files/*`; `all`: any."""
+    forward_headers: tuple[str, ...] = ()
+    """Headers of clients that upstreams get, beside the usual ones."""
+    forward_user: bool = False
+    """Whether upstreams get `user` and `metadata.user_id` of requests."""
     keep_alive: Literal["comment", "empty", "off"] = "comment"
     """What a quiet chat stream is kept open with."""
     limits: Limits = Limits()

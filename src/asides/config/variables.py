@@ -48,7 +48,7 @@ FLAGS = {
 """The flags of `asides serve`. Other commands may set any setting by its path."""
 OTHERS = {"ASIDES_BROWSER", "ASIDES_CONFIG", "ASIDES_HISTORY", "ASIDES_LAWS", "ASIDES_STYLE"}
 """Variables of this project that are no settings."""
-_LISTS = {"upstreams", "keys", "cors"}
+_LISTS = {"upstreams", "keys", "cors", "allowed_hosts", "pass_on", "forward_headers"}
 _KUBERNETES = re.compile(r"ASIDES_(?:SERVICE|PORT)_.*")
 """What Kubernetes sets in every pod beside a service that is named `asides`."""
 

@@ -10,6 +10,7 @@ from typing import Any
 from .checks import expect, optional
 from .framing import to_json
 from .request import (
+    OWN_SIGNATURE,
     CallPiece,
     ImagePiece,
     OtherPiece,
@@ -409,4 +410,4 @@ def _write_source(piece: ImagePiece) -> dict[str, Any]:
 
 def sign(thinking: str) -> str:
     """The signature of thinking that no other server has signed. It proves nothing; clients want one."""
-    return "asides-" + hashlib.sha256(thinking.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return OWN_SIGNATURE + hashlib.sha256(thinking.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -27,6 +27,12 @@ class RequestError(Error):
         super().__init__(message)
 
 
+OWN_SIGNATURE = "asides-"
+"""How a signature begins that we made for thinking that nobody signed: clients want one. It proves nothing."""
+OWN_SEAL = "asides1:"
+"""How `encrypted_content` begins that we made: thinking in base64, so that clients leave it alone."""
+
+
 class TextPiece(msgspec.Struct, frozen=True, tag="text"):
     """Words of a message."""
 
@@ -178,6 +184,32 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the upstream shall stream; None for what the caller asked for."""
     model: str = ""
     """The upstream's own name of the model; empty for the caller's."""
+
+
+def without_seals(request: Request) -> Request:
+    """The request without signatures and encrypted contents of our own making: to an upstream they mean nothing."""
+    turns = [
+        msgspec.structs.replace(turn, pieces=tuple(map(_without_seal, turn.pieces)))
+        if any(isinstance(piece, ThinkingPiece) for piece in turn.pieces)
+        else turn
+        for turn in request.turns
+    ]
+    return msgspec.structs.replace(request, turns=tuple(turns))
+
+
+def _without_seal(piece: RequestPiece) -> RequestPiece:
+    if not isinstance(piece, ThinkingPiece):
+        return piece
+    signature = "" if piece.signature.startswith(OWN_SIGNATURE) else piece.signature
+    details = tuple(
+        {name: held for name, held in detail.items() if not _is_seal(name, held)} for detail in piece.details
+    )
+    return ThinkingPiece(piece.text, signature, details)
+
+
+def _is_seal(name: str, held: Any) -> bool:
+    prefix = {"signature": OWN_SIGNATURE, "encrypted_content": OWN_SEAL}.get(name)
+    return prefix is not None and isinstance(held, str) and held.startswith(prefix)
 
 
 def leave_out(request: Request, dialect: str, kept: Collection[str] = ()) -> None:

@@ -14,6 +14,7 @@ from .chat_request import NAME as CHAT
 from .chat_request import SAMPLING
 from .checks import expect, optional
 from .request import (
+    OWN_SEAL,
     CallPiece,
     ImagePiece,
     OtherPiece,
@@ -66,20 +67,18 @@ KNOWN = frozenset(
 ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
 TEXTS = ("input_text", "output_text", "text")
 
-_PREFIX = "asides1:"
-
 
 def seal(thinking: str) -> str:
     """Thinking as `encrypted_content`: encoded so that clients leave it alone, not secret."""
-    return _PREFIX + base64.b64encode(thinking.encode("utf-8", "surrogatepass")).decode()
+    return OWN_SEAL + base64.b64encode(thinking.encode("utf-8", "surrogatepass")).decode()
 
 
 def unseal(content: Any) -> str | None:
     """The thinking that `seal` wrote; None for what another server wrote."""
-    if not isinstance(content, str) or not content.startswith(_PREFIX):
+    if not isinstance(content, str) or not content.startswith(OWN_SEAL):
         return None
     try:
-        return base64.b64decode(content[len(_PREFIX) :], validate=True).decode("utf-8", "surrogatepass")
+        return base64.b64decode(content[len(OWN_SEAL) :], validate=True).decode("utf-8", "surrogatepass")
     except (binascii.Error, UnicodeDecodeError):
         return None
 

@@ -17,11 +17,12 @@ from . import counting, headers, listing, routes
 from .call import Call, ClientGone, Receive, Scope, Send
 from .exchange import STOPPED, BrokenOff, Exchange, pass_on, read_json
 from .knowledge import ask_json
+from .origins import Origins
 from .record import Record
 from .refusals import Refusal
 from .report import Reporter
 from .state import State, no_model
-from .upstreams import UpstreamLost
+from .upstreams import Upstream, UpstreamLost
 
 log = logging.getLogger("asides.gateway")
 
@@ -42,6 +43,7 @@ class Gateway:
         self._config = config
         self._state = State(config)
         self._open = 0
+        self._origins = Origins(config)
         self._reporter = Reporter(config, requests=lambda: self._open)
         self._handlers: dict[str, Callable[[Call, routes.Route, Record], Awaitable[None]]] = {
             "generate": self._generate,
@@ -57,6 +59,7 @@ class Gateway:
             "metrics": self._metrics,
             "options": self._options,
             "not_allowed": self._not_allowed,
+            "control": self._control,
             "pass_on": self._pass_on,
         }
 
@@ -85,11 +88,12 @@ class Gateway:
     async def _http(self, call: Call) -> None:
         route = routes.find(call.method, call.path)
         record = Record(route.name, route.dialect.NAME)
-        self._allow_origin(call)
         counted = route.name not in OPEN
         self._open += counted
         self._reporter.began(record)
         try:
+            self._origins.check(call.headers.get("host", ""), call.headers.get("origin", ""))
+            self._allow_origin(call)
             if counted:
                 self._check(call)
             await self._handlers[route.name](call, route, record)
@@ -114,9 +118,9 @@ class Gateway:
 
     def _check(self, call: Call) -> None:
         """Where it comes from, then keys, then limits."""
-        foreign = call.headers.get("sec-fetch-site") == "cross-site" and not call.extra_headers
+        foreign = call.headers.get("sec-fetch-site") == "cross-site" and "origin" not in call.headers
         if foreign and call.method not in ("GET", "HEAD"):  # a page may send what it may not read the answer of
-            raise Refusal(403, "web pages of this origin may not ask here (cors)", code="origin_not_allowed")
+            raise Refusal(403, "web pages of other sites may not ask here (cors)", code="origin_not_allowed")
         if self._config.keys and not headers.is_known(headers.key_of(call.headers), self._config.keys):
             said = "this gateway wants a key: send it as `Authorization: Bearer`, `x-api-key` or `api-key`"
             raise Refusal(401, said, code="invalid_api_key", headers=((b"www-authenticate", b"Bearer"),))
@@ -153,23 +157,40 @@ class Gateway:
             record.request_body = body
         await self._watched(call, Exchange(self._state, call, route.dialect, record).run(body))
 
-    async def _pass_on(self, call: Call, route: routes.Route, record: Record) -> None:
-        """What nobody here knows goes to the upstream of its model, or to the first."""
-        given = call.raw_path.decode("latin-1")
-        if not routes.is_below(given):
-            raise Refusal(400, "a path must begin with `/`, and may not go up by `..`")
+    async def _control(self, call: Call, route: routes.Route, record: Record) -> None:
+        """llama.cpp's way to end a running reply's thought: for a reply of the same credential alone."""
         body = await call.read(self._config.limits.body)
+        id = read_json(body).get("id")
+        credential = headers.fingerprint(call.headers)
+        found = self._state.running.get(id) if isinstance(id, str) else None
+        if found is None or found[0] != credential:
+            raise Refusal(404, "no reply with this id is being written for you", param="id")
+        await self._hand_on(call, record, body, found[1])
+
+    async def _pass_on(self, call: Call, route: routes.Route, record: Record) -> None:
+        """What is not answered here goes on as it is, if it is one of the paths that may."""
+        if not routes.is_below(call.raw_path.decode("latin-1")):
+            raise Refusal(400, "a path must begin with `/`, and may not go up by `..`")
+        if not routes.may_pass(call.method, call.path, self._config.pass_on):
+            words = f"{call.method} {call.path[:200]} is not passed on; `pass_on` in the configuration can name it"
+            raise Refusal(404, words, code="not_found")
+        await self._hand_on(call, record, await call.read(self._config.limits.body))
+
+    async def _hand_on(self, call: Call, record: Record, body: bytes, upstream: Upstream | None = None) -> None:
+        """Send a request as it is to an upstream: this one, that of its model, or the first."""
+        given = call.raw_path.decode("latin-1")
         data: dict[str, Any] = {}
         if body.lstrip()[:1] == b"{":
             with contextlib.suppress(Refusal):
                 data = read_json(body)
         model = data["model"] if isinstance(data.get("model"), str) else ""
-        upstream = await self._state.route(model, self._key(call)) if model else self._state.upstreams[0]
+        if upstream is None:
+            upstream = await self._state.route(model, self._key(call)) if model else self._state.upstreams[0]
         record.model, record.upstream = model, upstream.name
         name = self._state.settings(model).name
         if model and name:
             body = to_json({**data, "model": name})
-        sent = headers.for_upstream(call, upstream, self._state.guarded, same=True, raw=True)
+        sent = self._state.headers_for(call, upstream, same=True, raw=True)
         path = routes.upstream_path(given)
         if call.query:
             path += f"?{call.query.decode('latin-1')}"
@@ -217,7 +238,7 @@ class Gateway:
         told: dict[str, Any] = {}
         if await upstream.find_kind() == "ollama":
             asked = to_json({**data, "model": settings.name or model})
-            sent = headers.for_upstream(call, upstream, self._state.guarded, same=True)
+            sent = self._state.headers_for(call, upstream, same=True)
             async with upstream.ask("POST", "/api/show", asked, sent) as answer:
                 found = await answer.read(self._config.limits.body)
             record.upstream_status = answer.status
@@ -272,7 +293,7 @@ class Gateway:
 
     def _allow_origin(self, call: Call) -> None:
         origin = call.headers.get("origin", "")
-        if origin and self._config.cors and ("*" in self._config.cors or origin in self._config.cors):
+        if origin and self._origins.allows(origin):
             allowed = b"*" if "*" in self._config.cors else origin.encode("latin-1")
             call.extra_headers = [
                 (b"access-control-allow-origin", allowed),
@@ -283,7 +304,7 @@ class Gateway:
     async def _options(self, call: Call, route: routes.Route, record: Record) -> None:
         """What a browser asks before it asks."""
         if not call.extra_headers:
-            raise Refusal(405, "browsers of this origin may not ask here (cors)")
+            raise Refusal(405, "web pages may not ask here (cors)")
         asked = call.headers.get("access-control-request-headers", "")
         allowed = asked.encode("latin-1") if asked else CORS_HEADERS
         await call.begin(

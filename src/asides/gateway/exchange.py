@@ -15,7 +15,7 @@ from ..config.schema import ModelSettings
 from ..dialects import completions, ollama, openai_chat
 from ..dialects.framing import read_odd_json, to_json
 from ..dialects.reply import Failed, Piece
-from ..dialects.request import CallPiece, Request, RequestError
+from ..dialects.request import CallPiece, Request, RequestError, without_seals
 from ..dialects.splitter import Splitter
 from ..engine.format import HEADER, TEXT, Format
 from ..engine.parser import Parser
@@ -86,7 +86,10 @@ class Exchange:
         restored = state.replay_cache.restore(self._credential, request, self._call.headers)
         record.cache_hits, record.cache_misses = restored.hits, restored.misses
         field = state.fields.get((upstream.name, request.model), "")
-        sent = asking.write_request(upstream, restored.request, theirs, settings, knowledge, field=field)
+        asked = without_seals(restored.request)
+        if asked.user is not None and not state.config.forward_user:
+            asked = msgspec.structs.replace(asked, user=None)
+        sent = asking.write_request(upstream, asked, theirs, settings, knowledge, field=field)
         way = _Way(request, theirs, knowledge, settings, start, told, reasoning, restored.place, secrets.randbits(62))
         return way, to_json(sent)
 
@@ -133,7 +136,7 @@ class Exchange:
 
     async def _ask(self, upstream: Upstream, body: bytes, way: _Way) -> None:
         path = asking.upstream_path(way.theirs, way.request)
-        sent = headers.for_upstream(self._call, upstream, self._state.guarded, same=way.theirs is self._dialect)
+        sent = self._state.headers_for(self._call, upstream, same=way.theirs is self._dialect)
         sent["accept"] = "application/json" if not way.request.stream else "text/event-stream, application/x-ndjson"
         async with upstream.ask("POST", path, body, sent) as answer:
             self._record.upstream_status = answer.status
@@ -174,9 +177,13 @@ class Exchange:
         )
         await self._begin_stream(answer, way)
         beat = quiet.Beat(call, self._dialect, request, self._state.config)
+        running = ""
         try:
             while chunk := await answer.read_some():
                 out = line.feed(chunk)
+                if noted.reply_id and not running:
+                    running = noted.reply_id
+                    self._state.running[running] = (self._credential, upstream)
                 if out:
                     beat.busy = True
                     await call.write(out)
@@ -194,6 +201,7 @@ class Exchange:
             last = line.lose(STOPPED.failed)
         finally:
             beat.stop()
+            self._state.running.pop(running, None)
         self._remember(upstream, splitter, way, noted)  # before the client can know that it may ask again
         await call.end(last)
 
@@ -235,7 +243,7 @@ class Exchange:
         changed = {**({"model": settings.name} if settings.name else {}), **settings.extra_body}
         if changed:
             body = to_json({**data, **changed})
-        sent = headers.for_upstream(self._call, upstream, self._state.guarded, same=True)
+        sent = self._state.headers_for(self._call, upstream, same=True)
         path = f"/v1/{asking.path_of(self._dialect)}"
         if self._dialect is ollama:
             path = "/api/generate" if self._is_generate else "/api/chat"

@@ -16,12 +16,14 @@ HOP_BY_HOP = frozenset(
         *("te", "trailer", "transfer-encoding", "upgrade"),
     }
 )
-_OURS = frozenset(
-    {
-        *("host", "content-length", "content-type", "accept", "accept-encoding", "expect", "origin", "referer"),
-        *("cookie", "x-request-id"),
-    }
-)
+FORWARDED = ("traceparent", "tracestate", "openai-organization", "openai-project")
+"""Headers of a client that an upstream gets. All others stay here unless `forward_headers` names them: clients put ids
+of sessions, devices and accounts into headers of their own."""
+FORWARDED_SAME = ("anthropic-version", "anthropic-beta")
+"""Those that it gets only where it speaks the client's own API."""
+_NEVER = HOP_BY_HOP | {"host", "content-length", "accept-encoding", "expect", "origin", "cookie", "x-request-id"}
+"""What no configuration forwards: it is about the connection to us, or written anew."""
+USER_AGENT = "asides"
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _KEYS = ("authorization", "x-api-key", "api-key")
 _RATES = ("retry-after", "retry-after-ms", "x-should-retry")
@@ -74,18 +76,17 @@ def _as_text(value: str) -> str:
     return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
 
 
-def for_upstream(call: Call, upstream: Upstream, guarded: bool, *, same: bool, raw: bool = False) -> dict[str, str]:
+def for_upstream(
+    call: Call, upstream: Upstream, guarded: bool, *, same: bool, raw: bool = False, more: Sequence[str] = ()
+) -> dict[str, str]:
     """What an upstream is sent. With gateway keys the client's own stops here."""
-    sent: dict[str, str] = {}
-    hop_by_hop = HOP_BY_HOP | hops(call.headers) if "connection" in call.headers else HOP_BY_HOP
-    for name, value in call.headers.items():
-        if name in hop_by_hop or name in _OURS or name in _KEYS:
-            continue
-        if name.startswith(("x-asides-", "x-stainless-", "sec-", "cf-", "x-forwarded-")):
-            continue
-        if name.startswith("anthropic-") and not same:
-            continue
-        sent[name] = _as_text(value)
+    given = call.headers
+    sent = {"user-agent": USER_AGENT}
+    wanted = (*FORWARDED, *(FORWARDED_SAME if same else ()), *more)
+    not_further = _NEVER | hops(given) if "connection" in given else _NEVER
+    for name in wanted:
+        if name in given and name not in not_further and name not in _KEYS:
+            sent[name] = _as_text(given[name])
     if _UUID.fullmatch(call.id):  # some servers refuse any other
         sent["x-request-id"] = call.id
     if not raw:

@@ -18,6 +18,7 @@ from ..config.problems import escaped
 from ..config.schema import Config, Log
 from ..config.secrets import HIDDEN, hide_url
 from .finished import Finished
+from .origins import is_loopback
 
 LONGEST: Final = 300
 """Characters of a value that came from outside."""
@@ -31,13 +32,15 @@ BODIES: Final = frozenset({"request_body", "reply_body"})
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 EVENTS: Final = ("event", "url")
 """What lines other than those of requests may add for programs, by `extra`."""
-LOOPBACK: Final = re.compile(r"localhost|127\.[0-9.]+|::1", re.IGNORECASE)
+
 
 _SECRETS: Final = (
     # What a header, a body or an address may hold; the name stays, the value goes.
     re.compile(r"(?i)(\b(?:bearer|basic)\s+)[^\s\"',;]+"),
     re.compile(
-        r"(?i)(\b(?:authorization|(?:x-)?api[-_]?key|cookie|password|secret)\b[\"']?\s*[:=]\s*b?[\"']?)[^\s\"',;&}]+"
+        r"(?i)(\b(?:authorization|(?:x-)?api[-_]?key|cookie|password|secret)\b[\"']?\s*[:=]\s*"
+        # The scheme is no secret; what stands behind it is hidden by the pattern above.
+        r"(?!(?:bearer|basic)\b)b?[\"']?)[^\s\"',;&}]+"
     ),
     re.compile(r"(\b(?:sk|pk|rk|hf|gsk|xai)[-_])[A-Za-z0-9_-]{8,}"),
 )
@@ -75,7 +78,7 @@ def secrets_of(config: Config) -> list[str]:
 def warn_at_start(config: Config) -> list[str]:
     """What an operator should know before the first request."""
     warnings = []
-    if not config.keys and not LOOPBACK.fullmatch(config.listen.host):
+    if not config.keys and not is_loopback(config.listen.host):
         warnings.append(
             f"listening on {config.listen.host} without keys: whoever reaches this address may use the upstream; "
             "set `keys` (or ASIDES_KEYS)"
@@ -217,4 +220,4 @@ def _time(seconds: float) -> str:
 def _is_near(url: str) -> bool:
     from urllib.parse import urlsplit
 
-    return LOOPBACK.fullmatch(urlsplit(url).hostname or "") is not None
+    return is_loopback(urlsplit(url).hostname or "")

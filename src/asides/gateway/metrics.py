@@ -17,8 +17,8 @@ from .finished import Finished
 DIALECTS: Final = frozenset({"openai_chat", "completions", "openai_responses", "anthropic", "ollama"})
 ROUTES: Final = frozenset(
     {
-        *("count_tokens", "generate", "health", "home", "metrics", "model", "models", "not_allowed", "options"),
-        *("pass_on", "running", "show", "tags", "version"),
+        *("control", "count_tokens", "generate", "health", "home", "metrics", "model", "models", "not_allowed"),
+        *("options", "pass_on", "running", "show", "tags", "version"),
     }
 )
 UPSTREAM_ERRORS: Final = frozenset({"connect", "idle", "lost", "malformed", "status_4xx", "status_5xx"})

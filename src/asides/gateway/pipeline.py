@@ -48,6 +48,8 @@ class Noted:
         self.usage: Usage | None = None
         self.failed: Failed | None = None
         self.reason = ""
+        self.reply_id = ""
+        """The upstream's own id of the reply."""
 
     def see_delta(self, number: int, event: Event) -> None:
         """Note more of a text or of a thought."""
@@ -78,6 +80,8 @@ class Noted:
             self.failed = item
         elif isinstance(item, Ended):
             self.reason = item.reason
+        elif isinstance(item, Begin):
+            self.reply_id = item.id
 
     def _other(self, item: Said) -> None:
         event, choice = item.event, self._choice(item.choice)

@@ -24,7 +24,16 @@ import msgspec
 
 from ..config.schema import Cache
 from ..dialects.framing import to_json
-from ..dialects.request import CallPiece, ImagePiece, OtherPiece, Request, TextPiece, ThinkingPiece, Turn
+from ..dialects.request import (
+    OWN_SIGNATURE,
+    CallPiece,
+    ImagePiece,
+    OtherPiece,
+    Request,
+    TextPiece,
+    ThinkingPiece,
+    Turn,
+)
 from ..engine.calls.ids import make_id
 
 SESSION_HEADERS = (
@@ -42,8 +51,6 @@ MOST_TURNS = 1000
 """Only so many of the last turns with calls are looked up: the thoughts of older ones have left the cache."""
 MOST_PARTS = 64
 """A call that stands behind more parts than this is found by its hash alone."""
-_OWN_SIGNATURE = "asides-"
-"""How a signature begins that this gateway made; a block without its words is a dropped thought."""
 
 
 class Call(NamedTuple):
@@ -191,11 +198,11 @@ class ReplayCache:
 
 
 def _has_dropped(turn: Turn) -> bool:
-    """Whether a turn that calls something comes without its thinking."""
+    """Whether a turn that calls something comes without its thinking: with none, or with a block of ours left empty."""
     if turn.role != "assistant" or not any(isinstance(piece, CallPiece) for piece in turn.pieces):
         return False
     thoughts = [piece for piece in turn.pieces if isinstance(piece, ThinkingPiece)]
-    return all(not thought.text and thought.signature.startswith(_OWN_SIGNATURE) for thought in thoughts)
+    return all(not thought.text and thought.signature.startswith(OWN_SIGNATURE) for thought in thoughts)
 
 
 def _is_own_id(call: Call, seed: int) -> bool:

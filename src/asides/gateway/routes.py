@@ -1,8 +1,15 @@
-"""Which path means what: a table. Knows no upstream and no model."""
+"""Which path means what: a table. Knows no upstream and no model.
+
+A path is normalised before it is looked up: runs of `/` are one, `/v1` may be missing or doubled, case does not matter.
+So no spelling of a path that generates text is taken for one that is handed on unread. What is handed on is a list of
+its own (`PASSED_ON`): files, batches, fine-tuning and administration are not in it, because with the operator's key a
+client could delete models or stop the server.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from types import ModuleType
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -41,21 +48,32 @@ GOT = {
     "/metrics": Route("metrics", openai_chat),
     "/": Route("home", openai_chat),
 }
+PASSED_ON = (
+    *("POST /embeddings", "POST /rerank", "POST /v2/rerank", "POST /score", "POST /moderations"),
+    *("POST /audio/*", "GET /audio/*", "POST /images/*", "POST /tokenize", "POST /detokenize"),
+    *("POST /api/embed", "POST /api/embeddings"),
+)
+"""What goes to the upstream as it is, beside what is answered here; `pass_on` of the configuration adds to it."""
+CONTROL = "/chat/completions/control"
+"""llama.cpp's path for ending a running reply's thought; passed on for a reply of the same credential."""
 _VERSIONED = re.compile(r"(/v1)+(?=/|$)")
+_SLASHES = re.compile(r"/{2,}")
 _OPENAI = re.compile(
     r"/(embeddings|audio|images|moderations|files|batches|rerank|score|realtime|fine_tuning|responses)\b"
 )
 
 
 def plain(path: str) -> str:
-    """A path without `/v1` before it; some clients write it twice."""
-    found = _VERSIONED.match(path)
-    return path[found.end() :] if found else path
+    """A path as the tables have it: in lower case, without `/v1` before it, no slash doubled or at the end."""
+    path = _SLASHES.sub("/", path)
+    found = _VERSIONED.match(path.lower())
+    return (path[found.end() :] if found else path).rstrip("/") or "/"
 
 
 def find(method: str, path: str) -> Route:
-    """What a path means; what nobody here knows is passed on."""
-    short = plain(path).rstrip("/") or "/"
+    """What a path means; what nobody here knows is passed on, if it may be."""
+    whole = plain(path)
+    short = whole.lower()
     dialect = ollama if short.startswith("/api/") else anthropic if short.startswith("/messages") else openai_chat
     if method == "OPTIONS":
         return Route("options", dialect)
@@ -64,12 +82,34 @@ def find(method: str, path: str) -> Route:
     if route is not None:
         return route
     if method in ("GET", "HEAD") and short.startswith("/models/"):
-        return Route("model", openai_chat, short.removeprefix("/models/"))
+        return Route("model", openai_chat, whole[len("/models/") :])
     if method not in ("GET", "HEAD") and short in GOT and short not in POSTED and short != "/models":
         return Route("not_allowed", dialect)
     if method in ("GET", "HEAD") and short in POSTED:
         return Route("not_allowed", dialect)
+    if method == "POST" and short == CONTROL:
+        return Route("control", dialect)
     return Route("pass_on", dialect)
+
+
+def may_pass(method: str, path: str, more: Sequence[str]) -> bool:
+    """Whether a path goes to the upstream as it is. `more` are those of the configuration; `*` ends what may follow.
+
+    A path without a method is for GET and POST.
+    """
+    if "all" in more:
+        return True
+    short = plain(path).lower()
+    method = "GET" if method == "HEAD" else method
+    for entry in (*PASSED_ON, *more):
+        verb, _, wanted = entry.rpartition(" ")
+        if method not in ((verb,) if verb else ("GET", "POST")):
+            continue
+        wanted = wanted.lower()
+        known = plain(wanted.removesuffix("*"))
+        if short == known or (wanted.endswith("*") and short.startswith(f"{known}/")):
+            return True
+    return False
 
 
 def is_below(path: str) -> bool:
@@ -80,5 +120,7 @@ def is_below(path: str) -> bool:
 
 def upstream_path(path: str) -> str:
     """The path under which an upstream knows what is passed on: OpenAI's under `/v1`, others as they are."""
-    short = plain(path)
-    return f"/v1{short}" if short != path or _OPENAI.match(short) else path
+    path = _SLASHES.sub("/", path)
+    found = _VERSIONED.match(path.lower())
+    short = path[found.end() :] if found else path
+    return f"/v1{short}" if found or _OPENAI.match(short.lower()) else path

@@ -14,7 +14,8 @@ import msgspec
 from ..backends.recorded import Recorded
 from ..config.models import matches, resolve_model
 from ..config.schema import Config, ModelSettings
-from . import listing
+from . import headers, listing
+from .call import Call
 from .knowledge import MOST_MODELS, Librarian
 from .refusals import Refusal
 from .replay_cache import ReplayCache
@@ -42,6 +43,8 @@ class State:
         self.replay_cache = ReplayCache(config.cache)
         self.fields: dict[tuple[str, str], str] = {}
         """By upstream and model: the name under which the upstream sends thinking."""
+        self.running: dict[str, tuple[str, Upstream]] = {}
+        """By the upstream's id of a reply that is being streamed: the credential of its client, and the upstream."""
         self.keeper: Keeper | None = None
         """Keeps thoughts in the background, where that is asked for."""
         self.upstreams: list[Upstream] = []
@@ -54,6 +57,11 @@ class State:
     def guarded(self) -> bool:
         """Whether clients must show a key of the gateway's own."""
         return bool(self.config.keys)
+
+    def headers_for(self, call: Call, upstream: Upstream, *, same: bool, raw: bool = False) -> dict[str, str]:
+        """The headers that an upstream is sent. `same`: it speaks the client's API; `raw`: the body passes as it is."""
+        more = [name.lower() for name in self.config.forward_headers]
+        return headers.for_upstream(call, upstream, self.guarded, same=same, raw=raw, more=more)
 
     def learn_field(self, upstream: Upstream, model: str, field: str) -> None:
         """Remember under which name an upstream sends thinking: it will want it back under the same."""

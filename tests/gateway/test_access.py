@@ -1,0 +1,302 @@
+"""Who may ask what: paths that reach an upstream, names the gateway is called by, web pages, ids of clients."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from tests.gateway.clients import PATHS, ask, body_of, post
+from tests.gateway.running import Gateway, gateway
+from tests.gateway.upstream import SSE, Gate, Reply, Upstream, upstream
+from tests.waiting import eventually
+
+
+class House(NamedTuple):
+    """A gateway with its defaults before one upstream."""
+
+    gateway: Gateway
+    upstream: Upstream
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    """One for all tests of this file."""
+    with upstream() as server, gateway(None, "--upstream", server.url, "--format", "qwen3") as running:
+        yield House(running, server)
+
+
+@pytest.fixture(autouse=True)
+def _forget(house: House) -> None:
+    house.upstream.forget()
+
+
+def send(running: Gateway, method: str, path: str, **headers: str) -> httpx.Response:
+    """One request, with a small JSON body."""
+    return httpx.request(method, running.url + path, json={"model": "m", "input": "x"}, headers=headers, verify=False)
+
+
+# Paths.
+
+REFUSED = [
+    "DELETE /api/delete",
+    "POST /api/delete",
+    "POST /api/pull",
+    "POST /shutdown",
+    "POST /v1/load_lora_adapter",
+    "POST /v1/files",
+    "GET /v1/files",
+    "POST /v1/batches",
+    "POST /v1/fine_tuning/jobs",
+    "DELETE /v1/models/m",
+    "PUT /v1/embeddings",
+    "GET /slots",
+    "POST /anything/else",
+]
+
+
+@pytest.mark.parametrize("asked", REFUSED)
+def test_what_could_change_the_server_is_refused(house: House, asked: str) -> None:
+    """By default only a short list of paths goes on; the refusal names the setting, in the client's shape."""
+    method, path = asked.split()
+    reply = send(house.gateway, method, path)
+    assert reply.status_code == 404
+    assert "`pass_on`" in reply.text
+    error = reply.json()["error"]
+    assert isinstance(error, str) is path.startswith("/api/")
+    assert house.upstream.asked == []
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/embeddings", "/v1/rerank", "/v1/audio/speech", "/tokenize"])
+def test_what_only_computes_goes_on(house: House, path: str) -> None:
+    """Embeddings and their like."""
+    send(house.gateway, "POST", path)
+    assert [asked.path for asked in house.upstream.asked if asked.method == "POST"] != []
+
+
+def test_the_configuration_opens_paths() -> None:
+    """One by one, with a method, with what is below it, or all of them."""
+    with upstream() as server:
+        shared = {"upstreams": [{"url": server.url}]}
+        with gateway({**shared, "pass_on": ["/v1/files", "DELETE /v1/files/*"]}) as some:
+            for method, path, passes in (
+                ("POST", "/v1/files", True),
+                ("GET", "/v1/files", True),
+                ("PUT", "/v1/files", False),
+                ("DELETE", "/v1/files", True),
+                ("DELETE", "/v1/files/a/b", True),
+                ("GET", "/v1/files/a", False),
+                ("GET", "/v1/filesystem", False),
+            ):
+                server.forget()
+                send(some, method, path)
+                assert bool(server.asked) is passes, (method, path)
+        with gateway({**shared, "pass_on": "all"}) as everything:
+            server.forget()
+            send(everything, "DELETE", "/api/delete")
+            assert [asked.path for asked in server.asked] == ["/api/delete"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1//chat/completions",
+        "//v1/chat/completions",
+        "/V1/Chat/Completions",
+        "/v1/v1/chat/completions/",
+        "/chat//completions",
+    ],
+)
+def test_every_spelling_of_a_path_is_split(path: str) -> None:
+    """Doubled slashes and other case reach the splitter, never the upstream unread."""
+    with upstream() as server:
+        with gateway(
+            {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}, "pass_on": "all"}
+        ) as running:
+            server.say("<think>secret</think>Hi")
+            reply = post(running.url, path, body_of("chat"))
+        message = reply.json()["choices"][0]["message"]
+        assert (message["reasoning_content"], message["content"]) == ("secret", "Hi")
+
+
+def test_control_is_for_ones_own_reply(house: House) -> None:
+    """A thought may be ended by who asked for it, and by nobody else."""
+    gate = Gate()
+    frame = b'data: {"id": "chatcmpl-7", "choices": [{"index": 0, "delta": {"content": "<think>hm"}}]}\n\n'
+    house.upstream.send(Reply([frame, gate, b"data: [DONE]\n\n"], headers=SSE))
+    body = {"id": "chatcmpl-7", "action": "reasoning_end"}
+    path = "/v1/chat/completions/control"
+    own, other = {"Authorization": "Bearer sk-a"}, {"Authorization": "Bearer sk-b"}
+    assert post(house.gateway.url, path, body, headers=own).status_code == 404
+    with httpx.stream(
+        "POST",
+        house.gateway.url + PATHS["chat"],
+        json=body_of("chat", stream=True),
+        headers=own,
+        verify=False,
+        timeout=60,
+    ) as stream:
+        lines = stream.iter_lines()  # kept: an iterator that is let go closes the stream
+        assert next(lines)
+        assert post(house.gateway.url, path, body, headers=other).status_code == 404
+        assert post(house.gateway.url, path, {"action": "reasoning_end"}, headers=own).status_code == 404
+        assert not [asked for asked in house.upstream.asked if asked.path == path]
+        post(house.gateway.url, path, body, headers=own)
+        assert [asked.raw for asked in house.upstream.asked if asked.path == path] == [json.dumps(body).encode()]
+        gate.open()
+        assert "data: [DONE]" in list(lines)
+    house.upstream.forget()
+    assert post(house.gateway.url, path, body, headers=own).status_code == 404
+    assert house.upstream.asked == []
+
+
+# Names and pages.
+
+
+def answer(running: Gateway, **headers: str) -> httpx.Response:
+    """The answer to an ordinary question that comes with these headers."""
+    return httpx.post(running.url + PATHS["chat"], json=body_of("chat"), headers=headers, verify=False)
+
+
+def test_a_name_that_was_pointed_here(house: House) -> None:
+    """DNS rebinding: a page calls the gateway by its own name. Only the loopback's names count."""
+    port = house.gateway.url.rpartition(":")[2]
+    for host in ("localhost", f"localhost:{port}", f"127.0.0.1:{port}", "127.0.0.2", "[::1]", "app.localhost"):
+        house.upstream.say("Hi")
+        assert answer(house.gateway, Host=host).status_code == 200, host
+    house.upstream.forget()
+    for host in (
+        "evil.example",
+        f"evil.example:{port}",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "a@localhost",
+    ):
+        for path in (PATHS["chat"], "/v1/models", "/healthz", "/metrics", "/"):
+            reply = httpx.get(house.gateway.url + path, headers={"Host": host}, verify=False)
+            assert reply.status_code == 403, (host, path)
+            assert repr(host) in reply.text.replace("\\'", "'")
+            assert "allowed_hosts" in reply.text
+    assert house.upstream.asked == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"},
+        {"Origin": "https://evil.example", "Sec-Fetch-Site": "none"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:1"},
+        {"Origin": "http://localhost"},
+        {"Origin": "vscode-webview://abc"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+    ids=str,
+)
+def test_pages_of_others(house: House, headers: dict[str, str]) -> None:
+    """Whatever `Sec-Fetch-Site` says, the origin decides; the refusal names it and the setting."""
+    reply = answer(house.gateway, **headers)
+    assert reply.status_code == 403
+    assert "cors" in reply.text
+    assert headers.get("Origin", "") in reply.text
+    assert house.upstream.asked == []
+
+
+def test_its_own_pages(house: House) -> None:
+    """A page that the gateway served itself, by any name of the loopback; the scheme's own port may be left out."""
+    port = house.gateway.url.rpartition(":")[2]
+    for host, origin in (
+        (f"localhost:{port}", f"http://localhost:{port}"),
+        (f"127.0.0.1:{port}", f"http://127.0.0.1:{port}"),
+        ("localhost", "http://localhost"),
+        ("localhost:80", "http://localhost"),
+        ("localhost", "https://localhost:443"),
+    ):
+        house.upstream.say("Hi")
+        assert answer(house.gateway, Host=host, Origin=origin).status_code == 200, (host, origin)
+    assert answer(house.gateway, Host="localhost:80", Origin="https://localhost").status_code == 403
+
+
+def test_names_and_pages_that_are_configured() -> None:
+    """`allowed_hosts` counts for both headers; `cors` takes patterns for editors whose pages have random names."""
+    with upstream() as server:
+        config = {
+            "upstreams": [{"url": server.url}],
+            "allowed_hosts": ["chat.example", "other.example:8080"],
+            "cors": ["vscode-webview://*", "tauri://localhost", "null"],
+        }
+        with gateway(config) as running:
+            for headers, status in (
+                ({"Host": "chat.example"}, 200),
+                ({"Host": "chat.example:9"}, 200),
+                ({"Host": "other.example:8080"}, 200),
+                ({"Host": "other.example"}, 403),
+                ({"Host": "127.0.0.1", "Origin": "https://chat.example"}, 200),
+                ({"Host": "chat.example", "Origin": "https://chat.example"}, 200),
+                ({"Origin": "vscode-webview://a1b2"}, 200),
+                ({"Origin": "tauri://localhost"}, 200),
+                ({"Origin": "null"}, 200),
+                ({"Origin": "tauri://elsewhere"}, 403),
+            ):
+                server.say("Hi")
+                reply = answer(running, **headers)
+                assert reply.status_code == status, headers
+                if "webview" in headers.get("Origin", ""):
+                    assert reply.headers["access-control-allow-origin"] == headers["Origin"]
+
+
+# What a client brings along.
+
+
+def test_the_user_stays_here_unless_configured() -> None:
+    """`metadata.user_id` of Anthropic's clients holds ids of device, account and session; `user` may be a name."""
+    with upstream() as server:
+        shared: dict[str, Any] = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}}
+        for settings, forwarded in (({}, False), ({"forward_user": True}, True)):
+            with gateway({**shared, **settings}) as running:
+                server.say("Hi")
+                ask("messages", running.url, metadata={"user_id": "device-1"})
+                assert ("device-1" in server.question().raw.decode()) is forwarded
+                ask("chat", running.url, user="alice")
+                assert ("alice" in server.question().raw.decode()) is forwarded
+
+
+@pytest.mark.parametrize("sealed", ["asides1:not base64", "asides1:"])
+def test_our_own_seals_go_to_no_upstream(house: House, sealed: str) -> None:
+    """Signatures and encrypted contents that this gateway made mean nothing to an upstream."""
+    house.upstream.say("Hi")
+    item = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [{"type": "summary_text", "text": "t"}],
+        "encrypted_content": sealed,
+    }
+    ask(
+        "responses", house.gateway.url, input=[{"role": "user", "content": "a"}, item, {"role": "user", "content": "b"}]
+    )
+    assert "asides1:" not in house.upstream.question().raw.decode()
+    block = {"type": "thinking", "thinking": "t", "signature": "asides-0123"}
+    turns = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": [block, {"type": "text", "text": "x"}]},
+        {"role": "user", "content": "b"},
+    ]
+    ask("messages", house.gateway.url, messages=turns)
+    assert "asides-0123" not in house.upstream.question().raw.decode()
+    blocks = {"role": "assistant", "content": "x", "thinking_blocks": [{**block, "thinking": ""}]}
+    ask("chat", house.gateway.url, messages=[turns[0], blocks, turns[2]])
+    assert "asides-0123" not in house.upstream.question().raw.decode()
+
+
+def test_the_help_in_a_refusal_is_not_taken_for_a_key() -> None:
+    """The log says how to show a key as the client was told it."""
+    with upstream() as server, gateway({"upstreams": [{"url": server.url}], "keys": ["k"]}) as running:
+        post(running.url, PATHS["chat"], body_of("chat"), headers={"Authorization": "Bearer sk-abcdefgh12345"})
+        eventually(lambda: [record for record in running.records if record.get("status") == 401], "nothing was logged")
+        line = json.dumps([record for record in running.records if record.get("status") == 401])
+    assert "`Authorization: Bearer`, `x-api-key` or `api-key`" in line
+    assert "sk-abcdefgh12345" not in line
