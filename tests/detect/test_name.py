@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 import asides
 from asides.detect import detect
-from asides.detect.from_name import MODELS, Named
+from asides.detect.from_name import MODELS, Named, _find
+from tests.detect.test_tokenizer import write
 
 NAMES = {
     "Qwen/Qwen3-8B": ("qwen3", True),
@@ -69,12 +73,96 @@ NAMES = {
     "allenai/Olmo-3-32B-Think": ("olmo3_think", True),
     "allenai/Olmo-3-7B-Instruct": ("olmo3", False),
     "microsoft/Phi-4-mini-instruct": ("phi4_mini_json", False),
-    "XiaomiMiMo/MiMo-VL-7B-RL": ("qwen3_coder", True),
+    "XiaomiMiMo/MiMo-VL-7B-RL": ("qwen3", True),
+    "XiaomiMiMo/MiMo-7B-RL": ("qwen3", True),
+    "XiaomiMiMo/MiMo-V2-Flash": ("qwen3_coder", True),
     "baidu/ERNIE-4.5-21B-A3B-Thinking": ("ernie45", True),
     "baidu/ERNIE-4.5-21B-A3B-PT": ("ernie45", False),
     "NousResearch/Hermes-4-14B": ("hermes", True),
     "poolside/Laguna-XS.2": ("poolside_v1", True),
+    "deepseek-ai/DeepSeek-V3-0324": ("deepseek_v3", False),
+    "deepseek-ai/DeepSeek-V3.2-Exp": ("deepseek_v31", True),
+    "deepseek-ai/DeepSeek-V4-Flash-0731": ("deepseek_v4", True),
+    "deepseek-ai/DeepSeek-Math-V2": ("deepseek_r1", True),
+    "stepfun-ai/Step3-VL-10B": ("qwen3_thinking", True),
+    "inclusionAI/Ring-2.6-1T": ("ling3", True),
+    "inclusionAI/Ring-mini-2.0": ("think_tag", True),
+    "inclusionAI/Ling-2.5-1T": ("qwen3", False),
+    "inclusionAI/Ling-2.6-flash": ("qwen3", True),
+    "inclusionAI/Ling-3.0-flash": ("ling3", True),
+    "internlm/Intern-S2-Preview": ("qwen3.5", True),
+    "mistralai/Mistral-Medium-3.5-128B": ("mistral", True),
+    "mistralai/Mistral-Large-Instruct-2407": ("mistral", False),
+    "zai-org/Glyph": ("glm45", True),
+    "zai-org/GLM-5.3-Flash": ("glm47", True),
+    "THUDM/GLM-4.1V-9B-Thinking": ("think_tag", True),
+    "Qwen/Qwen3.8-27B": ("qwen3.5", True),
+    "Qwen/Qwen-7B-Chat": ("qwen3", False),
+    "moonshotai/Kimi-K2-Instruct-0905": ("kimi_k2", False),
+    "moonshotai/Kimi-K2.6": ("kimi_k25", True),
+    "arcee-ai/Trinity-Large-Thinking": ("qwen3.5", True),
+    "arcee-ai/Trinity-Mini": ("hermes", None),
+    "Nanbeige/Nanbeige4.2-3B": ("qwen3_coder", True),
+    "IQuestLab/IQuest-Coder-V1-7B-Thinking": ("qwen3_thinking", True),
+    "openbmb/MiniCPM-V-4_5": ("qwen3", True),
+    "openbmb/MiniCPM5-1B": ("minicpm5", True),
+    "ibm-granite/granite-4.1-8b": ("granite4", False),
+    "ibm-granite/granite-3.1-8b-instruct": ("granite", False),
+    "ai-sage/GigaChat3.1-10B-A1.8B": ("gigachat3", False),
+    "nvidia/Llama-3_3-Nemotron-Super-49B-v1_5": ("nemotron_deci", True),
+    "LGAI-EXAONE/EXAONE-4.0-32B": ("think_tag", True),
+    "meetkai/functionary-small-v3.2": ("functionary_v3_2", False),
+    "meta-models/Muse-Spark-Open-816B-A42B": ("muse", True),
+    "poolside/Laguna-S-2.1": ("poolside_v1", True),
+    "LiquidAI/LFM2.5-1.2B-Instruct": ("lfm2", False),
     "somebody/unheard-of-7b": ("auto", None),
+}
+
+UNKNOWN = {
+    # Versions that no format is known for, and what they are of.
+    "deepseek-ai/DeepSeek-V4.1-Flash": "DeepSeek",
+    "nvidia/DeepSeek-V4.1-Flash-NVFP4": "DeepSeek",
+    "deepseek_v41": "DeepSeek",
+    "deepseekv4_1": "DeepSeek",
+    "deepseek-ai/DeepSeek-R2": "DeepSeek",
+    "deepseek-ai/DeepSeek-VL2": "DeepSeek",
+    "ibm-granite/granite-4.2-8b": "Granite",
+    "ibm-granite/granite-5.0": "Granite",
+    "ibm-granite/granite-guardian-3.2-5b": "Granite",
+    "granite_thinking_parser": "Granite",
+    "ai-sage/GigaChat3.5-10B": "GigaChat",
+    "gigachat35": "GigaChat",
+    "tencent/Hy4-preview-FP8": "Hunyuan",
+    "hy_v4": "Hunyuan",
+    "openbmb/MiniCPM-V-4.6": "MiniCPM",
+    "openbmb/MiniCPM-V-4_7": "MiniCPM",
+    "baidu/ERNIE-5.0": "ERNIE",
+    "LGAI-EXAONE/K-EXAONE-236B-A23B": "EXAONE",
+    "LGAI-EXAONE/K-EXAONE-2.0-750B-A37B": "EXAONE",
+    "meetkai/functionary-medium-v3.1": "Functionary",
+    "fireworks-ai/llama-3-firefunction-v2": "Firefunction",
+    "CohereLabs/c4ai-command-r-plus": "Command R",
+    "poolside/Laguna-S-3": "Laguna",
+    "deepcogito/cogito-v3-preview": "Cogito",
+    "Qwen/Qwen4-8B": "Qwen",
+    "Qwen/Qwen3.7-9B": "Qwen",
+    "zai-org/GLM-6": "GLM",
+    "moonshotai/Kimi-K2.9": "Kimi",
+    "moonshotai/Kimi-Audio-7B": "Kimi",
+    "google/gemma-5-9b": "Gemma",
+    "mistralai/Mistral-Small-5-24B": "Mistral",
+    "nvidia/Nemotron-4-340B-Instruct": "Nemotron",
+    "meta-llama/Llama-5-8B": "Llama",
+    # Models of which only something is known.
+    "IFM/K2-Horizon-7B": "K2 Horizon",
+    "pfnet/plamo-3-8b": "PLaMo",
+    "reflection/Beam-1.0-501B-A23B": "Beam",
+    "XHToken/Spark-X2.5-4B": "Spark",
+    "IQuestLab/IQuest-Q1": "IQuest",
+    "skt/A.X-K1": "A.X",
+    "tiiuae/Falcon-H1R-7B": "Falcon",
+    "naver-hyperclovax/HyperCLOVAX-SEED-Think-32B": "HyperCLOVA X",
+    "PrimeIntellect/INTELLECT-3.1": "INTELLECT",
 }
 
 
@@ -83,6 +171,46 @@ def test_names(name: str) -> None:
     found = detect(name)
     assert (found.format, found.thinks) == NAMES[name]
     assert name in found.reasons[0]
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_has_no_grammar_is_left_to_auto(name: str) -> None:
+    found = detect(name)
+    assert found.format == "auto"
+    assert UNKNOWN[name] in found.reasons[0]
+    assert name in found.reasons[0]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if _find(name).version])
+def test_a_version_that_no_row_lists_is_nobodys(name: str) -> None:
+    """The one rule, tried on every name above: with another version, it is no longer that model."""
+    known = _find(name)
+    spelled = "[.p_-]?".join(known.version.replace(".", ""))
+    for version in ("97", "9.7"):
+        other = re.sub(rf"{spelled}(?![^/]*/)", version, name, count=1)
+        found = detect(other)
+        assert (found.format, found.thinks) == ("auto", None), other
+        assert known.family.split()[-1] in found.reasons[0], other
+
+
+def test_an_older_name_in_the_files_does_not_speak_for_a_newer_model(tmp_path: Path) -> None:
+    """The architecture of a new model may still be called by the old one's name."""
+    folder = tmp_path / "DeepSeek-V4.1-Flash"
+    folder.mkdir()
+    write(folder / "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"})
+    write(folder / "config.json", {"model_type": "deepseek_v4"})
+    assert detect(tokenizer=folder).format == "auto"
+    assert detect("deepseek-ai/DeepSeek-V4.1", tokenizer=folder).format == "auto"
+
+
+def test_the_name_of_a_format_means_that_format() -> None:
+    for name in ("llama4_json", "qwen3_xml", "hunyuan", "deepseekv3_thinking", "granite", "glm", "kimi"):
+        assert detect(name).format == asides.get_format(name).name
+
+
+def test_a_laguna_that_opens_its_turns_in_thinking() -> None:
+    assert detect("poolside/Laguna-S-2.1").start == "thinking"
+    assert detect("poolside/Laguna-XS.2").start == "text"
 
 
 def test_a_model_that_does_not_think_starts_in_text() -> None:
@@ -100,6 +228,15 @@ def test_every_row_names_a_format(row: Named) -> None:
 def test_registered_formats_answer_to_their_names() -> None:
     asides.register(asides.Format.tags("<zz>", "</zz>", name="zzmodel"))
     assert detect("someone/ZZ-Model-7B").format == "zzmodel"
+    assert detect("someone/ZZ-Model-2-7B").format == "auto"
+    assert detect("someone/ZZ-Modelled").format == "auto"
+
+
+@pytest.mark.usefixtures("_clean_registry")
+def test_a_registered_format_may_be_of_a_newer_version() -> None:
+    asides.register(asides.Format.tags("<zz>", "</zz>", name="granite_9.7"))
+    assert detect("ibm-granite/granite-9.7-8b").format == "granite_9.7"
+    assert detect("ibm-granite/granite-9.8-8b").format == "auto"
 
 
 def test_long_and_odd_names() -> None:

@@ -85,24 +85,27 @@ def _template(given: str | os.PathLike[str]) -> str:
 
 def _named(model: str | None, facts: Facts) -> list[Finding]:
     """What names say. One that the caller gives comes first; those found in files count only if they are known."""
-    findings = [from_name.probe(model)] if model is not None else []
-    for name in facts.names:
+    findings: list[Finding] = []
+    names = facts.names if model is None else (model, *facts.names)
+    for place, name in enumerate(names):
         found = from_name.probe(name)
-        if found.formats and not any(finding.formats for finding in findings):
+        given = model is not None and place == 0
+        if given or (found.formats and not any(finding.formats for finding in findings)):
             findings.append(found)
+        if from_name.is_newer(name):
+            break  # what the files call it besides may be the older model that it was made from
     return findings
 
 
 def _choose_format(findings: list[Finding]) -> tuple[str | Format, tuple[str, ...], list[str]]:
     """The format of the most direct source that has one; less direct ones decide among its equals, or are overruled."""
-    leading = next((finding for finding in findings if finding.formats), None)
-    if leading is None:
+    findings = [finding for finding in findings if finding.formats and finding.formats != ("auto",)]
+    if not findings:
         return "auto", (), []
+    leading = findings[0]
     fitting = list(leading.formats)
     disputes: list[str] = []
-    for finding in findings[findings.index(leading) + 1 :]:
-        if not finding.formats:
-            continue
+    for finding in findings[1:]:
         shared = [format for format in fitting if format in finding.formats]
         if shared:
             fitting = shared

@@ -31,13 +31,13 @@ COMMON = (
 )
 """Where several formats fit equally well, these come first: more people know them."""
 
-_NOBODYS = ("auto", "passthrough", "role_colon", "json")
+GENERIC = ("auto", "passthrough", "role_colon", "json")
 """Formats that no model's tokens or template can speak for."""
 
 
 def candidates() -> list[Format]:
     """The formats to choose from, the likeliest first, each with the calls that its own family writes."""
-    known = [own(get_format(name)) for name in formats() if name not in _NOBODYS]
+    known = [own(get_format(name)) for name in formats() if name not in GENERIC]
     return sorted(known, key=_likeliness)
 
 

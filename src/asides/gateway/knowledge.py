@@ -111,7 +111,7 @@ class Librarian:
         start: str | None = None
         if settings.format:
             format, source = get_format(settings.format), "configuration"
-        elif named is not None and named.formats:
+        elif named is not None and named.formats != ("auto",):
             format, source = get_format(named.formats[0]), "name"
             if named.begin != begin_of(format.start):  # else as the format says
                 start = named.begin
@@ -119,6 +119,8 @@ class Librarian:
             format, source = get_format(shown.format), "server"
         else:
             format, source = get_format("auto"), "nobody"
+            if named is not None and named.begin == "thinking":
+                start = "thinking"
         switch = settings.switch or _KEYWORDS.get(format.name, "")
         known = Knowledge(format=format, format_source=source, start=start, switch=switch, capabilities=capabilities)
         if shown is None:
