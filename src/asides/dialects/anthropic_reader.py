@@ -8,9 +8,9 @@ import msgspec
 
 from .alike import AlikeFrames
 from .anthropic_request import NAME, without
-from .framing import Frame, SseReader, read_odd_json, to_json
+from .fields import as_count, as_json, as_object, as_objects, as_reply, as_text, maybe_count, maybe_object, maybe_text
+from .framing import Frame, SseReader, read_odd_json
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
-from .request import log
 from .whole_calls import to_object
 
 
@@ -31,6 +31,31 @@ class _Event(msgspec.Struct):
     message: dict[str, Any] | None = None
     content_block: dict[str, Any] | None = None
     usage: dict[str, Any] | None = None
+
+
+def _event_of(body: dict[str, Any]) -> _Event:
+    """A frame whose fields are not all what they should be: those that are."""
+    delta = maybe_object(body.get("delta"))
+    return _Event(
+        as_text(body.get("type")),
+        as_count(body.get("index")),
+        None if delta is None else _delta_of(delta),
+        maybe_object(body.get("message")),
+        maybe_object(body.get("content_block")),
+        maybe_object(body.get("usage")),
+    )
+
+
+def _delta_of(delta: dict[str, Any]) -> _Delta:
+    return _Delta(
+        as_text(delta.get("type")),
+        as_text(delta.get("text")),
+        as_text(delta.get("thinking")),
+        as_text(delta.get("partial_json")),
+        as_text(delta.get("signature")),
+        maybe_text(delta.get("stop_reason")),
+        maybe_text(delta.get("stop_sequence")),
+    )
 
 
 _decode_event = msgspec.json.Decoder(_Event).decode
@@ -100,10 +125,10 @@ class ReplyReader:
         try:
             event = _decode_event(frame.raw)
         except _TROUBLE:
-            try:
-                event = msgspec.convert(read_odd_json(frame.raw), _Event)
-            except _TROUBLE:
-                return self._odd(frame)
+            body = _body(frame)
+            if not body or frame.event == "error" or "error" in body:
+                return self._odd(frame, body)
+            event = _event_of(body)
         if event.type == "content_block_delta" and event.delta is not None:
             if block and (field := _FIELDS.get(event.delta.type)):
                 self._alike.learn(block, frame.raw, ("delta", field), event.delta.type)
@@ -119,22 +144,18 @@ class ReplyReader:
                 self._usage |= event.usage or {}
                 if event.delta is not None:
                     self._stop = self._stop or event.delta.stop_reason is not None
-                    self._delta |= _body(frame)["delta"]
+                    self._delta |= as_object(_body(frame).get("delta"))
             case "message_stop":
                 return self._end()
             case "error":
                 return self._fail(_body(frame))
         return []
 
-    def _odd(self, frame: Frame) -> list[Piece]:
-        """A frame that is not as it should be. An error in any shape is one; what is no JSON may have been words."""
-        body = _body(frame)
-        if frame.event == "error" or "error" in body:
+    def _odd(self, frame: Frame, body: dict[str, Any]) -> list[Piece]:
+        """A frame that is not as it should be. An error in any shape is one; what is no object may have been words."""
+        if body or frame.event == "error":
             return self._fail(body or {"message": frame.data})
-        if not body:
-            return self._fail({"message": f"the upstream sent a frame that is not JSON: {frame.data[:200]}"})
-        log.warning("%s: passed over a frame that cannot be read", NAME)
-        return []
+        return self._fail({"message": f"the upstream sent a frame that is not JSON: {frame.data[:200]}"})
 
     def _fail(self, body: dict[str, Any]) -> list[Piece]:
         self._over = True
@@ -204,15 +225,14 @@ def _body(frame: Frame) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def read_reply(body: dict[str, Any]) -> list[Piece]:
+def read_reply(body: Any) -> list[Piece]:
     """A whole reply."""
+    body = as_reply(body)
     content = body.get("content")
     if body.get("type") == "error" or not isinstance(content, list):
         return [_failed(body, None)]
     pieces: list[Piece] = [_read_begin(body)]
-    for index, block in enumerate(content):
-        if not isinstance(block, dict):
-            continue
+    for index, block in enumerate(as_objects(content)):
         match block.get("type"):
             case "text":
                 pieces += _words(block.get("text"))
@@ -223,8 +243,7 @@ def read_reply(body: dict[str, Any]) -> list[Piece]:
                 pieces.append(_read_call(index, block, None))
             case _:
                 pieces.append(_foreign(block))
-    usage = body.get("usage")
-    return pieces + _read_end(without(body, "usage"), usage if isinstance(usage, dict) else {})
+    return pieces + _read_end(without(body, "usage"), as_object(body.get("usage")))
 
 
 def _read_begin(message: dict[str, Any]) -> Begin:
@@ -235,7 +254,7 @@ def _read_begin(message: dict[str, Any]) -> Begin:
 
 def _read_call(index: int, block: dict[str, Any], arguments: str | None) -> CallPiece:
     if arguments is None:
-        arguments = to_json(block.get("input") or {}).decode()
+        arguments = as_json(block.get("input") or {})
     return CallPiece(0, index, as_text(block.get("id")), as_text(block.get("name")), arguments)
 
 
@@ -251,14 +270,13 @@ def _read_end(delta: dict[str, Any], usage: dict[str, Any]) -> list[Piece]:
 
 def _read_usage(usage: dict[str, Any]) -> Usage:
     """Anthropic counts what was read from or written to a cache beside the input, not within."""
-    details = usage.get("output_tokens_details")
-    thought = details.get("thinking_tokens") if isinstance(details, dict) else None
+    details = as_object(usage.get("output_tokens_details"))
     cached = as_count(usage.get("cache_read_input_tokens"))
     return Usage(
         as_count(usage.get("input_tokens")) + cached + as_count(usage.get("cache_creation_input_tokens")),
         as_count(usage.get("output_tokens")),
-        thought if isinstance(thought, int) else None,
-        isinstance(details, dict) and details.get("estimated") is True,
+        maybe_count(details.get("thinking_tokens")),
+        details.get("estimated") is True,
         cached_tokens=cached,
         extra=usage,
     )
@@ -270,16 +288,6 @@ def _words(text: Any) -> list[Piece]:
 
 def _foreign(block: dict[str, Any]) -> Foreign:
     return Foreign(NAME, "content_block", block)
-
-
-def as_text(value: Any) -> str:
-    """The value if it is text."""
-    return value if isinstance(value, str) else ""
-
-
-def as_count(value: Any) -> int:
-    """The value if it is a number of something."""
-    return value if isinstance(value, int) else 0
 
 
 def _any_object(data: str) -> dict[str, Any]:

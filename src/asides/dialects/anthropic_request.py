@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .checks import expect, optional
+from .checks import expect, expect_object, optional
 from .framing import to_json
 from .request import (
     OWN_SIGNATURE,
@@ -50,8 +50,9 @@ _ESSENTIAL = ("container", "mcp_servers")
 """Fields that change what is asked, besides tools that Anthropic itself runs."""
 
 
-def read_request(body: dict[str, Any]) -> Request:
+def read_request(body: Any) -> Request:
     """A request for `/v1/messages`, or for counting its tokens."""
+    body = expect_object(body)
     config = optional(body, "output_config", dict, {})
     metadata = optional(body, "metadata", dict, {})
     thinking = optional(body, "thinking", dict, {})

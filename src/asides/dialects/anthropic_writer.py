@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from .anthropic_reader import as_count, as_text, death, write_error
+from .anthropic_reader import death, write_error
 from .anthropic_request import NAME, sign
 from .chat_reader import refusal_of
+from .fields import as_count, as_text
 from .framing import sse, to_json
 from .reply import Begin, Ended, Failed, Item, Said, Usage
 from .request import Request

@@ -11,6 +11,7 @@ import msgspec
 
 from .alike import AlikeFrames
 from .chat_request import NAME, REASONING, detail_text
+from .fields import as_count, as_json, as_moment, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count
 from .framing import SseReader, read_odd_json
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
 
@@ -346,7 +347,7 @@ class ChoiceReader:
             if text:
                 pieces.append(Thought(self.number, text, field))
             return
-        kept = [detail for detail in details if isinstance(detail, dict)]
+        kept = as_objects(details)
         worded = tuple(detail for detail in kept if detail_text(detail))
         silent = [detail for detail in kept if not detail_text(detail)]
         text = text or "".join(map(detail_text, worded))
@@ -378,8 +379,8 @@ class ChoiceReader:
             return
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
-            arguments = "" if arguments is None else msgspec.json.encode(arguments).decode()
-        id, name = _string(call.get("id")), _string(function.get("name"))
+            arguments = "" if arguments is None else as_json(arguments)
+        id, name = as_text(call.get("id")), as_text(function.get("name"))
         number = self._call_number(call.get("index"), id, bool(name))
         pieces.append(CallPiece(self.number, number, id, name, arguments))
 
@@ -402,19 +403,19 @@ class ChoiceReader:
         return Ended(self.number, REASONS.get(reason, "stop"), sequence if isinstance(sequence, str) else None, extra)
 
 
-def read_reply(body: dict[str, Any]) -> list[Piece]:
+def read_reply(body: Any) -> list[Piece]:
     """A whole reply."""
-    choices = body.get("choices")
-    if not isinstance(choices, list) or not choices:
+    body = as_reply(body)
+    choices = as_objects(body.get("choices"))
+    if not choices:
         return [failed_of(body, 502)]
     pieces: list[Piece] = [read_begin(body, unknown_fields(body), NAME)]
     for position, choice in enumerate(choices):
-        if isinstance(choice, dict):
-            number = choice.get("index")
-            reader = ChoiceReader(number if type(number) is int else position)
-            reader.read(choice, choice.get("message"), pieces)
-            if not reader.ended:
-                pieces.append(Ended(reader.number))
+        number = choice.get("index")
+        reader = ChoiceReader(number if type(number) is int else position)
+        reader.read(choice, choice.get("message"), pieces)
+        if not reader.ended:
+            pieces.append(Ended(reader.number))
     if isinstance(body.get("usage"), dict):
         pieces.append(read_usage(body["usage"]))
     return pieces
@@ -424,15 +425,12 @@ def refusal_of(item: Foreign) -> str:
     """The words of a refusal, which stand beside the content; empty for anything else."""
     if item.dialect != NAME or item.event != "delta" or item.data["choice"] != 0:
         return ""
-    return _string(item.data["delta"].get("refusal"))
+    return as_text(item.data["delta"].get("refusal"))
 
 
 def read_tokens(logprobs: Any) -> tuple[dict[str, Any], ...]:
     """Log probabilities, token by token."""
-    content = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not isinstance(content, list):
-        return ()
-    return tuple(token for token in content if isinstance(token, dict) and isinstance(token.get("token"), str))
+    return as_tokens(as_object(logprobs).get("content"))
 
 
 def unknown_fields(body: dict[str, Any]) -> dict[str, Any]:
@@ -443,9 +441,9 @@ def unknown_fields(body: dict[str, Any]) -> dict[str, Any]:
 def read_begin(body: dict[str, Any], extra: dict[str, Any], dialect: str) -> Begin:
     """How a reply begins."""
     return Begin(
-        _string(body.get("id")),
-        _string(body.get("model")),
-        _moment(body.get("created")),
+        as_text(body.get("id")),
+        as_text(body.get("model")),
+        as_moment(body.get("created")),
         dialect,
         extra,
     )
@@ -453,31 +451,16 @@ def read_begin(body: dict[str, Any], extra: dict[str, Any], dialect: str) -> Beg
 
 def read_usage(usage: dict[str, Any]) -> Usage:
     """What a reply cost."""
-    output = usage.get("completion_tokens_details")
-    given = usage.get("prompt_tokens_details")
-    reasoning = output.get("reasoning_tokens") if isinstance(output, dict) else None
-    cached = given.get("cached_tokens") if isinstance(given, dict) else None
+    output = as_object(usage.get("completion_tokens_details"))
+    given = as_object(usage.get("prompt_tokens_details"))
     return Usage(
-        _count(usage.get("prompt_tokens")),
-        _count(usage.get("completion_tokens")),
-        reasoning if isinstance(reasoning, int) else None,
-        bool(output.get("estimated")) if isinstance(output, dict) else False,
-        _count(cached),
+        as_count(usage.get("prompt_tokens")),
+        as_count(usage.get("completion_tokens")),
+        maybe_count(output.get("reasoning_tokens")),
+        bool(output.get("estimated")),
+        as_count(given.get("cached_tokens")),
         extra=usage,
     )
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _moment(value: Any) -> int:
-    """A time that a date can tell, in seconds."""
-    return int(value) if isinstance(value, int | float) and 0 <= value < 253_402_300_800 else 0
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0
 
 
 # Errors.
@@ -487,16 +470,16 @@ def failed_of(body: dict[str, Any], status: int) -> Failed:
     """A failure, from a body or frame that tells of one."""
     error = body.get("error") or body.get("detail") or body.get("message") or body
     if not isinstance(error, dict):
-        message = error if isinstance(error, str) else msgspec.json.encode(error).decode()
+        message = error if isinstance(error, str) else as_json(error)
         error = {**body, "message": message} if isinstance(body.get("message"), str) else {"message": message}
     code = error.get("code")
     if isinstance(code, int) and 400 <= code < 600:
         status = code
     words, kind, param = error.get("message"), error.get("type"), error.get("param")
     return Failed(
-        words if isinstance(words, str) and words else msgspec.json.encode(error).decode(),
+        as_text(words) or as_json(error),
         status,
-        kind if isinstance(kind, str) and kind else KINDS.get(status, "api_error"),
+        as_text(kind) or KINDS.get(status, "api_error"),
         None if code is None else str(code),
         param if isinstance(param, str) else None,
         NAME,

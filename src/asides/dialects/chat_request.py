@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from .checks import expect, optional
+from .checks import expect, expect_object, optional
+from .fields import as_json
 from .request import (
     CallPiece,
     ImagePiece,
@@ -107,8 +108,9 @@ REASONING = ("reasoning_content", "reasoning", "thinking")
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
-def read_request(body: dict[str, Any]) -> Request:
+def read_request(body: Any) -> Request:
     """Understand a request; `RequestError` names the field that cannot be."""
+    body = expect_object(body)
     for name in ("functions", "function_call"):
         if body.get(name) is not None:
             raise RequestError(f"{name!r} is no longer spoken; send `tools` and `tool_choice`", name)
@@ -383,7 +385,7 @@ def _read_call(call: dict[str, Any], param: str) -> CallPiece:
     function = expect(call.get("function"), dict, param)
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
-        arguments = "{}" if arguments is None else msgspec.json.encode(arguments).decode()
+        arguments = "{}" if arguments is None else as_json(arguments)
     extra = {name: value for name, value in call.items() if name not in ("id", "type", "function", "index")}
     return CallPiece(
         expect(function.get("name"), str, f"{param}.name"), arguments, optional(call, "id", str, ""), extra

@@ -11,6 +11,7 @@ from ..errors import UsageError
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from .chat_reader import write_error
 from .chat_request import NAME, detail_text
+from .fields import as_object
 from .framing import DONE, sse, to_json
 from .reply import Begin, Ended, Failed, Foreign, Item, Said, Usage
 from .request import Request
@@ -206,13 +207,13 @@ def write_usage(usage: Usage, same: bool) -> dict[str, Any]:
     body["completion_tokens"] = usage.output_tokens
     body.setdefault("total_tokens", usage.input_tokens + usage.output_tokens)
     if usage.reasoning_tokens is not None:
-        details = {**(body.get("completion_tokens_details") or {}), "reasoning_tokens": usage.reasoning_tokens}
+        details = {**as_object(body.get("completion_tokens_details")), "reasoning_tokens": usage.reasoning_tokens}
         if usage.estimated:
             details["estimated"] = True
         body["completion_tokens_details"] = details
     if usage.cached_tokens:
         body["prompt_tokens_details"] = {
-            **(body.get("prompt_tokens_details") or {}),
+            **as_object(body.get("prompt_tokens_details")),
             "cached_tokens": usage.cached_tokens,
         }
     return body

@@ -24,6 +24,13 @@ def expect(value: Any, kind: type[T], param: str) -> T:
     return value
 
 
+def expect_object(body: Any) -> dict[str, Any]:
+    """The body of a request, if it is an object."""
+    if not isinstance(body, dict):
+        raise RequestError("the request must be a JSON object")
+    return body
+
+
 def optional(body: dict[str, Any], name: str, kind: type[T], default: T, within: str = "") -> T:
     """A field of the body, if it is there and not null."""
     value = body.get(name)

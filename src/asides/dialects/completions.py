@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from .chat_reader import (
     ChoiceReader,
@@ -24,7 +22,8 @@ from .chat_reader import (
 from .chat_reader import ReplyReader as ChatReader
 from .chat_request import REASONING, SAMPLING, THINKING, read_options, read_stop, read_wish, write_wish
 from .chat_writer import ChoiceWriter, Delta, Reasoning, chosen, head, write_usage
-from .checks import expect, optional
+from .checks import expect, expect_object, optional
+from .fields import as_json, as_objects, as_reply
 from .framing import DONE, sse, to_json
 from .reply import Begin, Ended, Failed, Foreign, Item, Piece, Said, Usage
 from .request import Request, RequestError, WriteOptions, leave_out
@@ -66,8 +65,9 @@ _ESSENTIAL = frozenset({"best_of", "echo", "grammar", "guided_json", "guided_reg
 # Requests.
 
 
-def read_request(body: dict[str, Any]) -> Request:
+def read_request(body: Any) -> Request:
     """Understand a request; `RequestError` names the field that cannot be."""
+    body = expect_object(body)
     prompt = body.get("prompt")
     extra = {name: value for name, value in body.items() if name not in _KNOWN}
     essential = sorted(name for name in _ESSENTIAL & extra.keys() if extra[name])
@@ -163,19 +163,19 @@ class ReplyReader(ChatReader):
         return ("choices", 0, "text" if field == "content" else field)
 
 
-def read_reply(body: dict[str, Any]) -> list[Piece]:
+def read_reply(body: Any) -> list[Piece]:
     """A whole reply."""
-    choices = body.get("choices")
-    if not isinstance(choices, list) or not choices:
+    body = as_reply(body)
+    choices = as_objects(body.get("choices"))
+    if not choices:
         return [failed_of(body, 502)]
     pieces: list[Piece] = [read_begin(body, unknown_fields(body), NAME)]
     for position, choice in enumerate(choices):
-        if isinstance(choice, dict):
-            number = choice.get("index")
-            reader = ChoiceReader(number if type(number) is int else position)
-            _read_choice(reader, choice, pieces)
-            if not reader.ended:
-                pieces.append(Ended(reader.number))
+        number = choice.get("index")
+        reader = ChoiceReader(number if type(number) is int else position)
+        _read_choice(reader, choice, pieces)
+        if not reader.ended:
+            pieces.append(Ended(reader.number))
     if isinstance(body.get("usage"), dict):
         pieces.append(read_usage(body["usage"]))
     return pieces
@@ -389,7 +389,7 @@ class _Choice(ChoiceWriter):
             start, arguments = self._held.pop(event.index)
             if item.shown is None:
                 return self.say(item)
-            name = msgspec.json.encode(start.name).decode()
+            name = as_json(start.name)
             written = item.written or f'{{"name": {name}, "arguments": {"".join(arguments) or "{}"}}}'
             return self.say(Said(item.choice, event, written=written))
         return self.say(item)

@@ -10,6 +10,9 @@ import msgspec
 _LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 """Characters that some clients take for the end of a line; JSON lets us write them as escapes."""
 
+_DEEPEST = 100
+"""How deep a value is still written that is too deep to be written whole. Clients give up at 200 and sooner."""
+
 encode = msgspec.json.Encoder().encode
 
 
@@ -17,13 +20,30 @@ def to_json(value: Any) -> bytes:
     """JSON in one line that no client can break in two."""
     try:
         data = encode(value)
-    except UnicodeEncodeError:
-        from json import dumps  # here, because it is needed only for text that is not Unicode
-
-        return dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return _odd_to_json(value)
     if not data.isascii() and (b"\xc2\x85" in data or b"\xe2\x80\xa8" in data or b"\xe2\x80\xa9" in data):
         data = data.decode().translate(_LINE_BREAKS).encode()
     return data
+
+
+def _odd_to_json(value: Any) -> bytes:
+    """JSON that the fast encoder rejects: half a surrogate pair, or what is nested as deep as the reader could go."""
+    from json import dumps  # here, because hardly anyone sends such values
+
+    try:
+        return dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+    except RecursionError:
+        return dumps(_without_depths(value, _DEEPEST), ensure_ascii=True, separators=(",", ":")).encode()
+
+
+def _without_depths(value: Any, depth: int) -> Any:
+    """The value with null for all that is nested deeper than this."""
+    if isinstance(value, dict):
+        return {name: _without_depths(each, depth - 1) for name, each in value.items()} if depth else None
+    if isinstance(value, list | tuple):
+        return [_without_depths(each, depth - 1) for each in value] if depth else None
+    return value
 
 
 def read_odd_json(data: bytes) -> Any:
@@ -38,7 +58,11 @@ def read_odd_json(data: bytes) -> Any:
 
 def sse(data: bytes, event: str = "") -> bytes:
     """One server-sent event. Never an `id`: it makes some clients trip over keep-alive comments."""
-    return b"event: %b\ndata: %b\n\n" % (event.encode(), data) if event else b"data: %b\n\n" % data
+    if not event:
+        return b"data: %b\n\n" % data
+    if not event.isprintable():  # an upstream's own name for it, which may not end the line
+        event = "".join(filter(str.isprintable, event))
+    return b"event: %b\ndata: %b\n\n" % (event.encode(), data)
 
 
 DONE = b"data: [DONE]\n\n"

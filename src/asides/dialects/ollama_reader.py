@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from .fields import as_json, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count, maybe_object, maybe_text
 from .framing import JsonLines, read_odd_json, to_json
 from .ollama_request import NAME
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
-from .request import log
 from .whole_calls import to_object
 
 DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
@@ -49,7 +49,7 @@ class _Line(msgspec.Struct):
     response: str | None = None
     thinking: str | None = None
     tool_calls: list[_Call] | None = None
-    logprobs: list[dict[str, Any]] | None = None
+    logprobs: Any = None
     done: bool = False
     done_reason: str | None = None
     context: list[int] | None = None
@@ -67,26 +67,41 @@ _decode_line = msgspec.json.Decoder(_Line).decode
 _TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
-def _line_of(body: Any) -> _Line:
-    """A line that is decoded already; the arguments of its calls become JSON again."""
-    if isinstance(body, dict):
-        body = _with_raw_arguments(body)
-        if isinstance(body.get("message"), dict):
-            body["message"] = _with_raw_arguments(body["message"])
-    return msgspec.convert(body, _Line)
+def _line_of(body: dict[str, Any]) -> _Line:
+    """A line that is decoded already, or whose fields are not all what they should be: those that are."""
+    said = maybe_object(body.get("message"))
+    return _Line(
+        as_text(body.get("model")),
+        body.get("created_at"),
+        None if said is None else _message_of(said),
+        maybe_text(body.get("response")),
+        maybe_text(body.get("thinking")),
+        _calls_of(body),
+        body.get("logprobs"),
+        body.get("done") is True,
+        maybe_text(body.get("done_reason")),
+        _context_of(body),
+        *(body.get(name) for name in ("prompt_eval_count", "eval_count", *DURATIONS, "error")),
+    )
 
 
-def _with_raw_arguments(holder: dict[str, Any]) -> dict[str, Any]:
-    calls = holder.get("tool_calls")
-    if not isinstance(calls, list):
-        return dict(holder)
-    raw = []
-    for call in calls:
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict) and "arguments" in function:
-            call = {**call, "function": {**function, "arguments": msgspec.Raw(to_json(function["arguments"]))}}
-        raw.append(call)
-    return {**holder, "tool_calls": raw}
+def _message_of(said: dict[str, Any]) -> _Message:
+    return _Message(maybe_text(said.get("content")), maybe_text(said.get("thinking")), _calls_of(said))
+
+
+def _calls_of(holder: dict[str, Any]) -> list[_Call]:
+    """The calls; their arguments become JSON again."""
+    calls = []
+    for call in as_objects(holder.get("tool_calls")):
+        function = as_object(call.get("function"))
+        arguments = msgspec.Raw(to_json(function.get("arguments", {})))
+        calls.append(_Call(_Function(as_text(function.get("name")), arguments), maybe_text(call.get("id"))))
+    return calls
+
+
+def _context_of(body: dict[str, Any]) -> list[int] | None:
+    context = body.get("context")
+    return context if isinstance(context, list) and all(type(each) is int for each in context) else None
 
 
 class ReplyReader:
@@ -120,10 +135,11 @@ class ReplyReader:
         try:
             line = _decode_line(data)
         except _TROUBLE:
-            try:
-                line = _line_of(read_odd_json(data))
-            except _TROUBLE:
-                return self._odd(data)
+            body = read_odd_json(data)
+            if not isinstance(body, dict):
+                text = data.rstrip()[:200].decode("utf-8", "replace")
+                return self._fail(f"the upstream sent a line that is not JSON: {text}")
+            line = _line_of(body)
         if line.error:
             return self._fail(line.error)
         return self.tell(line)
@@ -140,7 +156,7 @@ class ReplyReader:
         if thinking:
             pieces.append(Thought(0, thinking, "thinking"))
         if text or line.logprobs:
-            pieces.append(Words(0, text or "", tuple(line.logprobs or ())))
+            pieces.append(Words(0, text or "", as_tokens(line.logprobs)))
         for call in (line.tool_calls if said is None else said.tool_calls) or ():
             arguments = _arguments(bytes(call.function.arguments))
             pieces.append(CallPiece(0, self._calls, call.id or "", call.function.name, arguments))
@@ -150,30 +166,17 @@ class ReplyReader:
             pieces += _read_end(line)
         return pieces
 
-    def _odd(self, data: bytes) -> list[Piece]:
-        """A line that is not as it should be. An error in any shape is one; what is no JSON may have been words."""
-        body = read_odd_json(data)
-        if not isinstance(body, dict):
-            text = data[:200].decode("utf-8", "replace")
-            return self._fail(f"the upstream sent a line that is not JSON: {text}")
-        if body.get("error"):
-            return self._fail(body["error"])
-        log.warning("%s: passed over a line that cannot be read", NAME)
-        return []
-
     def _fail(self, error: Any) -> list[Piece]:
         self._over = True
         return [_failed(error, 502)]
 
 
-def read_reply(body: dict[str, Any]) -> list[Piece]:
+def read_reply(body: Any) -> list[Piece]:
     """A whole reply, of either endpoint."""
+    body = as_reply(body)
     if body.get("error"):
         return [_failed(body["error"], 502)]
-    try:
-        line = _line_of(body)
-    except _TROUBLE as error:
-        return [Failed(f"the upstream sent a reply that cannot be read: {error}", dialect=NAME)]
+    line = _line_of(body)
     reader = ReplyReader()
     pieces = reader.tell(line)
     return pieces if line.done else [*pieces, death()]
@@ -192,8 +195,8 @@ def _read_end(line: _Line) -> list[Piece]:
     if line.context:
         pieces.append(Foreign(NAME, "context", {"context": line.context}))
     pieces.append(Ended(0, _REASONS.get(line.done_reason, "stop"), extra=extra))
-    times = {name: value for name in DURATIONS if isinstance(value := getattr(line, name), int)}
-    counts = [value if isinstance(value, int) else None for value in (line.prompt_eval_count, line.eval_count)]
+    times = {name: value for name in DURATIONS if (value := maybe_count(getattr(line, name))) is not None}
+    counts = [maybe_count(value) for value in (line.prompt_eval_count, line.eval_count)]
     if times or any(count is not None for count in counts):
         pieces.append(Usage(counts[0] or 0, counts[1] or 0, durations=times))
     return pieces
@@ -229,6 +232,6 @@ def read_error(status: int, body: bytes) -> Failed:
 def _failed(error: Any, status: int) -> Failed:
     if isinstance(error, dict):
         error = error.get("message") or error
-    message = error if isinstance(error, str) else str(error or "")
+    message = error if isinstance(error, str) else as_json(error) if error else ""
     kind = _KINDS.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")
     return Failed(message or "the upstream failed without a word", status, kind, dialect=NAME)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .checks import expect, optional
+from .checks import expect, expect_object, optional
 from .framing import to_json
 from .request import (
     CallPiece,
@@ -56,8 +56,9 @@ _PLAIN = WriteOptions()
 # Reading.
 
 
-def read_request(body: dict[str, Any]) -> Request:
+def read_request(body: Any) -> Request:
     """A request for `/api/chat`, or for `/api/generate` if it has no messages."""
+    body = expect_object(body)
     options = dict(optional(body, "options", dict, {}))
     extra = {name: value for name, value in body.items() if name not in _READ and value not in (None, "")}
     prompt: str | None = None

@@ -12,6 +12,7 @@ import msgspec
 
 from .chat_reader import failed_of
 from .chat_reader import read_error as read_chat_error
+from .fields import as_count, as_moment, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count
 from .framing import SseReader, read_odd_json
 from .reply import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
 from .responses_request import NAME, reasoning_text, unseal
@@ -157,7 +158,7 @@ class ReplyReader:
         items = self._items
         match kind:
             case "response.created":
-                self._begin(_mapping(event.response), pieces)
+                self._begin(as_object(event.response), pieces)
             case "response.output_item.added" if isinstance(event.item, dict):
                 if not items.add(event.item, event.output_index, pieces):
                     pieces.append(Foreign(NAME, kind, _body(data)))
@@ -167,7 +168,7 @@ class ReplyReader:
             case "response.refusal.delta":
                 items.refuse(event, event.delta, pieces)
             case "response.completed" | "response.incomplete" | "response.failed":
-                self._end(_mapping(event.response), kind.removeprefix("response."), pieces)
+                self._end(as_object(event.response), kind.removeprefix("response."), pieces)
             case "error":
                 self._fail(_body(data), pieces)
             case _ if event.error:
@@ -205,9 +206,9 @@ def _repaired(data: bytes) -> _Event | None:
 def _body(data: bytes) -> dict[str, Any]:
     """All that a frame says."""
     try:
-        return _mapping(_decode(data))
+        return as_object(_decode(data))
     except _TROUBLE:  # in a field that was passed over
-        return _mapping(read_odd_json(data))
+        return as_object(read_odd_json(data))
 
 
 class _Items:
@@ -229,7 +230,7 @@ class _Items:
 
     def _new(self, kind: str, index: Any, id: Any) -> _Item:
         self._latest = (None, None, None)
-        item = _Item(kind, len(self._items), id if isinstance(id, str) else "")
+        item = _Item(kind, len(self._items), as_text(id))
         self._items.append(item)
         if isinstance(index, int):
             self._by_index[index] = item
@@ -324,7 +325,7 @@ class _Items:
     def words(self, event: _Event, text: str, pieces: list[Piece]) -> None:
         """More of a message."""
         item = self._of(event, "message")
-        tokens = _tokens(event.logprobs) if event.logprobs else ()
+        tokens = as_tokens(event.logprobs) if event.logprobs else ()
         if not item.told or item is not self._speaking:
             self._speak(item, pieces)
         pieces.append(Words(0, text, tokens))
@@ -351,13 +352,11 @@ class _Items:
         pieces.append(Words(0, text))
 
     def _content(self, item: _Item, content: Any, pieces: list[Piece]) -> None:
-        for part in content if isinstance(content, list) else ():
-            if not isinstance(part, dict):
-                continue
+        for part in as_objects(content):
             text, refusal = part.get("text"), part.get("refusal")
             if isinstance(text, str) and text:
                 self._speak(item, pieces)
-                pieces.append(Words(0, text, _tokens(part.get("logprobs"))))
+                pieces.append(Words(0, text, as_tokens(part.get("logprobs"))))
             elif isinstance(refusal, str) and refusal:
                 self._refuse(item, refusal, pieces)
             annotations = part.get("annotations")
@@ -407,9 +406,7 @@ class _Items:
         id, name = body.get("call_id") or item.id, body.get("name")
         self._speaking = None
         _announce(item, pieces)
-        pieces.append(
-            CallPiece(0, item.number, id if isinstance(id, str) else "", name if isinstance(name, str) else "")
-        )
+        pieces.append(CallPiece(0, item.number, as_text(id), as_text(name)))
         arguments = body.get("arguments")
         if isinstance(arguments, str) and arguments:
             item.told = True
@@ -428,12 +425,6 @@ class _Items:
             pieces.append(CallPiece(0, item.number, arguments=text))
 
 
-def _tokens(logprobs: Any) -> tuple[dict[str, Any], ...]:
-    if not isinstance(logprobs, list):
-        return ()
-    return tuple(token for token in logprobs if isinstance(token, dict) and isinstance(token.get("token"), str))
-
-
 def _announce(item: _Item, pieces: list[Piece]) -> None:
     """The id that the upstream gave an item: a client of this dialect may have to send it back."""
     if item.id:
@@ -441,8 +432,9 @@ def _announce(item: _Item, pieces: list[Piece]) -> None:
         pieces.append(Foreign(NAME, "response.output_item.added", data))
 
 
-def read_reply(body: dict[str, Any]) -> list[Piece]:
+def read_reply(body: Any) -> list[Piece]:
     """A whole reply."""
+    body = as_reply(body)
     if not isinstance(body.get("output"), list):
         return [_failed(body)]
     pieces: list[Piece] = []
@@ -455,11 +447,10 @@ def read_reply(body: dict[str, Any]) -> list[Piece]:
 
 def read_begin(response: dict[str, Any]) -> Begin:
     """How a reply begins."""
-    id, model, created = response.get("id"), response.get("model"), response.get("created_at")
     return Begin(
-        id if isinstance(id, str) else "",
-        model if isinstance(model, str) else "",
-        int(created) if isinstance(created, int | float) else 0,
+        as_text(response.get("id")),
+        as_text(response.get("model")),
+        as_moment(response.get("created_at")),
         NAME,
         {name: value for name, value in response.items() if name not in _RESPONSE},
     )
@@ -494,24 +485,15 @@ def read_end(response: dict[str, Any], status: str, known: dict[str, Any], piece
 
 
 def _read_usage(usage: dict[str, Any]) -> Usage:
-    given, output = usage.get("input_tokens_details"), usage.get("output_tokens_details")
-    thought = output.get("reasoning_tokens") if isinstance(output, dict) else None
+    given, output = as_object(usage.get("input_tokens_details")), as_object(usage.get("output_tokens_details"))
     return Usage(
-        _count(usage.get("input_tokens")),
-        _count(usage.get("output_tokens")),
-        thought if isinstance(thought, int) else None,
-        bool(output.get("estimated")) if isinstance(output, dict) else False,
-        _count(given.get("cached_tokens")) if isinstance(given, dict) else 0,
+        as_count(usage.get("input_tokens")),
+        as_count(usage.get("output_tokens")),
+        maybe_count(output.get("reasoning_tokens")),
+        bool(output.get("estimated")),
+        as_count(given.get("cached_tokens")),
         extra=usage,
     )
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _without(body: dict[str, Any], name: str) -> dict[str, Any]:

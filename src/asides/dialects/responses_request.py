@@ -12,7 +12,7 @@ import msgspec
 
 from .chat_request import NAME as CHAT
 from .chat_request import SAMPLING
-from .checks import expect, optional
+from .checks import expect, expect_object, optional
 from .request import (
     OWN_SEAL,
     CallPiece,
@@ -86,8 +86,9 @@ def unseal(content: Any) -> str | None:
 # Reading.
 
 
-def read_request(body: dict[str, Any]) -> Request:
+def read_request(body: Any) -> Request:
     """Understand a request; `RequestError` names the field that cannot be."""
+    body = expect_object(body)
     if body.get("background"):
         raise RequestError("'background' is not spoken: replies are not kept to be fetched later", "background")
     include = optional(body, "include", list, [])

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from ..errors import UsageError
 from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from .chat_reader import refusal_of
+from .fields import as_object
 from .framing import sse, to_json
 from .reply import Begin, Ended, Failed, Foreign, Item, Said, Usage
 from .request import Request, TextPiece
@@ -507,10 +508,6 @@ def _without(body: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in names}
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _head(begin: Begin, request: Request) -> dict[str, Any]:
     """The reply before anything of it was said."""
     id = begin.id or secrets.token_hex(16)
@@ -551,9 +548,9 @@ def _head(begin: Begin, request: Request) -> dict[str, Any]:
 def _write_usage(usage: Usage, same: bool) -> dict[str, Any]:
     """What the reply cost. Every number is there: some clients refuse a reply without one."""
     extra = usage.extra if same else {}
-    given = {"cache_write_tokens": 0, **_mapping(extra.get("input_tokens_details"))}
+    given = {"cache_write_tokens": 0, **as_object(extra.get("input_tokens_details"))}
     given["cached_tokens"] = usage.cached_tokens
-    output = {**_mapping(extra.get("output_tokens_details")), "reasoning_tokens": usage.reasoning_tokens or 0}
+    output = {**as_object(extra.get("output_tokens_details")), "reasoning_tokens": usage.reasoning_tokens or 0}
     if usage.estimated:
         output["estimated"] = True
     return {
