@@ -128,8 +128,8 @@ class Calling(Telling):
             # The reader stands before a closing marker that it may take as its end or as part of a value. Until
             # it has told which, nothing behind the marker is certain.
             region.watched = self._base + closer.stop
-            if region.closer is None:
-                ends_turn = closer.marker.action is Action.STOP
+            ends_turn = closer.marker.action is Action.STOP
+            if region.closer is None and (ends_turn or not reader.quoting):
                 region.closer = Closer(self._base + closer.start, self._base + closer.stop, ends_turn)
                 if region.committed:
                     region.hold()
@@ -162,6 +162,11 @@ class Calling(Telling):
         stop = end if final else table.begins(self._buffer, max(region.watched - self._base, self._at), end)
         region.watched = self._base + stop
         return stop, None
+
+    @property
+    def turn_ends(self) -> tuple[str, ...]:
+        """The markers that end a turn or a message."""
+        return self._tables.turn_ends
 
     def open_call(self, region: Region) -> int:
         """A region shows itself to be a call: end the part before it and return the call's index."""

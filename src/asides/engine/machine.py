@@ -47,6 +47,8 @@ class Machine:
         "_cache",
         "_calls_in_thinking",
         "_calm",
+        "_calm_into",
+        "_calm_room",
         "_carry",
         "_collect",
         "_collector",
@@ -153,6 +155,8 @@ class Machine:
         self._holds: list[list[Event]] = []
         self._finished = False
         self._calm: Callable[[str], object] | None = None
+        self._calm_into: list[str] | None = None
+        self._calm_room = 0
         self._header_before = ""
         self._may_watch = False
         self._quick: type[TextDelta] | type[ThinkingDelta] | None = None

@@ -411,6 +411,12 @@ class Tables:
         ends = (Action.CLOSE, Action.HEADER, Action.STOP)
         return self._table(THINKING, (marker for marker in self.thinking.markers.values() if marker.action in ends))
 
+    @cached_property
+    def turn_ends(self) -> tuple[str, ...]:
+        """The markers that end a turn, or a message in it."""
+        markers = self._given(TEXT, _FROM_TEXT).values()
+        return tuple(marker.text for marker in markers if marker.action in (Action.STOP, Action.LEAVE))
+
     def closers_of(self, syntax: CallSyntax) -> Table:
         """What may end a call of one syntax: its closing markers, and those that end the turn."""
         table = self._closers_of.get(id(syntax))

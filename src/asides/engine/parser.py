@@ -134,11 +134,18 @@ class Parser(Prose):
                     return []
         elif self._calm is not None and chunk and self._calm(chunk) is None:
             # The same for a call: inside a string of its arguments, nothing but more of the string.
-            self._keep(chunk)
-            event = ToolCallDelta(self._index, chunk)
-            if self._collect:
-                self._collector.add(event)
-            return [event]
+            waiting = self._calm_into
+            if waiting is None:
+                self._keep(chunk)
+                event = ToolCallDelta(self._index, chunk)
+                if self._collect:
+                    self._collector.add(event)
+                return [event]
+            self._calm_room -= len(chunk)
+            if self._calm_room >= 0:
+                self._keep(chunk)
+                waiting.append(chunk)
+                return []
         if self._finished:
             raise UsageError("feed() was called after finish(); make a new Parser for the next message")
         return self._advance(chunk, False)
@@ -213,7 +220,9 @@ class Parser(Prose):
         """The offset before which no character is looked at again."""
         told = self._told()
         compared = self._region.needed if self._region is not None else None
-        return (told if compared is None else max(compared, told - LONGEST_REPEAT)) - LOOKBACK
+        if compared is not None:
+            told = min(told, max(compared, told - LONGEST_REPEAT))
+        return told - LOOKBACK
 
     def _open_start(self) -> int:
         if self._draft is not None:
@@ -279,6 +288,7 @@ class Parser(Prose):
                 if ends is not None:
                     self._calm = _calm(ends + self._tables.closers_of(self._region.reader_syntax).firsts)
                     self._index = self._region.index
+                    self._calm_into, self._calm_room = self._region.calm_into
             return
         table = self._table
         if (

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..events import PartEnd, PartStart, ToolCallDelta
+from ..events import NoticeCode, PartEnd, PartStart, ToolCallDelta
 from ..parts import Kind
 from .calls.ids import make_id
 from .calls.json_scan import JsonScanner
@@ -182,7 +182,7 @@ class Region:
         self._told_before_hold = 0
         self._fault = ""
         self._members: dict[str, tuple[int, int]] = {}
-        self._member = ("", 0)
+        self._member = ("", -1)
         self._aside: list[str] | None = None
         self._aside_room = 0
 
@@ -224,6 +224,12 @@ class Region:
         return self.reader.calm
 
     @property
+    def calm_into(self) -> tuple[list[Any] | None, int]:
+        """Where the string goes if it waits, and how many characters more may."""
+        waiting = self.reader.calm_into if self.reader is not None else None
+        return waiting if waiting is not None else (None, 0)
+
+    @property
     def waiting(self) -> bool:
         """Whether what was read so far is still held back."""
         return self.draft or self.holds_closer or not self._committed
@@ -243,12 +249,19 @@ class Region:
     @property
     def needed(self) -> int | None:
         """Where the text begins that may still be compared; None when there is none."""
-        return next(iter(self._members.values()))[0] if self._members else None
+        if self._members:
+            return next(iter(self._members.values()))[0]
+        return self._member[1] if self._member[1] >= 0 else None
 
     @property
     def tools(self) -> Tools | None:
         """The tools that the caller gave."""
         return self._owner.tools
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The markers that end a turn or a message."""
+        return self._owner.turn_ends
 
     @property
     def limit(self) -> int:
@@ -268,6 +281,7 @@ class Region:
         self.name_closed = False
         self._told.clear()
         self._members.clear()
+        self._member = ("", -1)
         self._aside = None
 
     def named(self, name: str, *, closed: bool = True) -> None:
@@ -310,14 +324,15 @@ class Region:
         if offset - first[0] > LONGEST_REPEAT or first[1] - first[0] > self.limit:
             self._differs()
 
-    def member_end(self, offset: int) -> None:
+    def member_end(self, offset: int, read: int = 0) -> None:
         """The value of that key ends."""
         key, start = self._member
         first = self._members.setdefault(key, (start, offset))
         if self._aside is None:
             return
         raw_text = self._owner.raw_text
-        if offset - first[0] <= LONGEST_REPEAT and raw_text(*first).strip() == raw_text(start, offset).strip():
+        near = max(offset, read) - first[0] <= LONGEST_REPEAT
+        if near and raw_text(*first).strip() == raw_text(start, offset).strip():
             self._aside = None
             self._owner.notice("duplicate_argument", start, f"the argument {key!r} is given twice, the same")
         else:
@@ -348,11 +363,14 @@ class Region:
         """The arguments were written as a string."""
         self._owner.notice("string_arguments", offset)
 
-    def limited(self) -> None:
+    def limited(self, message: str = "") -> None:
         """A value was held for too long."""
-        self._owner.notice(
-            "limit", self._call_start, "a value without a type is too long to wait for; taken as a string"
-        )
+        message = message or "a value without a type is too long to wait for; taken as a string"
+        self._owner.notice("limit", self._call_start, message)
+
+    def notice(self, code: NoticeCode, offset: int, message: str = "") -> None:
+        """Something odd was met."""
+        self._owner.notice(code, offset, message)
 
     def invalid(self, key: str) -> None:
         """A value does not fit its schema."""

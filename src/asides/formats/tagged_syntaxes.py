@@ -27,6 +27,7 @@ SEED_XML = XmlCalls(
     parameter=QWEN_XML.parameter,
     parameter_close=QWEN_XML.parameter_close,
     framed=True,
+    paired=True,
 )
 """The same between Seed's own markers."""
 
@@ -54,7 +55,7 @@ def _invokes(section: str, section_close: str, prefix: str = "", **more: Any) ->
 MINIMAX_M2 = _invokes("<minimax:tool_call>", "</minimax:tool_call>")
 DOTS_XML = _invokes("<dots_function_call>", "</dots_function_call>")
 ATEM = _invokes("<atem:function_calls>", "</atem:function_calls>", "atem:", namespaced=True)
-_DSML: dict[str, Any] = {"string": ("string", "true"), "json": True}
+_DSML: dict[str, Any] = {"string": ("string", "true"), "json": True, "anywhere": True}
 DSML_V32 = _invokes("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "｜DSML｜", **_DSML)
 """DeepSeek V3.2. Its parameters say whether they are strings; one JSON object may stand in their place."""
 DSML_V4 = _invokes("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>", "｜DSML｜", **_DSML)
@@ -86,10 +87,11 @@ STEPTML = XmlCalls(
 KIMI_K3 = XmlCalls(
     section=("<|open|>tools<|sep|>",),
     section_close=("<|close|>tools<|sep|>",),
-    call=Tag("<|open|>call", "tool", "<|sep|>"),
+    call=Tag("<|open|>call", "tool", "<|sep|>", escaped=True),
     call_close="<|close|>call<|sep|>",
-    parameter=Tag("<|open|>argument", "key", "<|sep|>"),
+    parameter=Tag("<|open|>argument", "key", "<|sep|>", escaped=True),
     parameter_close="<|close|>argument<|sep|>",
+    anywhere=True,
     string=("type", "string"),
     json=True,
     json_tag=Tag("<|open|>json", "type", "<|sep|>"),

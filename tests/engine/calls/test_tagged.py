@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 from hypothesis import given
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import asides
 from asides import Format, Message, ToolCall
+from asides.engine.calls.nested_calls import NestedCalls
 from asides.engine.calls.reader import Sink
 from asides.engine.calls.syntax import CallSyntax
 from asides.engine.calls.tools import Tools
@@ -70,27 +71,29 @@ def tools(**properties: Any) -> list[dict[str, Any]]:
 # Every syntax.
 
 
-def plain(name: str, values: dict[str, str], *, start: str, close: str, item: str) -> str:
-    """A call made of a head, a pattern for each parameter, and an end."""
-    return start.format(name) + "".join(item.format(key, value) for key, value in values.items()) + close
+class Writing(NamedTuple):
+    """How one syntax writes a call: a head, a pattern for each parameter, and an end."""
+
+    start: str
+    item: str
+    close: str
+
+    def __call__(self, name: str, values: dict[str, str]) -> str:
+        return self.start.format(name) + "".join(self.item.format(*pair) for pair in values.items()) + self.close
 
 
-def writer(start: str, item: str, close: str) -> Callable[[str, dict[str, str]], str]:
-    """How one syntax writes a call."""
-    return lambda name, values: plain(name, values, start=start, close=close, item=item)
-
-
-ONE: dict[str, tuple[CallSyntax, Callable[[str, dict[str, str]], str], str, str]] = {
+Case = tuple[CallSyntax, Writing, str, str]
+ONE: dict[str, Case] = {
     "qwen": (
         QWEN_XML,
-        writer("<tool_call>\n<function={}>\n", "<parameter={}>\n{}\n</parameter>\n", "</function>\n</tool_call>"),
+        Writing("<tool_call>\n<function={}>\n", "<parameter={}>\n{}\n</parameter>\n", "</function>\n</tool_call>"),
         "",
         "",
     ),
-    "qwen, bare": (QWEN_XML, writer("<function={}>", "<parameter={}>\n{}\n</parameter>", "</function>"), "", ""),
+    "qwen, bare": (QWEN_XML, Writing("<function={}>", "<parameter={}>\n{}\n</parameter>", "</function>"), "", ""),
     "seed": (
         SEED_XML,
-        writer(
+        Writing(
             "<seed:tool_call>\n<function={}>\n", "<parameter={}>\n{}\n</parameter>\n", "</function>\n</seed:tool_call>"
         ),
         "",
@@ -98,25 +101,25 @@ ONE: dict[str, tuple[CallSyntax, Callable[[str, dict[str, str]], str], str, str]
     ),
     "minimax_m2": (
         MINIMAX_M2,
-        writer('<invoke name="{}">\n', '<parameter name="{}">{}</parameter>\n', "</invoke>"),
+        Writing('<invoke name="{}">\n', '<parameter name="{}">{}</parameter>\n', "</invoke>"),
         "<minimax:tool_call>\n",
         "\n</minimax:tool_call>",
     ),
     "dots": (
         DOTS_XML,
-        writer('<invoke name="{}">', '<parameter name="{}">{}</parameter>', "</invoke>"),
+        Writing('<invoke name="{}">', '<parameter name="{}">{}</parameter>', "</invoke>"),
         "<dots_function_call>",
         "</dots_function_call>",
     ),
     "atem": (
         ATEM,
-        writer('<atem:invoke name="{}">\n', '<atem:parameter name="{}">{}</atem:parameter>\n', "</atem:invoke>"),
+        Writing('<atem:invoke name="{}">\n', '<atem:parameter name="{}">{}</atem:parameter>\n', "</atem:invoke>"),
         "<atem:function_calls>\n",
         "\n</atem:function_calls>",
     ),
     "dsml": (
         DSML_V32,
-        writer(
+        Writing(
             '<｜DSML｜invoke name="{}">\n', '<｜DSML｜parameter name="{}">{}</｜DSML｜parameter>\n', "</｜DSML｜invoke>"
         ),
         "<｜DSML｜function_calls>\n",
@@ -124,7 +127,7 @@ ONE: dict[str, tuple[CallSyntax, Callable[[str, dict[str, str]], str], str, str]
     ),
     "dsml 4": (
         DSML_V4,
-        writer(
+        Writing(
             '<｜DSML｜invoke name="{}">', '<｜DSML｜parameter name="{}">{}</｜DSML｜parameter>', "</｜DSML｜invoke>"
         ),
         "<｜DSML｜tool_calls>",
@@ -132,7 +135,7 @@ ONE: dict[str, tuple[CallSyntax, Callable[[str, dict[str, str]], str], str, str]
     ),
     "steptml": (
         STEPTML,
-        writer(
+        Writing(
             '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{}">',
             '<steptml:parameter name="{}">{}</steptml:parameter>',
             "</steptml:invoke><｜tool_call_end｜>",
@@ -140,16 +143,16 @@ ONE: dict[str, tuple[CallSyntax, Callable[[str, dict[str, str]], str], str, str]
         "<｜tool_calls_begin｜>",
         "<｜tool_calls_end｜>",
     ),
-    "minicpm": (MINICPM, writer('<function name="{}">', '<param name="{}">{}</param>', "</function>"), "", ""),
+    "minicpm": (MINICPM, Writing('<function name="{}">', '<param name="{}">{}</param>', "</function>"), "", ""),
     "minicpm, cdata": (
         MINICPM,
-        writer('<function name="{}">', '<param name="{}"><![CDATA[{}]]></param>', "</function>"),
+        Writing('<function name="{}">', '<param name="{}"><![CDATA[{}]]></param>', "</function>"),
         "",
         "",
     ),
     "kimi_k3": (
         KIMI_K3,
-        writer(
+        Writing(
             '<|open|>call tool="{}" index="1"<|sep|>',
             '<|open|>argument key="{}"<|sep|>{}<|close|>argument<|sep|>',
             "<|close|>call<|sep|>",
@@ -159,25 +162,25 @@ ONE: dict[str, tuple[CallSyntax, Callable[[str, dict[str, str]], str], str, str]
     ),
     "minimax_m3": (
         MINIMAX_M3,
-        writer(M3 + '<invoke name="{}">', M3 + "<{0}>{1}" + M3 + "</{0}>", M3 + "</invoke>"),
+        Writing(M3 + '<invoke name="{}">', M3 + "<{0}>{1}" + M3 + "</{0}>", M3 + "</invoke>"),
         M3 + "<tool_call>\n",
         "\n" + M3 + "</tool_call>",
     ),
     "glm": (
         GLM,
-        writer("<tool_call>{}\n", "<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n", "</tool_call>"),
+        Writing("<tool_call>{}\n", "<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n", "</tool_call>"),
         "",
         "",
     ),
     "hunyuan": (
         HUNYUAN_KEYED,
-        writer("<tool_call>{}<tool_sep>", "<arg_key>{}</arg_key><arg_value>{}</arg_value>", "</tool_call>"),
+        Writing("<tool_call>{}<tool_sep>", "<arg_key>{}</arg_key><arg_value>{}</arg_value>", "</tool_call>"),
         "<tool_calls>",
         "</tool_calls>",
     ),
     "hunyuan, suffixed": (
         hunyuan_keyed(":opensource"),
-        writer(
+        Writing(
             "<tool_call:opensource>{}<tool_sep:opensource>\n",
             "<arg_key:opensource>{}</arg_key:opensource>\n<arg_value:opensource>{}</arg_value:opensource>\n",
             "</tool_call:opensource>",
@@ -189,7 +192,6 @@ ONE: dict[str, tuple[CallSyntax, Callable[[str, dict[str, str]], str], str, str]
 """For every syntax, how it writes a call, and what stands around a section."""
 
 every_syntax = pytest.mark.parametrize("case", ONE.values(), ids=ONE.keys())
-Case = tuple[CallSyntax, Callable[[str, dict[str, str]], str], str, str]
 
 
 def test_every_syntax_is_tried() -> None:
@@ -237,17 +239,23 @@ def test_values(case: Case) -> None:
 
 
 @every_syntax
-def test_duplicate_parameters_are_kept(case: Case) -> None:
+def test_an_argument_given_twice(case: Case) -> None:
+    """It is an error, but for the same value, which is written once. MiniMax M3 writes lists so."""
     syntax, write, before, after = case
-    text = before + write("f", {"a": "1", "b": "2"}) + after
-    b = (
-        text.replace('"b"', '"a"')
-        .replace("=b>", "=a>")
-        .replace(">b<", ">a<")
-        .replace("<b>", "<a>")
-        .replace("/b>", "/a>")
-    )
-    assert call_of(syntax, b).arguments == '{"a": 1, "a": 2}'
+    for second, expected in (
+        ("2", ('{"a": 1, "a": 2}', "duplicate_argument", ["unreadable_call"])),
+        ("1", ('{"a": 1}', None, ["duplicate_argument"])),
+    ):
+        text = before + write("f", {"a": "1", "b": second}) + after
+        for old, new in (('"b"', '"a"'), ("=b>", "=a>"), (">b<", ">a<"), ("<b>", "<a>"), ("/b>", "/a>")):
+            text = text.replace(old, new)
+        message = read(syntax, text)
+        call = message.tool_calls[0]
+        found = call.arguments, call.error, [notice.code for notice in message.notices]
+        if isinstance(syntax, NestedCalls):
+            assert found == (f'{{"a": [1, {second}]}}', None, [])
+        else:
+            assert found == expected
 
 
 @every_syntax
@@ -261,7 +269,7 @@ def test_it_streams(case: Case) -> None:
     for count, character in enumerate(text, 1):
         told += "".join(event.text for event in parser.feed(character) if isinstance(event, asides.ToolCallDelta))
         assert whole.startswith(told)
-        if text[:count].endswith("x" * 40):
+        if text[:count].endswith("x" * 40) and not isinstance(syntax, NestedCalls):
             assert told.endswith("x" * 10)
     assert told == whole
 
@@ -723,6 +731,7 @@ class Silent:
     calls = 0
     tools: Tools | None = None
     limit = 1 << 20
+    stops = ("<|im_end|>",)
 
     def __init__(self) -> None:
         self.written = 0
@@ -731,11 +740,15 @@ class Silent:
         """Count what is written."""
         self.written += len(text)
 
+    def raw(self, start: int, stop: int) -> str:
+        """Nothing is kept."""
+        return ""
+
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_, **__: None
 
 
-def floods(syntax: CallSyntax, name: str) -> Iterator[str]:
+def floods(write: Writing, name: str) -> Iterator[str]:
     """Values that are hard to read in linear time."""
     close = CLOSERS[name]
     for unit in (
@@ -750,11 +763,18 @@ def floods(syntax: CallSyntax, name: str) -> Iterator[str]:
         close + " " * 50,
         close[:-1],
         f"{close}\n",
+        write("f", {"b": "1"}),
+        write.start.format("f"),
+        write.item.format("b", "1"),
+        write.item.format("b", "1")[:-4],
+        write.item.format("b", close),
+        write.close,
         '{"a": ',
         "\\",
         "]",
     ):
         yield unit * (3000 // len(unit))
+        yield "\n" + f"{unit}\n" * (3000 // len(unit))
 
 
 @pytest.mark.parametrize("name", ONE)
@@ -762,7 +782,7 @@ def test_little_is_read_again(name: str) -> None:
     """Given a character at a time, a reader leaves only a short tail unread, so the work grows with the input."""
     syntax, write, before, after = ONE[name]
     opener = next(opener for opener in syntax.openers if (before + write("f", {})).startswith(opener))
-    for value in floods(syntax, name):
+    for value in floods(write, name):
         text = (before + write("f", {"a": value, "b": "1"}) + after)[len(opener) :]
         reader = syntax.reader(Silent(), opener)
         at, work = 0, 0
@@ -774,4 +794,4 @@ def test_little_is_read_again(name: str) -> None:
             at = stop
             if reader.status.value != "reading":
                 break
-        assert work < 60 * len(text)
+        assert work < 100 * len(text)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 
 from .reader import Reader, Sink
-from .steps import LONGEST_SPACE, skip, skip_some, wait
+from .steps import LONGEST_SPACE, find_marker, skip, skip_some, wait
 from .syntax import CallSyntax
-from .tagged import LONGEST_TAG, TaggedReader, TaggedValue, literal_at, skip_gap
+from .tagged import LONGEST_TAG, Frame, TaggedReader, skip_gap
+from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
 
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'=\\]++")
-_KEY = re.compile(r"[^<\n]*+")
+_QUOTED_NAME = re.compile(r"[^<\n]*+")
 _NEWLINE = "\\n"
 """Some models spell out the newline that their template writes between tags."""
 _GAP = re.compile(r"(?>(?:\s++|\\n)*)")
@@ -53,6 +54,44 @@ class KeyedCalls(CallSyntax, frozen=True, kw_only=True):
         expected = (self.key, *closers, _NEWLINE, *((self.separator,) if self.separator else ()))
         return literal_at(expected, text, place, end) if place < at + LONGEST_SPACE else ""
 
+    def read_key(self, text: str, at: int, end: int) -> WholeTag | None:
+        """The key that begins at `at`, with what closes it; None when more must be seen."""
+        reach = at + LONGEST_TAG + len(self.key_close)
+        # A key may hold any character but a line's end, and none of the tags around it.
+        ends = (self.key_close, "\n", self.key, self.value, self.value_close, *self.closers)
+        stop, found = find_marker(text, at, min(end, reach), ends, final=True)
+        if found:
+            closed = text.startswith(self.key_close, stop)
+            return WholeTag(stop + len(self.key_close), text[at:stop]) if closed else NO_TAG
+        return None if end < reach else NO_TAG
+
+    def read_quoted_pair(self, text: str, place: int, end: int) -> WholeTag | None:
+        """A whole key, and the tag that opens its value."""
+        key = self.read_key(text, place + len(self.key), end)
+        if key is None or key.stop < 0:
+            return key
+        at = skip_gap(_GAP, text, key.stop, min(end, key.stop + LONGEST_SPACE))
+        found = literal_at((self.value, _NEWLINE), text, at, end) if at < key.stop + LONGEST_SPACE else ""
+        if found is None:
+            return None
+        return WholeTag(at + len(found), key.name) if found else NO_TAG
+
+    def read_quoted_call(self, text: str, place: int, end: int) -> WholeTag | None:
+        """The marker of a call, a name, and what must follow that."""
+        at = skip_some(text, place + len(literal_at(self.open, text, place, end) or ""), end)
+        match = _QUOTED_NAME.match(text, at, min(end, at + LONGEST_TAG))
+        stop = match.end() if match else at
+        if stop == end:
+            return None
+        behind = skip_gap(_GAP, text, stop, min(end, stop + LONGEST_SPACE))
+        if stop == at or stop == at + LONGEST_TAG or behind == stop + LONGEST_SPACE:
+            return NO_TAG
+        expected = (self.key, *self.close, _NEWLINE, *((self.separator,) if self.separator else ()))
+        found = literal_at(expected, text, behind, end)
+        if found is None:
+            return None
+        return WholeTag(stop, text[at:stop].strip()) if found else NO_TAG
+
     def reader(self, sink: Sink, opener: str) -> Reader:
         """A reader for what follows the opener."""
         return KeyedReader(self, sink, opener)
@@ -65,7 +104,7 @@ class KeyedReader(TaggedReader):
         super().__init__(syntax, sink, opener, syntax.open)
         self._syntax = syntax
         # A gap takes every newline that is spelled out, so this last one can only be found half there.
-        self._behind_value = (syntax.key, *syntax.closers, _NEWLINE)
+        self._behind_value = (syntax.key, *syntax.closers, _NEWLINE, *self._goes_on)
         if not self._section:
             self._step = self._call_name
 
@@ -114,27 +153,24 @@ class KeyedReader(TaggedReader):
             self._head()
             self._step = self._in_key
             return at + len(found)
-        if not found:
+        if not found or not (found in syntax.closers or self._is_over(found)):
             return self._reject(at, "a key or the end of the call is expected")
         self._close_arguments()
         if found in syntax.close:
             self._ended_at = base + at + len(found)
             return self._end(at + len(found), alone=not self._section)
-        self._sink.missing_close(self._ended_at)
+        self._miss_close(self._ended_at)
         return self._end(at, alone=not self._section)
 
     def _in_key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        syntax = self._syntax
-        match = _KEY.match(text, at, min(end, at + LONGEST_TAG))
-        place = match.end() if match else at
-        found = literal_at((syntax.key_close,), text, place, end)
-        if found is None:
+        key = self._syntax.read_key(text, at, end)
+        if key is None:
             return wait(at)
-        if not found:
+        if key.stop < 0:
             return self._reject(at, "a key does not end")
-        self._argument = text[at:place]
+        self._key = key.name
         self._step = self._behind_key
-        return place + len(syntax.key_close)
+        return key.stop
 
     def _behind_key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         syntax = self._syntax
@@ -144,8 +180,18 @@ class KeyedReader(TaggedReader):
             return wait(at)
         if not found:
             return self._reject(at, "the value of a key is expected")
-        self._key(self._argument)
-        writer = self._writer(self._argument, "untyped")
-        self._value = TaggedValue(writer, syntax.value_close, self._behind_value, self._sink.limit, gap=_GAP)
-        self._step = self._in_value
-        return at + len(found)
+        at += len(found)
+        frame = Frame(syntax.value_close, self._behind_value, gap=_GAP)
+        self._begin_value(self._write_key(self._key, base + at), frame, base + at)
+        return at
+
+    def _pieces(self) -> tuple[tuple[tuple[str, Piece], ...], dict[Piece, ReadWhole], bool]:
+        syntax = self._syntax
+        pieces = (
+            (syntax.key, Piece.OPEN),
+            (syntax.value_close, Piece.CLOSE),
+            *((marker, Piece.CALL) for marker in syntax.open),
+            *((marker, Piece.END) for marker in syntax.close),
+        )
+        # A key with its value's tag is too long a sequence to be written by chance, so it counts in any place.
+        return pieces, {Piece.OPEN: syntax.read_quoted_pair, Piece.CALL: syntax.read_quoted_call}, True

@@ -9,8 +9,9 @@ the same traces however its input is cut.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
+from ...events import NoticeCode
 from .tools import Tools
 
 
@@ -40,6 +41,13 @@ class Sink(Protocol):
     def calls(self) -> int:
         """How many calls of the region have ended."""
 
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The markers that end a turn or a message."""
+
+    def notice(self, code: NoticeCode, offset: int, message: str = "") -> None:
+        """Something odd was met that has no other method here."""
+
     def begin(self, offset: int) -> None:
         """A call may begin here: the start of its raw text if it turns out to be one of several."""
 
@@ -55,8 +63,8 @@ class Sink(Protocol):
     def member(self, key: str, offset: int) -> None:
         """Where the encoding is ours: a key of the arguments, before it is written. Its value begins here."""
 
-    def member_end(self, offset: int) -> None:
-        """The value of that key ends here, and is written."""
+    def member_end(self, offset: int, read: int = 0) -> None:
+        """The value of that key ends here, and is written. `read`: how far has been read, where that is further."""
 
     def repeated(self, key: str) -> None:
         """A key of the arguments came twice in JSON that the model wrote: the call may not be run."""
@@ -76,8 +84,8 @@ class Sink(Protocol):
     def string_arguments(self, offset: int) -> None:
         """The arguments were written as a string that holds JSON."""
 
-    def limited(self) -> None:
-        """A value whose type is not known was held for too long and is taken as a string."""
+    def limited(self, message: str = "") -> None:
+        """Something was held for too long: a value whose type is not known, unless the message says otherwise."""
 
     def invalid(self, key: str) -> None:
         """A value of this argument is not of the type that the schema gives it; it is written as it stands."""
@@ -102,6 +110,14 @@ class Reader(Protocol):
         Quotes, backslashes and control characters need not be named. None everywhere else. Text without any of these
         is its own JSON, so it may be told without asking the reader.
         """
+
+    @property
+    def calm_into(self) -> tuple[list[Any], int] | None:
+        """Where such text goes if it waits to be told, and how much more may; None where it is told at once."""
+
+    @property
+    def quoting(self) -> bool:
+        """Inside a call that a value quotes: a closing marker here is not this region's."""
 
     def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Consume `text[at:end]` as far as it can be understood and return where it stopped.

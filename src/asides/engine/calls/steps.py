@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -121,6 +122,16 @@ class StepReader:
     def calm(self) -> str | None:
         """Not known to be inside a string."""
         return None
+
+    @property
+    def calm_into(self) -> tuple[list[Any], int] | None:
+        """Nothing waits."""
+        return None
+
+    @property
+    def quoting(self) -> bool:
+        """Nothing is quoted."""
+        return False
 
     def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Consume what can be understood, at most to the end of one call: behind it `limit` counts anew."""

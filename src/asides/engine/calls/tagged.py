@@ -1,19 +1,34 @@
 """What the grammars that write arguments between tags have in common: where a value ends, and a reader's steps.
 
-Knows text, not tags by name: `xml_calls.py`, `nested_calls.py` and `keyed_calls.py` say which there are.
+Knows text, not tags by name: `xml_calls.py`, `nested_calls.py` and `keyed_calls.py` say which there are, and
+`value_tags.py` finds them.
 
-Where a value ends is the hard part, because a value may be code that holds the very tag that closes it. The rule: a
-closing tag ends the value only if what follows it, after whitespace, is what the grammar expects there (another
-parameter, the end of the call, a closing marker of the region) or the end of input. Otherwise it is part of the value.
+Where a value ends is the hard part, because a value may be code that holds the very tags of its call. The rule: a value
+is balanced. Inside it, a tag that opens an argument goes one in and a closing tag one out, and behind a quoted call the
+count is what it was before it. The value ends at the first closing tag at count 0 behind which the grammar goes on
+(another argument, the end of the call or of its region, the next call, the end of the turn or of the input). If the
+call's end comes first, a closing tag is missing or a tag was only talked about: then the rest of the call is read by
+the plain rule, for which it must be known up to its end (`PlainReading`).
+
+    <parameter=doc>                      the value begins
+    Write <parameter=path>               one in
+    a.md</parameter>, and so on.         one out
+    </parameter>                         count 0, another argument follows: the value ends
+    <parameter=path>
+
+From the first tag at which the plain rule could end the value, text is held; before that it streams.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 from .reader import Sink, Status
 from .steps import SPACE, StepReader, begins, skip, wait
 from .syntax import CallSyntax
+from .value_tags import MARK, NO_TAG, CallMarkers, Piece, PlainReading, ReadWhole, ValueTags, literal_at, spelling
 from .values import Kind, Schema, ValueWriter, quote
 
 LONGEST_TAG = 1024
@@ -24,17 +39,7 @@ LONGEST_INDENT = 64
 
 CDATA = "<![CDATA["
 CDATA_CLOSE = "]]>"
-
-
-def literal_at(literals: tuple[str, ...], text: str, at: int, end: int) -> str | None:
-    """Which of the literals stands at `at`: the empty string when none does, None when more must be seen."""
-    cut = False
-    for literal in literals:
-        stop = at + len(literal)
-        if text.startswith(literal, at, end):
-            return literal
-        cut = cut or (stop > end and literal.startswith(text[at:end]))
-    return None if cut else ""
+_SPACES = " \t\n\r"
 
 
 def skip_gap(gap: re.Pattern[str], text: str, at: int, end: int) -> int:
@@ -43,157 +48,470 @@ def skip_gap(gap: re.Pattern[str], text: str, at: int, end: int) -> int:
     return match.end() if match else at
 
 
+class Frame(NamedTuple):
+    """What stands around a value, as its syntax writes it."""
+
+    close: str
+    """The tag that closes it."""
+    next: tuple[str, ...]
+    """What may follow that tag."""
+    around: tuple[str, ...] = ()
+    """The tags that close what it stands in, the innermost first."""
+    framed: bool = False
+    """Whether one newline behind the opening tag and one before the closing tag are framing."""
+    paired: bool = False
+    """Whether the second is so only where the first is there."""
+    cdata: bool = False
+    gap: re.Pattern[str] = SPACE
+    """What may stand between two tags."""
+
+
+class Ending(NamedTuple):
+    """How a value of a call ended whose count did not come out."""
+
+    place: int
+    """Where reading goes on."""
+    stop: int
+    """Where the value's text ends."""
+    closed: bool
+    """Whether a closing tag ended it."""
+
+
 class TaggedValue:
-    """Reads a value up to the closing tag that ends it."""
+    """Reads a value up to the closing tag that ends it, or up to the end of the call."""
 
     __slots__ = (
+        "_before",
         "_cdata",
-        "_close",
         "_closed",
-        "_framed",
-        "_gap",
+        "_count",
+        "_depth",
+        "_firm",
+        "_held",
+        "_hold_before",
+        "_holding",
+        "_led",
         "_limit",
-        "_newline",
-        "_next",
-        "_pending",
+        "_literal",
+        "_looking",
+        "_mark",
+        "_may_begin",
+        "_on_limit",
+        "_quotes",
         "_size",
         "_step",
+        "_tags",
+        "_tail",
+        "_tail_size",
         "_writer",
+        "call_ended",
         "done",
+        "frame",
         "space",
+        "start",
     )
 
     def __init__(
         self,
         writer: ValueWriter,
-        close: str,
-        next: tuple[str, ...],
+        tags: ValueTags,
+        frame: Frame,
+        start: int,
         limit: int,
-        *,
-        framed: bool = False,
-        cdata: bool = False,
-        gap: re.Pattern[str] = SPACE,
+        may_begin: Callable[[str], bool],
+        on_limit: Callable[[], None],
     ) -> None:
         self._writer = writer
-        self._close = close
-        self._next = next
+        self._tags = tags
+        self.frame = frame
         self._limit = limit
-        self._framed = framed
-        self._gap = gap
-        self._cdata = False
-        self._newline = False
-        self._closed = False
-        self._pending: list[str] = []
-        self._size = 0
-        self._step = self._lead if framed else self._open_cdata if cdata else self._body
+        self._may_begin = may_begin
+        self._on_limit = on_limit
+        self.start = start
+        """Offset of its first character."""
         self.done = False
         """Whether the value has ended. The position is then behind the whitespace that follows its closing tag."""
         self.space = 0
         """How much of that whitespace there was."""
+        self.call_ended = False
+        """Whether the call's end came first. The position is then before the tag that closes the call."""
+
+        self._count = 0
+        self._quotes: list[int] = []  # the count before each quoted call that is open
+        self._before = MARK  # the character before the position
+        self._tail: list[str] = []  # a line's end and whitespace behind it, which may frame a tag
+        self._tail_size = 0
+        self._led = False
+        self._cdata = False
+        self._closed = False
+
+        self._holding = False
+        self._firm = False  # whether the plain rule could end the value in what is held
+        self._held: list[str] = []
+        self._size = 0
+        self._mark = 0  # how many of the held pieces stand before the closing tag that is looked behind
+        self._depth = 0  # how many quoted calls were open where holding began
+        self._hold_before = MARK
+        self._looking = False
+        self._literal = False
+        self._step = self._lead if frame.framed else self._open_cdata if frame.cdata else self._body
 
     def read(self, text: str, at: int, end: int, final: bool) -> int:
         """Read `text[at:end]`; return where reading stopped."""
-        while not self.done:
-            stop = self._step(text, at, end, final)
-            if stop < 0:
-                return -1 - stop
-            at = stop
+        while not self.done and not self.call_ended:
+            # What is held must be decided by what stands within the limit, however much of the text is there.
+            seen = min(end, max(at, at + self._limit + 1 - self._size)) if self._holding else end
+            stop = self._step(text, at, seen, final and seen == end)
+            if stop >= 0:
+                at = stop
+                continue
+            at = -1 - stop
+            if seen == end:
+                return at
+            self._give_up()
         return at
 
     @property
     def calm(self) -> str | None:
-        """What ends the value, while it is a string that is written as it comes."""
-        if self.done or self._step != self._body or self._newline or not self._writer.flows:
+        """What may end the value, while it is a string that is written as it comes."""
+        if self.done or self._step != self._body or self._holding or self._tail or not self._writer.flows:
             return None
-        return (CDATA_CLOSE if self._cdata else self._close)[0]
+        if self._before == MARK:
+            return None  # a tag that follows directly counts otherwise than one behind words
+        return self._tags.firsts
+
+    @property
+    def quoting(self) -> bool:
+        """Whether it stands inside a call that the value quotes."""
+        return bool(self._quotes)
+
+    # Before the value's own text.
 
     def _lead(self, text: str, at: int, end: int, final: bool) -> int:
         """One newline directly behind the opening tag is not part of the value."""
         if at == end:
             return wait(at)
         self._step = self._body
-        return at + (text[at] == "\n")
+        self._led = text[at] == "\n"
+        if not self._led:
+            return at
+        self._before = "\n"
+        return at + 1
 
     def _open_cdata(self, text: str, at: int, end: int, final: bool) -> int:
         place = skip(text, at, min(end, at + LONGEST_INDENT))
         found = literal_at((CDATA,), text, place, end) if place < at + LONGEST_INDENT else ""
         if found is None:
             return wait(at)
-        self._step = self._body
         if not found:
+            self._step = self._body
             return at
-        self._cdata = True
+        self._step = self._cdata_body
         return place + len(CDATA)
 
-    def _body(self, text: str, at: int, end: int, final: bool) -> int:
-        close = CDATA_CLOSE if self._cdata else self._close
-        place = text.find(close, at, end)
+    def _cdata_body(self, text: str, at: int, end: int, final: bool) -> int:
+        """In CDATA nothing is a tag but its own end."""
+        place = text.find(CDATA_CLOSE, at, end)
         if place < 0:
-            stop = begins(text, at, end, (close,))
+            stop = begins(text, at, end, (CDATA_CLOSE,))
             self._put(text[at:stop])
             return wait(stop)
         self._put(text[at:place])
-        self._pending = ["\n" + close if self._newline else close]
-        self._newline = False
-        self._closed = not self._cdata
-        self._size = len(close)
+        self._hold(firm=False)
+        self._cdata, self._closed = True, False
+        self._mark = len(self._held)
+        self._append(CDATA_CLOSE)
         self._step = self._behind
-        return place + len(close)
+        return place + len(CDATA_CLOSE)
 
-    def _put(self, words: str) -> None:
-        """Give words to the value; a newline at their end is kept back, for it may frame the closing tag."""
-        if not words:
-            return
-        if self._newline:
-            words = "\n" + words
-        self._newline = self._framed and words.endswith("\n")
-        self._writer.add(words[:-1] if self._newline else words)
+    # The value's text.
+
+    def _body(self, text: str, at: int, end: int, final: bool) -> int:
+        tags = self._tags
+        match = tags.spelling.search.search(text, at, end)
+        if match is None:
+            stop = tags.begins(text, at, end)
+            self._take(text[at:stop])
+            return wait(stop)
+        place = match.start()
+        self._take(text[at:place])
+        read = tags.read(text, place, match.group(), end)
+        if read is None:
+            # At the end of input, what might have become a tag that opens something is words, and tags may follow it.
+            if not final or tags.closes(text, place, match.group(), end):
+                return wait(place)
+            read = Piece.OTHER, NO_TAG
+        piece, tag = read
+        if tag.stop < 0:
+            self._take(match.group())
+            return match.end()
+        if piece is Piece.CLOSE:
+            return self._meet_close(text, place, tag.stop)
+        if piece is Piece.END:
+            return self._meet_end(text, place, tag.stop, end, final)
+        if piece is Piece.OPEN:
+            self._count += 1
+            if not self._quotes and tags.may_begin(tag.name, self._before) and self._may_begin(tag.name):
+                self._hold(firm=True)
+        elif piece is Piece.CALL:
+            self._quotes.append(self._count)
+        self._take_tag(text[place : tag.stop])
+        return tag.stop
+
+    def _meet_close(self, text: str, place: int, stop: int) -> int:
+        """A closing tag: what follows it tells whether the value may end here."""
+        tag = text[place:stop]
+        if tag != self.frame.close:
+            if self._count:
+                self._count -= 1
+            elif tag in self.frame.around:
+                self._hold(firm=True)
+            self._take_tag(tag)
+            return stop
+        self._hold(firm=False)
+        self._closed = True
+        self._mark = len(self._held)
+        self._append(tag)
+        self._before = MARK
+        self._step = self._behind
+        return stop
 
     def _behind(self, text: str, at: int, end: int, final: bool) -> int:
         """Behind a closing tag: does the value end here?"""
-        stop = skip_gap(self._gap, text, at, end)
+        stop = skip_gap(self.frame.gap, text, at, end)
         if stop > at:
-            self._pending.append(text[at:stop])
-            self._size += stop - at
+            self._append(text[at:stop])
             self.space += stop - at
+            self._before = text[stop - 1]
             at = stop
-        found = self._expected(text, at, end) if self._closed else literal_at((self._close,), text, at, end)
-        if self._size > self._limit:
-            found = ""
-        elif found is None and not (final and self._closed):
+        if self._closed:
+            found = self._expected(text, at, end)
+        else:
+            found = literal_at((self.frame.close,), text, at, end)
+        if found is None and not (final and self._closed):
             return wait(at)
-        if found == "":
-            words = "".join(self._pending)
-            self._step = self._body
-            self.space = 0
-            self._put(words)
-            return at
         if found and not self._closed:
             self._closed = True
-            self._pending.append(found)
-            self._size += len(found)
+            self._append(found)
             self.space = 0
             return at + len(found)
-        self._writer.close()
-        self.done = True
+        if found != "" and not self._count:
+            self._end()
+            return at
+        self._pass_close(ends=found != "")
         return at
 
     def _expected(self, text: str, at: int, end: int) -> str | None:
         """Which of the things that may follow a value stands here; as `literal_at`."""
-        return literal_at(self._next, text, at, end)
+        return literal_at(self.frame.next, text, at, end)
+
+    def _pass_close(self, ends: bool) -> None:
+        """The closing tag is part of the value, at least for now. `ends`: the plain rule could end the value here."""
+        self.space = 0
+        self._step = self._cdata_body if self._cdata else self._body
+        self._count -= self._count > 0
+        if ends:
+            self._hold(firm=True)
+        elif not self._firm:
+            self._release()
+
+    def _meet_end(self, text: str, place: int, stop: int, end: int, final: bool) -> int:
+        """A tag that closes a call: this one, or one that is quoted, or it is only talked about."""
+        ends: bool | None = False
+        if not self._literal:
+            if not self._holding:
+                self._hold(firm=False)
+                return place
+            ends = self._tags.ends_call(text, stop, end, final, quoted=bool(self._quotes))
+        self._looking = ends is None
+        if ends is None:
+            return wait(place)
+        if ends:
+            self.call_ended = True
+            return place
+        self._literal = False
+        self._take_tag(text[place:stop])
+        if self._quotes:
+            self._count = self._quotes.pop()
+            # What a quoted call holds cannot end the value, once it has closed.
+            self._firm = self._firm and len(self._quotes) >= self._depth
+        if self._holding and not self._firm:
+            self._release()
+        return stop
+
+    # Holding.
+
+    def _hold(self, firm: bool) -> None:
+        """From here on what is read waits. `firm`: until the value or the call ends; else for what follows this tag."""
+        if not self._holding:
+            self._holding = True
+            self._hold_before = self._before
+        if firm and not self._firm:
+            self._firm = True
+            self._depth = len(self._quotes)
+
+    def _release(self) -> None:
+        """What is held is part of the value."""
+        words = "".join(self._held)
+        self._drop_hold()
+        self._put(words)
+
+    def let_go(self) -> None:
+        """The input has ended inside the value: nothing is held any longer."""
+        if self._step == self._behind:
+            del self._held[self._mark :]  # a closing tag that is cut off from what follows it
+        self._release()
+
+    def _drop_hold(self) -> None:
+        self._held.clear()
+        self._size = 0
+        self._holding = self._firm = False
+
+    def _give_up(self) -> None:
+        """More would have to be held than the limit allows."""
+        if self._firm:
+            self._on_limit()
+        self._release()
+        if self._step == self._behind:
+            self._pass_close(ends=False)
+        self._literal, self._looking = self._looking, False
+
+    def _append(self, words: str) -> None:
+        self._held.append(words)
+        self._size += len(words)
+
+    def _take(self, words: str) -> None:
+        if not words:
+            return
+        self._before = words[-1]
+        if self._holding:
+            self._append(words)
+        else:
+            self._put(words)
+
+    def _take_tag(self, tag: str) -> None:
+        self._take(tag)
+        self._before = MARK
+
+    def _put(self, words: str) -> None:
+        """Give words to the writer; a line's end and whitespace behind it are kept back, for they may frame a tag."""
+        if not words:
+            return
+        if self._tail:
+            if not words.strip(_SPACES):
+                self._tail.append(words)
+                self._tail_size += len(words)
+                self._spill()
+                return
+            words = "".join(self._tail) + words
+            self._tail, self._tail_size = [], 0
+        if words[-1] in _SPACES:
+            place = words.find("\n", len(words.rstrip(_SPACES)))
+            if place >= 0:
+                self._tail, self._tail_size = [words[place:]], len(words) - place
+                words = words[:place]
+        self._writer.add(words)
+        self._spill()
+
+    def _spill(self) -> None:
+        """Whitespace beyond the limit no longer frames anything."""
+        if self._tail_size <= self._limit:
+            return
+        text = "".join(self._tail)
+        place = 0
+        while 0 <= place < len(text) - self._limit:
+            place = text.find("\n", place + self._limit)
+        kept = text[place:] if place >= 0 else ""
+        self._writer.add(text[: len(text) - len(kept)])
+        self._tail, self._tail_size = [kept] if kept else [], len(kept)
+
+    # The end.
+
+    def _end(self) -> None:
+        """The closing tag that was looked behind ends the value."""
+        words = "".join(self._held[: self._mark])
+        self._drop_hold()
+        self._put(words)
+        self._close(closed=True)
+
+    def _close(self, closed: bool) -> None:
+        tail = "".join(self._tail)
+        self._tail = []
+        if closed:
+            frame = self.frame
+            framed = frame.framed and (self._led or not frame.paired) and tail.endswith("\n")
+            self._writer.add(tail[:-1] if framed else tail)
+        self._writer.close()
+        self.done = True
+
+    # Where the call's end is known.
+
+    def held_text(self) -> tuple[str, str, bool]:
+        """What is held, the character before it, and whether that stands in a quoted call. It is no longer held."""
+        found = "".join(self._held), self._hold_before, self._firm and self._depth > 0
+        self._drop_hold()
+        return found
+
+    def read_plainly(self, plain: PlainReading, at: int) -> Ending:
+        """Read the value, of which the rest begins at `at`, by the plain rule."""
+        text = plain.text
+        while self._step in (self._lead, self._open_cdata):
+            stop = self._step(text, at, len(text), True)
+            if stop < 0:
+                break
+            at = stop
+        ending = self._plain_ending(plain, at)
+        self._put(text[at : ending.stop])
+        self._close(closed=ending.closed)
+        return ending
+
+    def _plain_ending(self, plain: PlainReading, at: int) -> Ending:
+        text, frame = plain.text, self.frame
+        in_cdata = self._step == self._cdata_body
+        for place in plain.places_from(at):
+            if place.name is not None:
+                if not in_cdata and self._may_begin(place.name):
+                    return Ending(place.start, place.start, closed=False)
+                continue
+            tag = text[place.start : place.stop]
+            if tag == frame.close:
+                stop = place.start
+                if in_cdata:
+                    stop = text.rfind(CDATA_CLOSE, max(at, stop - LONGEST_INDENT), stop)
+                    if stop < 0 or text[stop + len(CDATA_CLOSE) : place.start].strip(_SPACES):
+                        continue
+                behind = skip_gap(frame.gap, text, place.stop, len(text))
+                if self._goes_on(text, behind):
+                    return Ending(behind, stop, closed=True)
+            elif tag in frame.around:
+                return Ending(place.start, place.start, closed=False)
+        return Ending(len(text), len(text), closed=False)
+
+    def _goes_on(self, text: str, at: int) -> bool:
+        """Whether the call goes on, or ends, at `at`."""
+        around = self.frame.around[:1]
+        return at == len(text) or text.startswith(around, at) or self._tags.opens(text, at, len(text))
 
 
 class TaggedReader(StepReader):
     """The steps that every tagged grammar takes. Subclasses say what stands between a call's opener and its end."""
+
+    _value_type: type[TaggedValue] = TaggedValue
 
     def __init__(self, syntax: CallSyntax, sink: Sink, opener: str, calls: tuple[str, ...]) -> None:
         super().__init__(sink)
         self._markers = syntax
         self._begins_call = calls
         self._section = opener in syntax.section
+        self._wrapped = False
         self._calls = 0
         self._ended_at = 0
         self._value: TaggedValue | None = None
+        self._plain: PlainReading | None = None
+        self._missed = False
+        self._value_tags: dict[bool, ValueTags] = {}
+        self._goes_on = tuple(dict.fromkeys((*syntax.openers, *calls, *sink.stops)))
+        """What tells that the call is over though nothing closed it: another call, or the end of the turn."""
         if self._section:
             self._step = self._item
         self._clear()
@@ -204,12 +522,21 @@ class TaggedReader(StepReader):
         self._headed = False
         self._members = 0
         self._schema: Schema | None = None
+        self._given: set[str] = set()
 
     @property
     def calm(self) -> str | None:
         """Inside a value."""
-        inside = self._value is not None and self._step == self._in_value
-        return self._value.calm if inside and self._value is not None else None
+        return self._value.calm if self._inside_value and self._value is not None else None
+
+    @property
+    def quoting(self) -> bool:
+        """Inside a call that a value quotes."""
+        return self._inside_value and self._value is not None and self._value.quoting
+
+    @property
+    def _inside_value(self) -> bool:
+        return self._step == self._in_value
 
     def recover(self, marker: str) -> None:
         """The closing marker of one call in a section does not end the section."""
@@ -218,16 +545,29 @@ class TaggedReader(StepReader):
             self.status = Status.READING
             self._next_item()
 
+    def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Consume what can be understood."""
+        at = super().read(text, at, end, base, final)
+        if final and self.status is Status.READING:
+            self._let_go()
+        return at
+
+    def _let_go(self) -> None:
+        """The input has ended: what is held is part of a call that was cut off."""
+        if self._inside_value and self._value is not None:
+            self._value.let_go()
+
     def _item(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Where a call of a section, or the section's end, is expected."""
         at = skip(text, at, end)
         if at == end and not (final and self._calls):
             return wait(at)
         if at == end:
-            self._sink.missing_close(base + at)
+            self._miss_close(base + at)
             return self._done(at)
         section_close = self._markers.section_close
-        found = literal_at((*self._begins_call, *section_close), text, at, end)
+        over = self._goes_on if self._calls else ()
+        found = literal_at((*self._begins_call, *section_close, *over), text, at, end)
         if found is None and not final:
             return wait(at)
         if found is None and literal_at(self._begins_call, text, at, end) is None:
@@ -237,6 +577,10 @@ class TaggedReader(StepReader):
             return self._reject(at, "a call is expected")
         if found in section_close:
             return self._done(at + len(found))
+        if found not in self._begins_call:
+            self._miss_close(base + at)
+            return self._done(at)
+        self._missed = False
         self._sink.begin(base + at)
         return self._enter(found, at)
 
@@ -244,25 +588,115 @@ class TaggedReader(StepReader):
         """A call of a section begins here with one of `calls`: choose the next step and return where it starts."""
         raise NotImplementedError
 
+    # Values.
+
+    def _tags(self) -> ValueTags:
+        """The tags that count inside a value of the call that is being read."""
+        tags = self._value_tags.get(self._wrapped)
+        if tags is None:
+            syntax = self._markers
+            last = syntax.section_close if self._section else syntax.close if self._wrapped else ()
+            markers = CallMarkers(syntax.closers, last, (*self._begins_call, *syntax.openers), self._sink.stops)
+            pieces, read, anywhere = self._pieces()
+            around = (*syntax.section, *self._begins_call, *syntax.closers)
+            others = tuple((marker, Piece.OTHER) for marker in around)
+            tags = ValueTags(spelling((*pieces, *others)), read, markers, anywhere)
+            self._value_tags[self._wrapped] = tags
+        return tags
+
+    def _pieces(self) -> tuple[tuple[tuple[str, Piece], ...], dict[Piece, ReadWhole], bool]:
+        """How this syntax spells its tags, how they are read whole, and whether they count in the middle of a line."""
+        raise NotImplementedError
+
+    def _begin_value(self, writer: ValueWriter, frame: Frame, start: int) -> None:
+        """A value begins at this offset."""
+        self._value = self._value_type(
+            writer, self._tags(), frame, start, self._sink.limit, self._may_be_given, self._pass_limit
+        )
+        self._step = self._in_value
+
+    def _may_be_given(self, name: str) -> bool:
+        """Whether an argument of this name could follow."""
+        return name not in self._given and (self._schema is None or self._schema.lists(name))
+
+    def _pass_limit(self) -> None:
+        self._sink.limited("what may be the end of a value is held for too long; taken as part of it")
+
     def _in_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         value = self._value
         assert value is not None
+        if self._plain is not None:
+            return self._end_plainly(value, self._plain, at, base)
         at = value.read(text, at, end, final)
+        self._reach(base + at)
+        if value.call_ended:
+            self._read_plainly(value, base + at, text[at : at + LONGEST_TAG])
+            return at
         if not value.done:
             return wait(at)
         self._ended_at = base + at - value.space
-        self._step = self._behind_a_value
+        self._value_ended(self._ended_at - len(value.frame.close), base + at)
         return at
+
+    def _value_ended(self, stop: int, read: int) -> None:
+        """The value's text ends at `stop`; `read` is how far has been read."""
+        self._sink.member_end(stop, read)
+        self._step = self._behind_a_value
+
+    def _reach(self, offset: int) -> None:
+        """A value was read up to here."""
 
     def _behind_a_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Where another value, or the end of the call, is expected."""
         raise NotImplementedError
 
+    # A call whose count did not come out.
+
+    def _read_plainly(self, value: TaggedValue, offset: int, close: str) -> None:
+        """The call's end, which begins with `close`, is known: read what is held up to it by the plain rule."""
+        held, before, quoted = value.held_text()
+        base, size = offset - len(held), len(held)
+        self._plain = PlainReading(self._tags(), held, before, quoted)
+        text = held + close  # no step has to wait at the end of what is held
+        at = 0
+        while self.status is Status.READING and (at < size or self._step != self._behind_a_value):
+            stop = self._step(text, at, len(text), base, False)
+            if not 0 <= stop <= size:
+                self._reject(at, "an argument does not end")
+                break
+            at = stop
+        self._plain = None
+
+    def _end_plainly(self, value: TaggedValue, plain: PlainReading, at: int, base: int) -> int:
+        ending = value.read_plainly(plain, at)
+        if not ending.closed:
+            self._miss_close(base + ending.stop)
+        elif not at:
+            self._sink.notice("unbalanced_value", base + ending.stop)
+        self._ended_at = base + ending.place
+        self._value_ended(base + ending.stop, base + len(plain.text))
+        return ending.place
+
+    # The call.
+
+    def _miss_close(self, offset: int) -> None:
+        """A closing tag or marker is missing; said once for a call."""
+        if not self._missed:
+            self._missed = True
+            self._sink.missing_close(offset)
+
+    def _is_over(self, found: str) -> bool:
+        """Whether what was found where an argument is expected tells that the call is over."""
+        return found in self._goes_on and self._members > 0
+
     def _end(self, at: int, alone: bool) -> int:
         """The call is over, and with it the region unless that is a section."""
+        self._end_call(alone)
+        return at if self._section else self._done(at)
+
+    def _end_call(self, alone: bool) -> None:
         self._sink.end(self._ended_at, alone=alone)
         self._next_item()
-        return at if self._section else self._done(at)
 
     def _next_item(self) -> None:
         self._calls += 1
@@ -278,13 +712,13 @@ class TaggedReader(StepReader):
             parameters = tools.parameters(self._name) if tools is not None else None
             self._schema = Schema(parameters) if parameters is not None else None
 
-    def _key(self, key: str) -> None:
-        """A member of the arguments begins."""
+    def _write_key(self, key: str, offset: int, kind: Kind = "untyped") -> ValueWriter:
+        """A member of the arguments begins; its value, which begins at `offset`, goes to what is returned."""
         self._head()
+        self._given.add(key)
+        self._sink.member(key, offset)
         self._sink.arguments(f"{', ' if self._members else '{'}{quote(key)}: ")
         self._members += 1
-
-    def _writer(self, key: str, kind: Kind) -> ValueWriter:
         schema = self._schema.member(key) if self._schema is not None else None
         return ValueWriter(self._sink, schema, kind, key)
 

@@ -46,7 +46,7 @@ class ValueSink(Protocol):
     def arguments(self, text: str) -> None:
         """More of the arguments' JSON text."""
 
-    def limited(self) -> None:
+    def limited(self, message: str = "") -> None:
         """A value whose type is not known was held for too long and is taken as a string."""
 
     def invalid(self, key: str) -> None:
@@ -99,6 +99,16 @@ class Schema:
             if fallback is None and isinstance(others, Mapping):
                 fallback = Schema(others, self._root)
         return fallback
+
+    def lists(self, key: str) -> bool:
+        """Whether a member of this name is expected: it is listed, none are, or others are welcome."""
+        listed = False
+        for node in self._reach(into_typed=True):
+            members, others = node.get("properties"), node.get("additionalProperties")
+            if others is True or isinstance(others, Mapping) or (isinstance(members, Mapping) and key in members):
+                return True
+            listed = listed or isinstance(members, Mapping)
+        return not listed
 
     @property
     def items(self) -> Schema | None:
@@ -449,7 +459,7 @@ class _Heard:
         """Keep it."""
         self.pieces.append(text)
 
-    def limited(self) -> None:
+    def limited(self, message: str = "") -> None:
         """The value around it is as long."""
 
     def invalid(self, key: str) -> None:

@@ -14,11 +14,14 @@ from .arguments import ArgumentsReader
 from .reader import Reader, Sink
 from .steps import LONGEST_SPACE, skip, skip_some, wait
 from .syntax import CallSyntax
-from .tagged import LONGEST_TAG, TaggedReader, TaggedValue, literal_at
+from .tagged import LONGEST_TAG, Frame, TaggedReader
+from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
 from .values import Kind
 
 _NAME = re.compile(r"(?:[^<>\s][^<>\n]*+)?")
 _NO_NAME = re.compile(r"[<>\r\n]")
+_NO_QUOTED_NAME = re.compile(r"""[\s"']""")
+"""What no name holds, where a tag is only quoted: `"<parameter=") and n > 3` is code."""
 _ATTRIBUTE = re.compile(r"""\s++([^\s"'=<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 _BEGUN = re.compile(r"""\s*+(?:[^\s"'=<>]++\s*+(?:=\s*+(?:"[^"]*+|'[^']*+)?)?)?""")
 
@@ -43,6 +46,8 @@ class Tag(msgspec.Struct, frozen=True):
     """The attribute that holds the name; without one the name follows directly."""
     stop: str = ">"
     """What it ends with."""
+    escaped: bool = False
+    """Whether attributes write `&` and quotes as `&amp;` and `&quot;`."""
 
     @property
     def literal(self) -> str:
@@ -57,7 +62,8 @@ class Tag(msgspec.Struct, frozen=True):
         begun = False
         if self.attribute:
             while match := _ATTRIBUTE.match(text, place):
-                attributes[match[1]] = match[2] if match[2] is not None else match[3]
+                value = match[2] if match[2] is not None else match[3]
+                attributes[match[1]] = value.replace("&quot;", '"').replace("&amp;", "&") if self.escaped else value
                 place = match.end()
             begun = _BEGUN.fullmatch(text, place) is not None
             name = attributes.get(self.attribute)
@@ -72,6 +78,16 @@ class Tag(msgspec.Struct, frozen=True):
         if not found and (found is None or begun) and end < LONGEST_TAG:
             return None
         return ReadTag(-1, "", attributes)
+
+    def read_quoted(self, text: str, place: int, end: int) -> WholeTag | None:
+        """The tag that begins at `place` inside a value, and does not go on into the next line."""
+        line = text.find("\n", place, min(end, place + LONGEST_TAG))
+        tag = self.read(text[place : line if line >= 0 else min(end, place + LONGEST_TAG)])
+        if tag is None:
+            return None if line < 0 else NO_TAG
+        if tag.stop < 0 or tag.empty or not tag.name or (not self.attribute and _NO_QUOTED_NAME.search(tag.name)):
+            return NO_TAG
+        return WholeTag(place + tag.stop, tag.name)
 
 
 class XmlCalls(CallSyntax, frozen=True, kw_only=True):
@@ -89,6 +105,10 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
     """What may stand between the marker around a call and the call's tag."""
     framed: bool = False
     """Whether one newline behind a parameter's tag and one before its closing tag are framing."""
+    paired: bool = False
+    """Whether the second is framing only where the first is there."""
+    anywhere: bool = False
+    """Whether a parameter's tag in the middle of a line may end a value that was not closed."""
     cdata: bool = False
     """Whether a value may stand in `<![CDATA[` and `]]>`."""
     string: tuple[str, str] = ("", "")
@@ -135,14 +155,16 @@ class XmlReader(TaggedReader):
         super().__init__(syntax, sink, opener, (*syntax.wrappers, syntax.call.literal))
         self._syntax = syntax
         self._wrapped = opener in syntax.wrappers
+        self._closes = (syntax.call_close, *syntax.closers)
         self._begun = "" if self._section or self._wrapped else opener
-        self._behind_value = (syntax.parameter.literal, syntax.call_close, *syntax.closers)
+        self._behind_value = (syntax.parameter.literal, syntax.call_close, *syntax.closers, *self._goes_on)
         if not self._section:
             self._step = self._lead if self._wrapped else self._call_tag
 
     def _clear(self) -> None:
         super()._clear()
         self._whole: ArgumentsReader | None = None
+        self._prefaced = False
 
     def _enter(self, found: str, at: int) -> int:
         self._wrapped = found in self._syntax.wrappers
@@ -156,13 +178,14 @@ class XmlReader(TaggedReader):
         found = literal_at((call, preface) if preface else (call,), text, at, end)
         if found is None:
             return wait(at)
-        if found == call:
-            if not self._section:
-                self._sink.begin(base + at)
-            self._step = self._call_tag
-            return at
         if not found:
             return self._reject(at, "a call is expected")
+        if not self._section and not self._prefaced:
+            self._sink.begin(base + at)
+        if found == call:
+            self._step = self._call_tag
+            return at
+        self._prefaced = True
         return at + len(found)
 
     def _call_tag(self, text: str, at: int, end: int, base: int, final: bool) -> int:
@@ -251,15 +274,32 @@ class XmlReader(TaggedReader):
             return wait(at)
         if found == syntax.parameter.literal and self._whole is None:
             return self._parameter(text, at, end, base, final)
-        if not found or found == syntax.parameter.literal:
+        if not found or found == syntax.parameter.literal or not (found in self._closes or self._is_over(found)):
             return self._reject(at, "a parameter or the end of the call is expected")
         self._close_arguments()
         self._step = self._behind_call
         if found == syntax.call_close:
             self._ended_at = base + at + len(found)
             return at + len(found)
-        self._sink.missing_close(self._ended_at)
+        self._miss_close(self._ended_at)
         return at
+
+    def _is_over(self, found: str) -> bool:
+        return super()._is_over(found) or (found in self._goes_on and self._whole is not None)
+
+    def _pieces(self) -> tuple[tuple[tuple[str, Piece], ...], dict[Piece, ReadWhole], bool]:
+        syntax = self._syntax
+        pieces: tuple[tuple[str, Piece], ...] = (
+            (syntax.parameter.literal, Piece.OPEN),
+            (syntax.parameter_close, Piece.CLOSE),
+            (syntax.call.literal, Piece.CALL),
+            (syntax.call_close, Piece.END),
+        )
+        read: dict[Piece, ReadWhole] = {
+            Piece.OPEN: syntax.parameter.read_quoted,
+            Piece.CALL: syntax.call.read_quoted,
+        }
+        return pieces, read, syntax.anywhere
 
     def _parameter(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         syntax = self._syntax
@@ -272,17 +312,16 @@ class XmlReader(TaggedReader):
         kind: Kind = "untyped"
         if attribute in tag.attributes:
             kind = "string" if tag.attributes[attribute] == string else "json"
-        self._key(tag.name)
-        self._value = TaggedValue(
-            self._writer(tag.name, kind),
+        frame = Frame(
             syntax.parameter_close,
             self._behind_value,
-            self._sink.limit,
             framed=syntax.framed,
+            paired=syntax.paired,
             cdata=syntax.cdata,
         )
-        self._step = self._in_value
-        return at + tag.stop
+        at += tag.stop
+        self._begin_value(self._write_key(tag.name, base + at, kind), frame, base + at)
+        return at
 
     def _behind_call(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Behind a call: the marker that closes it, another call between the same markers, or neither."""
@@ -299,10 +338,10 @@ class XmlReader(TaggedReader):
                 self._ended_at = base + place + len(found)
             return self._end(place + len(found), alone)
         if found and not self._section:
-            self._sink.end(self._ended_at)
-            self._next_item()
+            self._end_call(alone=False)
+            self._missed = False
             self._sink.begin(base + place)
             self._step = self._call_tag
             return place
-        self._sink.missing_close(self._ended_at)
+        self._miss_close(self._ended_at)
         return self._end(at, alone)
