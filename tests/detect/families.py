@@ -92,6 +92,8 @@ _DSML = each(
     first="\n\n<｜DSML｜tool_calls>\n",
     last="</｜DSML｜tool_calls>",
 )
+_DSML_OF_V32 = _DSML.replace("｜DSML｜tool_calls>", '｜" + "DSML｜function_calls>')
+"""Put together in the template, so that no marker of a block stands in its source."""
 _XML = each(
     "\n<tool_call>\n<function=",
     NAME + write(">\n") + pairs("<parameter=", ">\n", "\n</parameter>\n"),
@@ -117,6 +119,7 @@ STYLES = {
     "qwen3.5": Style("qwen3.5", CHATML, "<|im_end|>\n", _XML, opened="<think>\n", start="thinking"),
     "deepseek v3": Style("deepseek_v3", DEEPSEEK, EOS, _FENCED, think=None),
     "deepseek r1": Style("deepseek_r1", DEEPSEEK, EOS, _FENCED, opened="<think>", start="thinking"),
+    "deepseek v3.2": Style("deepseek_v32", DEEPSEEK, EOS, _DSML_OF_V32),
     "deepseek v4": Style("deepseek_v4", DEEPSEEK, EOS, _DSML),
     "glm 4.5": Style(
         "glm45",

@@ -43,6 +43,8 @@ class Score(msgspec.Struct, frozen=True, order=True):
     """Whether it knows what opens the assistant's turn."""
     calls: int
     """Calls that came back."""
+    apart: int
+    """Turns with calls of which nothing was left over: no marker around a call that the format does not know."""
     stops: int
     """Turns whose end it knows."""
     answers: int
@@ -63,6 +65,7 @@ class Score(msgspec.Struct, frozen=True, order=True):
             self.asked,
             self.header,
             self.calls,
+            self.apart,
             self.stops,
             self.answers,
             self.named,
@@ -79,6 +82,7 @@ def score(format: Format, turns: list[Turn], prompt: str, endings: set[str], tol
         asked=asked(format, told),
         header=any(header.strip() in prompt for header in format.assistant),
         calls=sum(called(turn, message) for turn, message in readings if turn.called),
+        apart=sum(_same(turn.said, message.text) for turn, message in readings if turn.called),
         stops=sum(message.termination == "stop" for turn, message in readings if not turn.called),
         answers=sum(_same(turn.said, message.text) for turn, message in readings if turn.said),
         named=sum(literal in source for literal in call_literals(format)),
