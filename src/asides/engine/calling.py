@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..events import NoticeCode
+from .bare_calls import REACH, may_follow
 from .calls.reader import Status
 from .calls.syntax import CallSyntax
 from .fences import begins_line
@@ -35,16 +36,18 @@ class Calling(Telling):
                 start,
                 begins_line=begins_line(self._buffer, found.start, floor),
                 quoted=quotes and bool(quote_before(self._buffer, found.start, floor)),
+                bare=False,
             )
         self._start_region(list(marker.syntaxes), marker.text, start, found.stop, space_from)
 
-    def _begin_draft(self, space_from: int, start: int, *, begins_line: bool, quoted: bool) -> None:
+    def _begin_draft(self, space_from: int, start: int, *, begins_line: bool, quoted: bool, bare: bool) -> None:
         """From here on everything is held, until it is known what the calls are."""
         self._draft = Draft(
             space_from=space_from,
             start=start,
             begins_line=begins_line,
             quoted=quoted,
+            bare=bare,
             holds=len(self._holds),
             kind=self._kind,
             index=self._index,
@@ -55,6 +58,7 @@ class Calling(Telling):
             seen_thinking=self._seen_thinking,
             calls_made=self.calls_made,
             noticed_stop=self._noticed_stop,
+            goes_on=self._goes_on,
             fresh=self._fresh,
             blank=self._blank,
             content_from=self._content_from,
@@ -87,6 +91,28 @@ class Calling(Telling):
             list(self._tables.bare), "", self._base + match.start(), match.start(), self._base + self._at
         )
         return True
+
+    def _may_be_call(self, place: int) -> bool:
+        """Whether a call without an opening marker may begin here, behind prose."""
+        offset = self._base + place
+        begins = self._blank and NON_SPACE.search(self._buffer, self._at, place) is None
+        # What was given back is not tried again from its middle, so that cost stays linear.
+        if begins or offset < self._reread_until:
+            return False
+        floor = max(self._content_from - self._base, 0)
+        if not begins_line(self._buffer, place, floor):
+            return False
+        self._fences.advance(self._buffer, self._base, place, floor)
+        if self._fences.inside:
+            return False
+        return may_follow(self._tape.text(max(self._content_from, offset - REACH), offset))
+
+    def _begin_bare_line(self, place: int) -> None:
+        """Behind prose a call without an opening marker is held until what follows tells it from an example."""
+        self._flow(place, beside=False)
+        space_from, start = self._base + self._at, self._base + place
+        self._begin_draft(space_from, start, begins_line=True, quoted=False, bare=True)
+        self._start_region(list(self._tables.bare), "", start, place, space_from)
 
     def _read_region(self, end: int, final: bool) -> bool:
         """Let the call's own grammar read."""
@@ -195,7 +221,9 @@ class Calling(Telling):
     def _leave_region(self, region: Region) -> None:
         """The region is over: back to prose, or find out whether it was a draft."""
         if self._draft is not None:
-            if region.faulty or not region.calls:
+            if (region.faulty or not region.calls) and self._draft.bare:
+                self._show_example()
+            elif region.faulty or not region.calls:
                 self._give_back("draft_call", resume=self._resume_behind(region, region.fault_from))
             else:
                 self._mode = self._read_after_calls
@@ -215,7 +243,9 @@ class Calling(Telling):
     def _reject(self, region: Region, code: str, reason: str) -> None:
         """The text is not in the call's grammar."""
         draft = self._draft
-        if draft is not None and draft.quoted:
+        if draft is not None and draft.bare:
+            self._show_example()
+        elif draft is not None and draft.quoted:
             body = self._behind_openers(region.body, self._base + self._at)
             self._give_back(None, resume=self._read_again(draft.start, body))
         elif draft is not None:
@@ -308,7 +338,7 @@ class Calling(Telling):
     def _finish_region(self, region: Region) -> None:
         """The input ended while the grammar wanted more."""
         closer = region.closer
-        if not region.opener and not region.committed:
+        if not region.opener and not region.committed and self._draft is None:
             self._give_back(None, resume=self._read_again(region.start, region.body))
         elif closer is not None and closer.ends_turn:
             self._cut_off(region, closer.start, "incomplete")
@@ -322,7 +352,12 @@ class Calling(Telling):
     def _cut_off(self, region: Region, place: int, error: str) -> None:
         """The call that is being read ends at `place`, unfinished. What follows is read as if it had not been."""
         draft = self._draft
-        if draft is not None:
+        if draft is not None and draft.bare:
+            if not self._is_call(region, draft):
+                self._cut = False
+                self._show_example(place)
+                return
+        elif draft is not None:
             ended = self._thought_end(max(region.body, region.dead_from), place)
             if ended is not None:
                 self._end_draft(region, ended)
@@ -348,15 +383,23 @@ class Calling(Telling):
             self._give_back(None, resume=ended.offset)
 
     def _is_call(self, region: Region, draft: Draft) -> bool:
-        """Whether calls in thinking, the last of them cut off, are meant: not merely talked about."""
+        """Whether held calls, the last of them cut off, are meant: not merely talked about."""
         if region.faulty:
             return False
+        if draft.bare:
+            return region.committed or not region.begun
         if region.calls + draft.calls:
             return True
         passed = region.closer is not None and not region.closer.ends_turn
         if passed or draft.quoted or not region.name_closed:
             return False
         return draft.begins_line or (self.tools is not None and region.name in self.tools.names)
+
+    def _show_example(self, until: int = 0) -> None:
+        """A bare call behind prose is words after all, as if nobody had held it."""
+        assert self._draft is not None
+        start = self._draft.start
+        self._give_back(None, resume=self._read_again(start, start + 1, until))
 
     def _end_cut(self, region: Region, place: int, error: str) -> None:
         if region.holds_closer:
@@ -432,6 +475,11 @@ class Calling(Telling):
         assert region is not None
         assert draft is not None
         horizon = draft.start + self.limit + 1
+        if draft.bare:
+            self._reread_until = max(self._reread_until, horizon)
+            message = "a possible call is held for too long; taken literally"
+            self._give_back("limit", message, resume=draft.start + 1)
+            return
         body = max(region.body, region.dead_from)
         ended = self._thought_end(body, horizon)
         if ended is not None:
@@ -445,7 +493,7 @@ class Calling(Telling):
         self._give_back("limit", message, resume=resume)
 
     def _read_after_calls(self, end: int, final: bool) -> bool:
-        """Behind well-formed calls in thinking: if the turn ends here they are calls, else drafts."""
+        """Behind well-formed calls that are held: if the turn ends here they are calls, else drafts or examples."""
         match = NON_SPACE.search(self._buffer, self._at, end)
         if match is None:
             if final:
@@ -459,7 +507,7 @@ class Calling(Telling):
         if found is None or found.start > place:
             if not final and found is None and table.begins(self._buffer, place, end) == place:
                 return False
-            self._give_back("draft_call")
+            self._end_drafts(place)
         elif not final and table.may_extend(self._buffer, found, end):
             return False
         elif found.marker.action is Action.STRAY:
@@ -468,21 +516,32 @@ class Calling(Telling):
             self._at = found.stop
             self._resolve_draft()
             self._notice_marker(found.marker, self._base + place)
+        elif found.marker.action is Action.BARE:
+            if self._draft is not None and self._draft.bare:
+                self._begin_further(list(self._tables.bare), "", place, place)
+            else:
+                self._end_drafts(place)
         elif found.marker.action is not Action.CALL:
             self._at = place
             self._resolve_draft()
         else:
-            assert self._draft is not None
-            assert self._region is not None
-            self._draft.calls += self._region.calls
-            self._start_region(
-                list(found.marker.syntaxes),
-                found.marker.text,
-                self._base + place,
-                found.stop,
-                self._base + place,
-            )
+            self._begin_further(list(found.marker.syntaxes), found.marker.text, place, found.stop)
         return True
+
+    def _begin_further(self, syntaxes: list[CallSyntax], opener: str, place: int, stop: int) -> None:
+        """Another call follows those that are held."""
+        assert self._draft is not None
+        assert self._region is not None
+        self._draft.calls += self._region.calls
+        self._start_region(syntaxes, opener, self._base + place, stop, self._base + place)
+
+    def _end_drafts(self, place: int) -> None:
+        """Something else follows calls that are held: they were drafts, or examples."""
+        assert self._draft is not None
+        if self._draft.bare:
+            self._show_example(self._base + place)
+        else:
+            self._give_back("draft_call")
 
     def _resolve_draft(self) -> None:
         """The turn ends behind the calls: they are calls, and thinking was closed by them."""
@@ -509,8 +568,10 @@ class Calling(Telling):
             self._kind, self._index, self._start = draft.kind, draft.index, draft.part_start
             self._count, self._gap = draft.count, draft.gap
             self._seen_text, self._seen_thinking = draft.seen_text, draft.seen_thinking
-            self.calls_made, self._noticed_stop = draft.calls_made, draft.noticed_stop
+            self.calls_made, self._noticed_stop, self._goes_on = draft.calls_made, draft.noticed_stop, draft.goes_on
             self._fresh, self._blank, self._content_from = draft.fresh, draft.blank, draft.content_from
+            if draft.bare:
+                self._fences.reset(start)  # it began outside of any block
         elif region.calls:
             space_from = start = region.dead_from
         self._region = None

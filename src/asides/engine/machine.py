@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import StrictError, UsageError
 from ..events import NOTICES, Event, Notice, NoticeCode, TextDelta, ThinkingDelta
 from ..parts import Kind
+from .bare_calls import REACH
 from .calls.tools import Tools
 from .fences import Fences
 from .format import TEXT, THINKING, CallsInThinking, Format, State
@@ -41,6 +42,7 @@ class Machine:
         "_asleep",
         "_at",
         "_bare",
+        "_bare_lines",
         "_base",
         "_blank",
         "_buffer",
@@ -75,6 +77,7 @@ class Machine:
         "_kind",
         "_known_end",
         "_lookahead",
+        "_lookback",
         "_may_watch",
         "_mode",
         "_noticed_stop",
@@ -161,7 +164,10 @@ class Machine:
         self._may_watch = False
         self._quick: type[TextDelta] | type[ThinkingDelta] | None = None
 
-        self._tables = compile_tables(format, self._calls_in_thinking, calls)
+        # Never in `auto`: bare JSON behind prose is a call only to those who know that their model writes calls so.
+        self._bare_lines = self.tools is not None and format.settle is None and any(each.bare for each in format.calls)
+        self._lookback = REACH if self._bare_lines else LOOKBACK
+        self._tables = compile_tables(format, self._calls_in_thinking, calls, self._bare_lines)
 
     def _restart(self, state: State, fresh: bool, undecided: bool, fences_until: int = NOWHERE) -> None:
         """Begin at the first character."""

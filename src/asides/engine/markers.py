@@ -40,12 +40,13 @@ class Action(Enum):
     IGNORED = "means nothing"
     STOP = "ends the turn"
     CALL = "opens a call"
+    BARE = "may begin a call that has no opening marker"
     HEADER = "opens a message header"
     LEAVE = "ends a message"
     BODY = "ends a message header"
 
 
-_HARMLESS = (Action.BOUNDARY, Action.IGNORED, Action.STRAY, Action.NESTED)
+_HARMLESS = (Action.BARE, Action.BOUNDARY, Action.IGNORED, Action.STRAY, Action.NESTED)
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -269,7 +270,7 @@ _FROM_HEADER = {
 class Tables:
     """The tables of one format, each made when it is first needed."""
 
-    def __init__(self, format: Format, calls_in_thinking: CallsInThinking, calls: bool) -> None:
+    def __init__(self, format: Format, calls_in_thinking: CallsInThinking, calls: bool, bare_lines: bool) -> None:
         self._format = format
         self._calls_in_thinking = calls_in_thinking
         self._calls = format.calls if calls else ()
@@ -283,6 +284,8 @@ class Tables:
         self._joined = frozenset(format.header.joined) if format.header is not None else frozenset()
         self.bare_headers = not self._joined.isdisjoint(format.states.get(TEXT, {}))
         """Whether headers without markers are read."""
+        starts = {character for syntax in self.bare for character in syntax.bare_starts} if bare_lines else set()
+        self._bare_lines = {text: Marker(text=text, action=Action.BARE) for text in sorted(starts)}
 
     def _table(self, state: State, markers: Iterable[Marker]) -> Table:
         format = self._format
@@ -349,6 +352,8 @@ class Tables:
             if name not in markers and not self._is_weak(name):
                 markers[name] = Marker(text=name, action=Action.STRAY, closes_thinking=name in self._closers)
         markers |= self._ignored(TEXT)
+        if calls:
+            markers = self._bare_lines | markers
         for name in self._format.strays:
             markers[name] = Marker(text=name, action=Action.IGNORED, notice="stray_marker")
         return self._table(TEXT, markers.values())
@@ -403,6 +408,7 @@ class Tables:
         for name in self._format.behind_calls:
             # What also means something in a text is left to it.
             wanted.append(markers[name] if name in markers else closing[name])
+        wanted += self._bare_lines.values()
         return self._table(END, wanted)
 
     @cached_property
@@ -428,9 +434,9 @@ class Tables:
 
 
 @lru_cache(maxsize=1024)
-def compile_tables(format: Format, calls_in_thinking: CallsInThinking, calls: bool) -> Tables:
-    """The tables of a format. Cached by the format's identity."""
-    return Tables(format, calls_in_thinking, calls)
+def compile_tables(format: Format, calls_in_thinking: CallsInThinking, calls: bool, bare_lines: bool = False) -> Tables:
+    """The tables of a format. Cached by the format's identity. `bare_lines`: bare calls may stand behind prose."""
+    return Tables(format, calls_in_thinking, calls, bare_lines)
 
 
 def _call_markers(calls: tuple[CallSyntax, ...]) -> dict[str, Marker]:

@@ -222,7 +222,7 @@ class Parser(Prose):
         compared = self._region.needed if self._region is not None else None
         if compared is not None:
             told = min(told, max(compared, told - LONGEST_REPEAT))
-        return told - LOOKBACK
+        return told - self._lookback
 
     def _open_start(self) -> int:
         if self._draft is not None:

@@ -36,6 +36,12 @@ class Prose(Calling):
                     break
                 # The output ends inside the longer marker: the rest is part of it, not of what follows.
                 found = Found(found.start, end, found.marker)
+            if found.marker.action is Action.BARE:
+                if self._may_be_call(found.start):
+                    self._begin_bare_line(found.start)
+                    return True
+                scan = found.stop
+                continue
             verdict, stop = self._judge(found, end, final)
             if verdict is Verdict.WAIT:
                 hold = found.start

@@ -44,7 +44,8 @@ _CUT_OFF = ("incomplete", "unclosed", "invalid_json")
 
 
 class Draft(msgspec.Struct, kw_only=True):
-    """Calls inside open thinking, until it is known what they are; and what must be put back if they are drafts."""
+    """Calls inside open thinking, or bare ones behind prose, until it is known what they are; and what must be put back
+    if they are drafts or examples."""
 
     space_from: int
     """Offset of the whitespace before the first opener."""
@@ -56,6 +57,8 @@ class Draft(msgspec.Struct, kw_only=True):
     """Whether the first opener stands where a line begins."""
     quoted: bool
     """Whether an opening quote stands directly before it."""
+    bare: bool
+    """Whether it stands in a text and has no opening marker, so that only what follows tells it from an example."""
     holds: int
     """How many levels of held events there were before."""
     kind: Kind | None
@@ -67,6 +70,7 @@ class Draft(msgspec.Struct, kw_only=True):
     seen_thinking: bool
     calls_made: int
     noticed_stop: bool
+    goes_on: bool
     fresh: bool
     blank: bool
     content_from: int
@@ -124,6 +128,7 @@ class Region:
         "space_from",
         "start",
         "syntaxes",
+        "tentative",
         "watched",
     )
 
@@ -148,7 +153,9 @@ class Region:
         self.space_from = space_from
         """Offset of the whitespace before the opener, which is text again if this was no call."""
         self.draft = draft
-        """Whether it stands in thinking, so that everything is held back."""
+        """Whether it may be a draft or an example, so that everything is held back."""
+        self.tentative = draft and not opener
+        """Whether it has no marker and stands behind prose."""
         self.draft_end: ThoughtEnd | None = None
         """In thinking that is read again: where the thought ends, which this call must not pass."""
         self.name_closed = False
@@ -267,6 +274,10 @@ class Region:
     def limit(self) -> int:
         """How many characters may be held back."""
         return self._owner.limit
+
+    def accepts(self, key: str) -> bool:
+        """Whether the call that is being read may have this argument."""
+        return not self.tentative or (self.tools is not None and self.tools.lists(self._name, key))
 
     # What the reader reports.
 

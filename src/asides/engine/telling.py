@@ -97,7 +97,7 @@ class Telling(Machine):
             self._blank = False
             self._seen_words = self._seen_words or self._table.state == TEXT
         self.emit(DELTA[self._table.state](self._index, text))
-        if self._table.state == TEXT and self._quotes:
+        if self._table.state == TEXT and (self._quotes or self._bare_lines):
             self._fences.advance(self._buffer, self._base, stop, max(self._content_from - self._base, 0))
         self._at = stop
         self._said = self._base + stop
@@ -177,6 +177,8 @@ class Telling(Machine):
         if self._watching:
             self._watching = False
             self._table = self._table_of(self._table.state)
+        if self._draft is not None:
+            self._draft.holds -= 1
         events = self._holds.pop(0)
         later, self._holds = self._holds, []
         for event in events:

@@ -732,9 +732,14 @@ class Silent:
     tools: Tools | None = None
     limit = 1 << 20
     stops = ("<|im_end|>",)
+    tentative = False
 
     def __init__(self) -> None:
         self.written = 0
+
+    def accepts(self, key: str) -> bool:
+        """Take any argument."""
+        return True
 
     def arguments(self, text: str) -> None:
         """Count what is written."""

@@ -21,6 +21,7 @@ class ArgumentsReader:
     """Reads the value that holds the arguments and writes it out as a JSON object."""
 
     __slots__ = (
+        "_accepts",
         "_inner",
         "_keys",
         "_loose",
@@ -36,11 +37,16 @@ class ArgumentsReader:
     )
 
     def __init__(
-        self, write: Callable[[str], None], meet_string: Callable[[], None], meet_repeat: Callable[[str], None]
+        self,
+        write: Callable[[str], None],
+        meet_string: Callable[[], None],
+        meet_repeat: Callable[[str], None],
+        accepts: Callable[[str], bool],
     ) -> None:
         self._write = write
         self._meet_string = meet_string
         self._meet_repeat = meet_repeat
+        self._accepts = accepts
         self._keys: set[str] = set()
         self._scanner = JsonScanner(self._meet_key)
         self._inner: JsonScanner | None = None
@@ -57,6 +63,11 @@ class ArgumentsReader:
     def calm(self) -> bool:
         """Whether reading stopped inside a sound string of an object that is written as it comes."""
         return self._shape == "{" and self._inner is None and self._scanner.calm
+
+    @property
+    def escaped(self) -> bool:
+        """Whether the arguments are written as a string, so that places in them are no places in the text."""
+        return self._inner is not None
 
     @property
     def in_string(self) -> bool:
@@ -92,12 +103,13 @@ class ArgumentsReader:
         self.done = scanner.done
         return stop
 
-    def _meet_key(self, body: str) -> None:
-        """A key of the arguments themselves, as it is written between its quotes."""
+    def _meet_key(self, body: str) -> str | None:
+        """A key of the arguments themselves, as it is written between its quotes; why it may not be one, if so."""
         key = unescape(body)
         if key in self._keys:
             self._meet_repeat(key)
         self._keys.add(key)
+        return None if self._accepts(key) else f"the tool has no argument {key!r}"
 
     def _fail(self, reason: str) -> None:
         if self.error is None:
@@ -222,7 +234,7 @@ class CallReader(StepReader):
         return match.end()
 
     def _begin_arguments(self, offset: int, after: Step) -> None:
-        self._arguments = ArgumentsReader(self._write, self._meet_string, self._sink.repeated)
+        self._arguments = ArgumentsReader(self._write, self._meet_string, self._sink.repeated, self._sink.accepts)
         self._arguments_at = offset
         self._after_arguments = after
         self._step = self._in_arguments
@@ -251,6 +263,8 @@ class CallReader(StepReader):
             self._step = self._after_arguments
             return stop
         if was_sound and arguments.error is not None:
+            if self._sink.tentative and not arguments.escaped:
+                return self._reject(stop, arguments.message, arguments.error)
             return stop
         if closes and stop == place:
             return self._meet_closer(stop, base, arguments.in_string)

@@ -13,6 +13,7 @@ from .syntax import CallSyntax
 class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     """`{"name": "f", "arguments": {...}}`, alone, in a row or in a list."""
 
+    bare_starts = "{["
     names: tuple[str, ...] = ("name",)
     """Keys that hold the function's name."""
     arguments: tuple[str, ...] = ("arguments", "parameters")

@@ -201,7 +201,7 @@ class JsonReader(CallReader):
 
     def _break(self, at: int, reason: str, code: str = "invalid_json") -> int:
         """The object is not JSON. Once it has shown itself to be a call, only its end is still looked for."""
-        if not self._headed:
+        if not self._headed or self._sink.tentative:
             return self._reject(at, reason, code)
         self._error = self._error or (code, reason)
         self._skipped = JsonScanner.inside_object(reason)

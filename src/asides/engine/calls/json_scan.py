@@ -62,11 +62,15 @@ _VALUE, _FIRST_KEY, _KEY, _COLON, _FIRST_VALUE, _NEXT, _IN_KEY, _IN_STRING, _IN_
 
 
 class JsonScanner:
-    """Finds the end of one JSON value. `meet_key` is told each key of the object itself, as it is written."""
+    """Finds the end of one JSON value.
+
+    `meet_key` is told each key of the object itself, as it is written. Where it returns a reason to refuse the key,
+    that is the value's error, directly behind the key.
+    """
 
     __slots__ = ("_atom", "_expect", "_key", "_loose", "_loose_string", "_meet_key", "_stack", "done", "error")
 
-    def __init__(self, meet_key: Callable[[str], None] | None = None) -> None:
+    def __init__(self, meet_key: Callable[[str], str | None] | None = None) -> None:
         self.done = False
         """Whether the value has ended."""
         self.error: str | None = None
@@ -180,7 +184,9 @@ class JsonScanner:
         assert meet_key is not None
         member = _member()
         while (match := member.match(text, at, end)) is not None:
-            meet_key(match[1][1:-1])
+            refusal = meet_key(match[1][1:-1])
+            if refusal:
+                return self._give_up(match.end(1), refusal)
             at = match.end()
             if match[2] == "}":
                 return self._pop(at - 1)
@@ -193,8 +199,10 @@ class JsonScanner:
         self._expect = _COLON
         if self._tells_keys:
             assert self._meet_key is not None
-            self._meet_key("".join(self._key))
+            refusal = self._meet_key("".join(self._key))
             self._key.clear()
+            if refusal:
+                self._fail(refusal)
 
     def _token(self, text: str, at: int, expect: int) -> int:
         """One character of structure."""

@@ -19,6 +19,7 @@ _NAME_START = re.compile(r"[^\W\d]")
 class PythonCalls(CallSyntax, frozen=True, kw_only=True):
     """`[f(a="v"), g(b=1)]`, or the same without brackets, separated by lines or commas."""
 
+    bare_starts = "["
     lines: bool = False
     """Whether the calls may stand without brackets."""
 

@@ -137,6 +137,8 @@ class PythonReader(StepReader):
         if match is None:
             return self._end(at, base)
         key = match.group(1)
+        if not self._sink.accepts(key):
+            return self._reject(at, f"the tool has no argument {key!r}")
         self._sink.member(key, base + match.end())
         self._put(f'{", " if self._members else ""}"{escape(key)}": ')
         self._members += 1

@@ -48,6 +48,13 @@ class Sink(Protocol):
     def notice(self, code: NoticeCode, offset: int, message: str = "") -> None:
         """Something odd was met that has no other method here."""
 
+    @property
+    def tentative(self) -> bool:
+        """Whether it has no marker and stands behind prose, so that the first thing wrong says that it is no call."""
+
+    def accepts(self, key: str) -> bool:
+        """Whether the call may have this argument: where it is tentative, only one that its tool lists."""
+
     def begin(self, offset: int) -> None:
         """A call may begin here: the start of its raw text if it turns out to be one of several."""
 

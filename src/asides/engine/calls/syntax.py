@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -24,6 +24,8 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True):
     """Markers that close the section."""
     bare: bool = False
     """Whether a call may stand without an opening marker where text begins."""
+    bare_starts: ClassVar[str] = ""
+    """The characters that such a call begins with."""
     keeps_close: bool = False
     """Whether the closing markers belong to what follows: the end of a message, not of the call."""
     open_at_line: bool = False

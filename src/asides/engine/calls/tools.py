@@ -27,6 +27,11 @@ class Tools:
         last = name.rpartition(".")[2]
         return last if name not in self.names and last in self.names else name
 
+    def lists(self, name: str, key: str) -> bool:
+        """Whether a tool has an argument of this name."""
+        properties = self._parameters.get(name, {}).get("properties")
+        return isinstance(properties, Mapping) and key in properties
+
     def parameters(self, name: str) -> Mapping[str, Any] | None:
         """The JSON schema of a tool's arguments."""
         return self._parameters.get(name)

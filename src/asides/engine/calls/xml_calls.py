@@ -237,7 +237,9 @@ class XmlReader(TaggedReader):
         self._head()
         offset = base + at
         sink = self._sink
-        self._whole = ArgumentsReader(sink.arguments, lambda: sink.string_arguments(offset), sink.repeated)
+        self._whole = ArgumentsReader(
+            sink.arguments, lambda: sink.string_arguments(offset), sink.repeated, sink.accepts
+        )
         self._step = self._in_json
         return at
 
