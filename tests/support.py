@@ -440,6 +440,8 @@ def _uncovered_problems(
             rest = _bare_header_pattern(format).sub("", rest)
         # Output may begin inside a header that the prompt has opened.
         rest = _header_pattern(format).sub("", "\0" + rest if start == 0 else rest).removeprefix("\0")
+    if stop == len(raw):
+        rest = _without_half_marker(format, rest)
     rest = _marker_pattern(format).sub("", rest)
     if exact and not any(name in words for syntax in format.calls for name in syntax.openers + syntax.closers):
         lost = rest
@@ -447,6 +449,16 @@ def _uncovered_problems(
         lost = "".join(character for character in rest if not _may_separate(character))
     if lost:
         yield f"{lost!r} is in no part: {words!r} at {start}"
+
+
+def _without_half_marker(format: Format, words: str) -> str:
+    """Words without the beginning of a marker at their end, where that is a whole marker already."""
+    names = markers(format)
+    for name in names:
+        for length in range(len(name) - 1, 0, -1):
+            if words.endswith(name[:length]) and any(name[:length].startswith(other) for other in names):
+                return words[: len(words) - length]
+    return words
 
 
 def _may_separate(character: str) -> bool:

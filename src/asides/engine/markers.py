@@ -239,7 +239,7 @@ def _after_name(marker: Marker, attributes: bool) -> str | None:
     """A pattern for what may stand between the marker's name and its `>`."""
     if not (marker.text.startswith("<") and marker.text.endswith(">")):
         return None
-    if marker.action is Action.IGNORED:
+    if marker.action is Action.IGNORED and marker.notice is None:  # a stray is that token and nothing else
         return DETAILS
     return ATTRIBUTES if attributes and marker.action in (Action.OPEN, Action.NESTED) else None
 
