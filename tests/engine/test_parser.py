@@ -594,3 +594,8 @@ def test_without_collecting_a_broken_call_stands_where_it_stood(name: str, text:
     whole = [event for event in asides.split([text], name) if isinstance(event, PartEnd)]
     kept = [event for event in asides.split(text, name, collect=False) if isinstance(event, PartEnd)]
     assert whole == kept
+
+
+def test_without_collecting_a_draft_that_has_named_an_argument_is_given_back_whole() -> None:
+    text = "<|channel><|tool_call>call:f{a:zebra7}<tool_call|>zebra7"
+    assert joined(asides.split(list(text), "gemma4", collect=False)) == run("gemma4", (text,)).events
