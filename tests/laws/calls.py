@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from asides import Format
@@ -97,12 +98,15 @@ def _bodies(syntax: CallSyntax) -> Iterator[str]:
             yield syntax.preface + _tag(syntax.call, "f") + parameter + syntax.call_close
             yield f"\n{_tag(syntax.call, 'f')}\n{parameter}\n{parameter}\n{syntax.call_close}\n"
             yield _tag(syntax.call, "f") + parameter[:-4]
+        yield from _quoting(_tag(syntax.parameter, "a"), close, _tag(syntax.call, "f"), syntax.call_close, syntax)
     elif isinstance(syntax, KeyedCalls):
         for value in VALUES:
             pair = f"{syntax.key}a{syntax.key_close}{syntax.value}{value}{syntax.value_close}"
             yield f"f{syntax.separator}{pair}"
             yield f"f{syntax.separator}\n{pair}\n{pair}\n"
             yield f"f{syntax.separator}{pair[:-4]}"
+        opener = f"{syntax.key}a{syntax.key_close}{syntax.value}"
+        yield from _quoting(opener, syntax.value_close, f"f{syntax.separator}", "", syntax)
     elif isinstance(syntax, NamedCalls):
         for arguments in ARGUMENTS:
             for separator in (*syntax.separators, ""):
@@ -123,6 +127,25 @@ def _bodies(syntax: CallSyntax) -> Iterator[str]:
             yield f"[f(a={value}), g()]"
             yield f"f(a={value})\ng()"
             yield f"[f(a={value}"
+
+
+def _quoting(opener: str, close: str, head: str, call_close: str, syntax: CallSyntax) -> Iterator[str]:
+    """Calls whose value holds tags of its own syntax, or is not closed."""
+    other = opener.replace("a", "b", 1) if opener.count("a") == 1 else re.sub(r"a(?=[^a-z])", "b", opener)
+    region_open, region_close = ("".join(markers[:1]) for markers in (syntax.open, syntax.close))
+    whole = f"{region_open}{head}{opener}1{close}{call_close}{region_close}"
+    for value in (
+        f"x\n{other}y",
+        f"{other}y{close}\nz",
+        f"x\n{whole}\nz",
+        f"x\n{whole}",
+        f"x{call_close}{region_close}\nz",
+        f"x\n{opener}",
+        f"x\n{region_open}{head}{other}",
+    ):
+        yield f"{head}\n{opener}{value}{close}\n{call_close}"
+        yield f"{head}\n{opener}{value}\n{call_close}"
+        yield f"{head}{opener}{value}{close}{other}2{close}{call_close}"
 
 
 def _tag(tag: Tag, name: str) -> str:

@@ -1,6 +1,6 @@
 """Calls written as keys and values in tags: `f<arg_key>a</arg_key><arg_value>v</arg_value>` between two markers.
 
-Where a value ends is in `tagged.py`, its type in `values.py`.
+Where a value ends is in `tagged_value.py`, its type in `values.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 from .reader import Reader, Sink
 from .steps import LONGEST_SPACE, find_marker, skip, skip_some, wait
 from .syntax import CallSyntax
-from .tagged import LONGEST_TAG, Frame, TaggedReader, skip_gap
+from .tagged import LONGEST_TAG, TaggedReader
+from .tagged_value import Frame, skip_gap
 from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
 
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'=\\]++")

@@ -23,7 +23,8 @@ import msgspec
 from ...events import NoticeCode
 from .reader import Reader, Sink
 from .steps import skip, wait
-from .tagged import LONGEST_TAG, Frame, TaggedValue
+from .tagged import LONGEST_TAG
+from .tagged_value import Frame, TaggedValue
 from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
 from .values import Schema, ValueWriter, quote
 from .xml_calls import XmlCalls, XmlReader
@@ -65,6 +66,11 @@ class _Output:
         """What waits: text, and notices between."""
         self.offset = 0
         """How far has been read."""
+
+    @property
+    def calls(self) -> int:
+        """As the sink says; here because it is asked for with every stretch."""
+        return self._sink.calls
 
     @property
     def room(self) -> int:

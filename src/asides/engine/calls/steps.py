@@ -139,9 +139,14 @@ class StepReader:
         while self.status is Status.READING and self._sink.calls == calls:
             stop = self._step(text, at, end, base, final)
             if stop < 0:
+                if final:
+                    self._let_go()
                 return -1 - stop
             at = stop
         return at
+
+    def _let_go(self) -> None:
+        """The input has ended before the region: what is held is part of a call that was cut off."""
 
     def recover(self, marker: str) -> None:
         """A closing marker ends the region, whatever came before."""

@@ -101,7 +101,7 @@ class CallMarkers(NamedTuple):
 class ValueTags:
     """The tags of one region."""
 
-    __slots__ = ("_all", "_markers", "_read", "anywhere", "firsts", "spelling")
+    __slots__ = ("_all", "_markers", "_read", "anywhere", "firsts", "search", "spelling")
 
     def __init__(
         self,
@@ -111,6 +111,8 @@ class ValueTags:
         anywhere: bool,
     ) -> None:
         self.spelling = spelling
+        self.search = spelling.search.search
+        """Finds where a tag begins."""
         self._read = read
         self._markers = markers
         self._all = tuple(dict.fromkeys((*markers.stops, *markers.closers, *markers.openers)))
@@ -121,7 +123,9 @@ class ValueTags:
     def begins(self, text: str, at: int, end: int) -> int:
         """Where a possible beginning of a tag stands at the end of `text[at:end]`, or `end`."""
         first = end
-        start = max(at, end - self.spelling.longest + 1)
+        start = end - self.spelling.longest + 1
+        if start < at:
+            start = at
         for character in self.firsts:
             place = text.find(character, start, first)
             while place >= 0:
@@ -220,7 +224,7 @@ def _places(tags: ValueTags, text: str, before: str, quoted: bool) -> list[Place
     last: dict[str, int] = {}
     open_calls: list[int] = []
     at, end = 0, len(text)
-    while match := tags.spelling.search.search(text, at):
+    while match := tags.search(text, at):
         place = match.start()
         before = text[place - 1] if place > at else before
         at = match.end()

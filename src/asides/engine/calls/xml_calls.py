@@ -1,6 +1,7 @@
 """Calls written as tags: `<function=f><parameter=a>v</parameter></function>` and `<invoke name="f">` and their like.
 
-A syntax says how each tag is spelled; the reader is one. Where a value ends is in `tagged.py`, its type in `values.py`.
+A syntax says how each tag is spelled; the reader is one. Where a value ends is in `tagged_value.py`, its type in
+`values.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from .arguments import ArgumentsReader
 from .reader import Reader, Sink
 from .steps import LONGEST_SPACE, skip, skip_some, wait
 from .syntax import CallSyntax
-from .tagged import LONGEST_TAG, Frame, TaggedReader
+from .tagged import LONGEST_TAG, TaggedReader
+from .tagged_value import Frame
 from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
 from .values import Kind
 
