@@ -81,15 +81,26 @@ class Calling(Telling):
         self._mode = self._read_region
 
     def _begin_bare(self, end: int, final: bool) -> bool:
-        """A call without an opening marker counts only where text begins."""
+        """A call without an opening marker counts only where text begins. The prompt may end with the marker."""
         match = NON_SPACE.search(self._buffer, self._at, end)
         if match is None:
             return False
+        place = match.start()
+        if not final and self._table.begins(self._buffer, place, end) == place:
+            return False  # it may still become a marker
+        found = self._find(self._table, place, end)
+        if found is not None and found.start == place and found.marker.action is not Action.BARE:
+            self._bare = False
+            return False
         self._bare = False
-        self._flow(match.start(), beside=False)
+        self._flow(place, beside=False)
+        opened = self._opened_call
+        syntaxes = opened.syntaxes if opened is not None else self._tables.bare
         self._start_region(
-            list(self._tables.bare), "", self._base + match.start(), match.start(), self._base + self._at
+            list(syntaxes), opened.text if opened else "", self._base + place, place, self._base + self._at
         )
+        if opened is not None and self._region is not None:
+            self._opened_call, self._region.announced = None, False
         return True
 
     def _may_be_call(self, place: int) -> bool:
@@ -228,7 +239,7 @@ class Calling(Telling):
             else:
                 self._mode = self._read_after_calls
             return
-        if not region.calls and not region.opener:
+        if not region.calls and not region.announced:
             self._give_back(None)  # an empty list that nothing announced is words
             return
         self._settle_on(region.reader_syntax)
@@ -251,7 +262,7 @@ class Calling(Telling):
         elif draft is not None:
             message = "what looked like a call is none; it stays thinking"
             self._give_back("draft_call", message, resume=self._read_again(draft.start, region.body))
-        elif not region.opener and not region.committed and not region.calls:
+        elif not region.announced and not region.committed and not region.calls:
             self._give_back(None, resume=self._read_again(region.start, region.body))
         else:
             region.broken = (code, reason)
@@ -338,7 +349,7 @@ class Calling(Telling):
     def _finish_region(self, region: Region) -> None:
         """The input ended while the grammar wanted more."""
         closer = region.closer
-        if not region.opener and not region.committed and self._draft is None:
+        if not region.announced and not region.committed and self._draft is None:
             self._give_back(None, resume=self._read_again(region.start, region.body))
         elif closer is not None and closer.ends_turn:
             self._cut_off(region, closer.start, "incomplete")

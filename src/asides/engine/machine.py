@@ -81,6 +81,7 @@ class Machine:
         "_may_watch",
         "_mode",
         "_noticed_stop",
+        "_opened_call",
         "_out",
         "_outside",
         "_quick",
@@ -162,6 +163,7 @@ class Machine:
         self._calm_room = 0
         self._header_before = ""
         self._may_watch = False
+        self._opened_call: Marker | None = None
         self._quick: type[TextDelta] | type[ThinkingDelta] | None = None
 
         # Never in `auto`: bare JSON behind prose is a call only to those who know that their model writes calls so.

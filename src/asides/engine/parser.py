@@ -56,6 +56,8 @@ class Opening(msgspec.Struct, frozen=True):
     """Whether calls may stand in the message that the prompt has opened."""
     header: str = ""
     """What the prompt holds of a message header that the output goes on with."""
+    call: str = ""
+    """The opener of a call that ends the prompt."""
     opener: str = ""
     """The weak opener at the end of the prompt, if that is what opened thinking: only its own closer ends it."""
 
@@ -86,6 +88,9 @@ class Parser(Prose):
             self._runs_calls = False
             self._table = self._table_of(opening.state)
         self._may_watch = start == "undecided" and format.header is not None and format.header.bare is not None
+        if opening.call:
+            self._opened_call = self._tables.text.markers.get(opening.call)
+            self._bare = self._opened_call is not None
         if opening.state == HEADER:
             self._mode = self._read_begin
         elif self._may_watch:
@@ -381,7 +386,8 @@ def read_prompt(format: Format, prompt: str) -> Opening:
         for marker in ends:
             if marker.action is Action.OPEN:
                 return Opening(THINKING, fresh=True, opener=marker.text if marker.weak else "")
-        return Opening(format.start, fresh=format.start == THINKING)
+        call = _call_at_end(format, tail)
+        return Opening(TEXT, fresh=True, call=call) if call else Opening(format.start, fresh=format.start == THINKING)
     tail = prompt[place + len(header) :]
     first: State = TEXT if format.start == THINKING else format.start
     parser = Parser(format.but(start=first), mentions="marker", calls_in_thinking="never")
@@ -390,6 +396,14 @@ def read_prompt(format: Format, prompt: str) -> Opening:
         return Opening(HEADER, header=tail[parser._told() :])
     fresh = parser._kind is None and parser._fresh
     if parser.state != "thinking":
-        return Opening(TEXT, fresh=fresh, runs_calls=parser._runs_calls)
+        call = _call_at_end(format, tail) if parser._runs_calls else ""
+        return Opening(TEXT, fresh=fresh or bool(call), runs_calls=parser._runs_calls, call=call)
     opener = parser._tables.weak_opener
     return Opening(THINKING, fresh=fresh, runs_calls=parser._runs_calls, opener=opener)
+
+
+def _call_at_end(format: Format, prompt: str) -> str:
+    """The opener of a call that ends a prompt, or an empty string: the output goes on with the call."""
+    openers = compile_tables(format, "never", True).text.at_end(prompt.rstrip())
+    found = [marker.text for marker in openers if marker.action is Action.CALL]
+    return max(found, key=len, default="")

@@ -111,6 +111,7 @@ class Region:
         "_owner",
         "_told",
         "_told_before_hold",
+        "announced",
         "body",
         "broken",
         "broken_at",
@@ -146,6 +147,8 @@ class Region:
         self.syntaxes = syntaxes
         """The syntaxes it may be written in; the first characters decide."""
         self.opener = opener
+        self.announced = bool(opener)
+        """Whether an opening marker stands in the output, so that it is news if no call follows."""
         self.start = start
         """Offset of the opener."""
         self.body = body
@@ -283,7 +286,8 @@ class Region:
 
     def begin(self, offset: int) -> None:
         """A call may begin here."""
-        self._call_start = self.dead_from = offset
+        # The opener may stand in the prompt.
+        self._call_start = self.dead_from = max(offset, self.start)
         self._open = True
         self._forget_call()
 

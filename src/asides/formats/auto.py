@@ -71,7 +71,7 @@ SYNTAXES = (
     other.GRANITE_20B,
     other.INTERNLM,
     replace(other.LLAMA3_JSON, bare=False),
-    replace(other.LLAMA4_PYTHONIC, bare=False),
+    replace(other.PYTHONIC, bare=False),
     replace(other.GIGACHAT, open=("<|function_call|>",)),
     other.INKLING,
     other.NEMOTRON,

@@ -12,8 +12,8 @@ FUNCTIONARY = Format(
     name="functionary_v3_2",
     aliases=("functionary",),
     source="chat template of functionary-medium-v3.2: `>>>all` opens the answer and `>>>` a call. The generation "
-    "prompt ends with `>>>`, so the first word of the output may be `all`; a first call is read only when its "
-    "`>>>` is put back before it. It does not think",
+    "prompt ends with `>>>`, so the first word of the output may be `all`; a first call without it is read where the "
+    "prompt is given. It does not think",
     states={TEXT: {">>>all\n": TEXT, "all\n": TEXT, "<|eot_id|>": END, "<|end_of_text|>": END}},
     leading=frozenset({"all\n"}),
     plain={

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.format import Format
-from .other_syntaxes import LLAMA3_JSON, LLAMA4_PYTHONIC, PYTHONIC
+from .other_syntaxes import LLAMA3_JSON, PYTHONIC
 
 LLAMA3 = Format.tags(
     "<think>",
@@ -17,12 +17,12 @@ LLAMA3 = Format.tags(
 )
 PYTHONIC_FORMAT = LLAMA3.but(
     name="pythonic",
-    source="Llama 3.2 and ToolACE as vLLM reads them: a Python list of calls",
+    source="Llama 3.2 and ToolACE as vLLM reads them: a Python list of calls, at times with Llama 4's tokens around it",
     calls=(PYTHONIC,),
 )
 LLAMA4 = LLAMA3.but(
     name="llama4_pythonic",
     source="Llama 4 as vLLM reads it: a Python list of calls, with or without tokens around it",
-    calls=(LLAMA4_PYTHONIC,),
+    calls=(PYTHONIC,),
 )
 FORMATS = (LLAMA3, PYTHONIC_FORMAT, LLAMA4)

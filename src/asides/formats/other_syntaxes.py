@@ -98,10 +98,8 @@ HARMONY_BODY = BodyCalls(prefix="functions.", close=("<|call|>", "<|end|>", "<|r
 
 # Python.
 
-PYTHONIC = PythonCalls(bare=True)
-"""`[f(a="v"), g(b=1)]` as the whole output: Llama 3.2, ToolACE."""
-LLAMA4_PYTHONIC = PythonCalls(open=("<|python_start|>",), close=("<|python_end|>",), bare=True)
-"""The same between markers, or without them: Llama 4."""
+PYTHONIC = PythonCalls(open=("<|python_start|>",), close=("<|python_end|>",), bare=True)
+"""`[f(a="v"), g(b=1)]` as the whole output, with markers around it or without: Llama 3.2 and 4, ToolACE."""
 LFM2 = (
     PythonCalls(open=("<|tool_call_start|>",), close=("<|tool_call_end|>",), lines=True),
     JsonCalls(open=("<|tool_call_start|>",), close=("<|tool_call_end|>",)),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asides
-from asides.formats.other_syntaxes import LFM2, LLAMA4_PYTHONIC, OLMO3, PYTHONIC
+from asides.formats.other_syntaxes import LFM2, OLMO3, PYTHONIC
 from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, format_of, read, shown
 from tests.support import run
 
@@ -21,8 +21,8 @@ G = ("g", {"b": 1})
 EXAMPLES: list[tuple[tuple[Any, ...], str, list[object]]] = [
     ((PYTHONIC,), '[f(a="v"), g(b=1)]', [F, G]),
     ((PYTHONIC,), '\n[ f ( a = "v" , ) ,\n g(b=1) ] ok', [F, G, "ok"]),
-    ((LLAMA4_PYTHONIC,), '<|python_start|>[f(a="v"), g(b=1)]<|python_end|>', [F, G]),
-    ((LLAMA4_PYTHONIC,), '[f(a="v")]', [F]),
+    ((PYTHONIC,), '<|python_start|>[f(a="v"), g(b=1)]<|python_end|>', [F, G]),
+    ((PYTHONIC,), '[f(a="v")]', [F]),
     (LFM2, '<|tool_call_start|>[f(a="v")]<|tool_call_end|>ok', [F, "ok"]),
     (LFM2, '<|tool_call_start|>[{"name": "f", "arguments": {"a": "v"}}]<|tool_call_end|>', [F]),
     (LFM2, '<|tool_call_start|>f(a="v")<|tool_call_end|>', [F]),
@@ -140,7 +140,7 @@ def test_a_string_may_hold_a_line_end() -> None:
 )
 def test_what_is_no_literal_is_refused(written: str) -> None:
     text = f"<|python_start|>[f(a={written})]<|python_end|> ok"
-    message = read(text, LLAMA4_PYTHONIC)
+    message = read(text, PYTHONIC)
     call = message.tool_calls[0]
     assert (call.name, call.error) == ("f", "unreadable")
     assert call.error_message
@@ -149,7 +149,7 @@ def test_what_is_no_literal_is_refused(written: str) -> None:
 
 def test_arguments_must_be_named() -> None:
     for arguments in ('"v"', "a, b=1", "b=1, 2", "*a", "**{'a': 1}"):
-        message = read(f"<|python_start|>[f({arguments})]<|python_end|>", LLAMA4_PYTHONIC)
+        message = read(f"<|python_start|>[f({arguments})]<|python_end|>", PYTHONIC)
         assert [(call.name, call.error) for call in message.tool_calls] == [("f", "unreadable")]
 
 
@@ -251,19 +251,19 @@ def test_a_bare_call_is_held_until_it_shows_itself() -> None:
 def test_calls_that_are_cut_off() -> None:
     assert shown(read('[f(a="v', PYTHONIC)) == [("f", '{"a": "v', "incomplete")]
     assert shown(read('[f(a="v"), g(b=', PYTHONIC)) == [F, ("g", '{"b": ', "incomplete")]
-    assert shown(read('<|python_start|>[f(a="v")', LLAMA4_PYTHONIC)) == [F]
-    assert shown(read("<|python_start|>[", LLAMA4_PYTHONIC)) == [("", "", "incomplete")]
+    assert shown(read('<|python_start|>[f(a="v")', PYTHONIC)) == [F]
+    assert shown(read("<|python_start|>[", PYTHONIC)) == [("", "", "incomplete")]
     assert shown(read('<function_calls>\nf(a="v")\ng', OLMO3)) == [F, ("", "", "incomplete")]
 
 
 def test_a_list_that_goes_wrong_behind_a_call() -> None:
-    message = read('<|python_start|>[f(a="v") g(b=1)]<|python_end|>', LLAMA4_PYTHONIC)
+    message = read('<|python_start|>[f(a="v") g(b=1)]<|python_end|>', PYTHONIC)
     assert shown(message) == [F, ("", "", "unreadable")]
     assert shown(read('[f(a="v"), 7] ok', PYTHONIC))[0] == F
 
 
 def test_missing_closing_markers() -> None:
-    message = read('<|python_start|>[f(a="v")] ok', LLAMA4_PYTHONIC)
+    message = read('<|python_start|>[f(a="v")] ok', PYTHONIC)
     assert shown(message) == [F, "ok"]
     assert codes(message) == ["missing_close"]
     message = read('<function_calls>f(a="v")', OLMO3)
@@ -272,7 +272,7 @@ def test_missing_closing_markers() -> None:
 
 
 def test_an_empty_list_is_no_call() -> None:
-    message = read("a <|python_start|>[]<|python_end|> b", LLAMA4_PYTHONIC)
+    message = read("a <|python_start|>[]<|python_end|> b", PYTHONIC)
     assert shown(message) == ["a", "b"]
 
 

@@ -169,7 +169,9 @@ class JsonReader(CallReader):
         return stop
 
     def _meet_arguments(self, at: int, base: int) -> int:
-        if self._bare and (self._name is None or self._unknown(self._name)):
+        # A first call to a tool that was given shows what the others are.
+        first = self._calls == 1
+        if self._bare and (self._name is None or (first and self._unknown(self._name))):
             return self._reject(at, "the arguments come before the name, or no such tool was given")
         self._begin_arguments(base + at, self._comma)
         if self._name is not None:

@@ -131,7 +131,8 @@ class PythonReader(StepReader):
                 return wait(at)
             return self._reject(at, "an argument must be written with its name")
         if not self._headed:
-            if self._unknown(self._name):
+            # A first call to a tool that was given shows what the others are.
+            if not self._calls and self._unknown(self._name):
                 return self._reject(at, "no such tool was given")
             self._head()
         if match is None:
