@@ -374,6 +374,10 @@ class Region:
         """An id came too late to be used."""
         self._owner.notice("late_id", offset)
 
+    def unescaped_quote(self, offset: int) -> None:
+        """A string holds its own quote."""
+        self._owner.notice("unescaped_quote", offset)
+
     def string_arguments(self, offset: int) -> None:
         """The arguments were written as a string."""
         self._owner.notice("string_arguments", offset)

@@ -113,7 +113,6 @@ def test_a_string_may_hold_a_line_end() -> None:
     [
         "x",
         "1 + 2",
-        "007",
         "1__0",
         "--1",
         "1e",
@@ -121,8 +120,6 @@ def test_a_string_may_hold_a_line_end() -> None:
         "'a' 'b'",
         "b'x'",
         "f'x'",
-        "{1, 2}",
-        "{'a'}",
         "[1 2]",
         "(1",
         "print(1)",

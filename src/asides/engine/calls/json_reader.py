@@ -169,8 +169,8 @@ class JsonReader(CallReader):
         return stop
 
     def _meet_arguments(self, at: int, base: int) -> int:
-        # A first call to a tool that was given shows what the others are.
-        first = self._calls == 1
+        # In a list a first call to a tool that was given shows what the others are.
+        first = not self._list or self._calls == 1
         if self._bare and (self._name is None or (first and self._unknown(self._name))):
             return self._reject(at, "the arguments come before the name, or no such tool was given")
         self._begin_arguments(base + at, self._comma)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import cast
 
 from .python_calls import PythonCalls
 from .reader import Sink, Status
 from .steps import LONGEST_NAME, StepReader, escape, marker_at, skip, skip_some, wait
-from .values import Schema, StringWriter, is_whole
+from .values import Schema, StringWriter, is_whole, read_number
 
 _NAME = re.compile(r"[^\W\d][\w.:\-]*+")
 _KEYWORD = re.compile(r"([^\W\d][\w\-]*+)[ \t\n\r]*+=")
@@ -41,10 +42,33 @@ _INTEGER = re.compile(r"([+-]?)(0(?:_?0)*|[1-9](?:_?[0-9])*)")
 _FLOAT = re.compile(r"([+-]?)([0-9](?:_?[0-9])*)?(?:(\.)([0-9](?:_?[0-9])*)?)?(?:[eE]([+-]?[0-9]+))?")
 _OTHER_BASE = re.compile(r"([+-]?)(0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+)")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
+_OPENS_INNER = re.compile(r"[\s(\[{=:,;|&<>/\\][\"'][^\s\"'+%*.,)\]}]")
+"""A quote inside a string that opens a quoted word of its own: `sed -n '1,5p'`. Operators behind it would make an
+expression of two strings, which is not read."""
+_APOSTROPHE = re.compile(r"\w'\w")
+_ANOTHER = re.compile(r",\s{0,255}+[^\W\d][\w\-]{0,255}+\s{0,255}+=(?!=)")
+"""Behind a string, when quotes were met inside it: another argument."""
+_LAST = re.compile(r"\)\s{0,255}+(?:\]\s{0,255}+)?(?:<|[,;\n]\s{0,255}+[^\W\d][\w.:\-]{0,255}+\s{0,255}+\()")
+"""The same: the end of the call, and behind it another call or a marker."""
+_VERY_LAST = re.compile(r"\)\s{0,255}+(?:\]\s{0,255}+)?\Z")
+"""The same where the input is over."""
+_LAST_PARTIAL = re.compile(
+    r"(?:,\s{0,255}+(?:[^\W\d][\w\-]{0,255}+\s{0,255}+=?)?"
+    r"|\)\s{0,255}+(?:\]\s{0,255}+)?(?:[,;\n]\s{0,255}+(?:[^\W\d][\w.:\-]{0,255}+\s{0,255}+)?)?)?\Z"
+)
+"""What may still become one of these."""
 _END = ")"
 """What is put behind a value that is read alone."""
 _TYPES = {'"': "string", "[": "array", "{": "object", "t": "boolean", "f": "boolean", "n": "null"}
 """The type of a JSON value by its first character; any other begins a number."""
+
+
+class _Inner(Enum):
+    """Quotes that stand unescaped inside a string."""
+
+    NONE = "none so far"
+    OPEN = "one has opened a word that the next one closes"
+    PAIRED = "each has its pair, or is an apostrophe"
 
 
 class PythonReader(StepReader):
@@ -72,6 +96,7 @@ class PythonReader(StepReader):
         self._unsettled = 0
         self._held: list[str] = []
         self._quote = ""
+        self._inner = _Inner.NONE
         self._raw = False
         self._in_key = False
 
@@ -184,13 +209,14 @@ class PythonReader(StepReader):
 
     def _open(self, bracket: str) -> None:
         frame = _Frame(bracket)
-        if bracket == "(":
+        if bracket == "[":
+            self._note_type(bracket)
+            self._put(bracket)
+        else:
+            # Only what follows tells a tuple from a parenthesis, and a set from a dictionary.
             self._unsettled += 1
             frame.place = len(self._held)
             self._held.append("")
-        else:
-            self._note_type(bracket)
-            self._put(bracket)
         self._frames.append(frame)
 
     def _element(self, text: str, at: int, end: int, base: int, final: bool) -> int:
@@ -218,6 +244,9 @@ class PythonReader(StepReader):
         frame = self._frames[-1]
         if text[at] == "}":
             return self._shut(at)
+        if frame.place is not None and text[at] in _CLOSING:
+            self._settle(frame, "[")  # no key begins so
+            return self._value(text, at, end, base, final)
         self._separate(frame)
         return self._scalar(text, at, end, final, key=True)
 
@@ -225,8 +254,17 @@ class PythonReader(StepReader):
         at = skip(text, at, end)
         if at == end:
             return wait(at)
+        frame = self._frames[-1]
+        if frame.place is not None and text[at] in ",}":
+            if frame.atom is not None:
+                self._held[frame.atom] = self._held[frame.atom].strip('"')
+            self._settle(frame, "[")
+            self._step = self._after_value
+            return at
         if text[at] != ":":
             return self._reject(at, "a colon is missing")
+        if frame.place is not None:
+            self._settle(frame, "{")
         self._put(": ")
         self._step = self._value
         return at + 1
@@ -242,16 +280,19 @@ class PythonReader(StepReader):
             self._open_string()
             self._in_key = key
             self._quote = quote
+            self._inner = _Inner.NONE
             self._step = self._string
             return match.end()
         match = _ATOM.match(text, at, min(end, at + LONGEST_NAME))
         stop = match.end() if match else at
         if stop == end:
             return wait(at)
-        literal = read_atom(text[at:stop])
+        literal = read_atom(text[at:stop]) or read_number(text[at:stop])
         if literal is None:
             return self._reject(at, f"{text[at : max(stop, at + 1)][:40]!r} is no plain value")
         self._note_type(literal[0])
+        if key and self._frames[-1].place is not None:
+            self._frames[-1].atom = len(self._held)
         self._put(f'"{literal}"' if key else literal if self._frames else self._fitting(literal, text[at:stop]))
         self._step = self._colon if key else self._after_value
         return stop
@@ -303,6 +344,19 @@ class PythonReader(StepReader):
                 if at < 0 or self.status is Status.REJECTED:
                     return at
             elif text.startswith(quote, stop, end):
+                closes = self._closes(text, stop, end, final)
+                if closes is None:
+                    return wait(stop)
+                if not closes:
+                    inner = self._inner_at(text, stop, end)
+                    if inner is None:
+                        return self._reject(stop, "a string holds a quote that is not escaped")
+                    if self._inner is _Inner.NONE:
+                        self._sink.unescaped_quote(base + stop)
+                    self._inner = inner
+                    self._put(escape(quote))
+                    at = stop + 1
+                    continue
                 self._close_string()
                 self._step = self._colon if self._in_key else self._after_value
                 return stop + len(quote)
@@ -311,6 +365,34 @@ class PythonReader(StepReader):
             else:
                 self._put(escape(quote[0]))
                 at = stop + 1
+
+    def _closes(self, text: str, at: int, end: int, final: bool) -> bool | None:
+        """Whether the quote at `at` ends the string of an argument; None when more must be seen.
+
+        Models leave quotes unescaped: `command='sed -n '1,5p' x'`. Quotes inside come in pairs, or are apostrophes.
+        Once one was met, only what can stand nowhere else tells the end: another argument, or the end of the call
+        with nothing but another call, a marker or the end of input behind it.
+        """
+        if self._raw or self._frames or len(self._quote) > 1:
+            return True
+        if self._inner is _Inner.OPEN:
+            return False
+        place = skip_some(text, at + 1, end)
+        if place == end and not final:
+            return None
+        if self._inner is _Inner.NONE:
+            return place == end or text[place] in ",)" or self._inner_at(text, at, end) is None
+        if _ANOTHER.match(text, place, end) or _LAST.match(text, place, end):
+            return True
+        if final and _VERY_LAST.match(text, place, end):
+            return True
+        return None if not final and _LAST_PARTIAL.match(text, place, end) else False
+
+    def _inner_at(self, text: str, at: int, end: int) -> _Inner | None:
+        """What the quotes inside the string are behind the one at `at`; None where that one makes no sense inside."""
+        if self._inner is _Inner.OPEN or _APOSTROPHE.match(text, at - 1, end):
+            return _Inner.PAIRED
+        return _Inner.OPEN if _OPENS_INNER.match(text, at - 1, end) else None
 
     def _escape(self, text: str, at: int, end: int, final: bool) -> int:
         """One escape, as Python reads it."""
@@ -339,11 +421,9 @@ class PythonReader(StepReader):
         frame = self._frames[-1]
         if text[at] == ",":
             frame.values += 1
-            if frame.bracket == "(" and frame.place is not None:
-                self._note_type("[")
-                self._held[frame.place] = "["
-                self._settle(frame)
-            self._step = self._key if frame.bracket == "{" else self._element
+            if frame.place is not None:
+                self._settle(frame, "[")
+            self._step = self._key if frame.written == "{" else self._element
             return at + 1
         if text[at] == _CLOSING[frame.bracket]:
             frame.values += 1
@@ -365,21 +445,20 @@ class PythonReader(StepReader):
     def _shut(self, at: int) -> int:
         """The end of a list, a tuple, a dictionary, or of a parenthesis around one value."""
         frame = self._frames[-1]
-        if frame.place is not None and not frame.values:
-            self._note_type("[")
+        if frame.place is not None:
+            empty = {"(": "[", "{": "{"}[frame.bracket] if not frame.values else ""
+            self._settle(frame, empty)
         self._frames.pop()
-        if frame.bracket != "(":
-            self._put(_CLOSING[frame.bracket])
-        elif frame.place is None:
-            self._put("]")
-        else:
-            if not frame.values:
-                self._held[frame.place] = "[]"
-            self._settle(frame)
+        self._put(_CLOSING.get(frame.written, ""))
         self._step = self._after_value
         return at + 1
 
-    def _settle(self, frame: _Frame) -> None:
+    def _settle(self, frame: _Frame, written: str) -> None:
+        """It is known what a parenthesis or a brace is: written with this bracket, or with none."""
+        if written:
+            self._note_type(written)
+        assert frame.place is not None
+        self._held[frame.place] = frame.written = written
         frame.place = None
         self._unsettled -= 1
         if not self._unsettled:
@@ -460,14 +539,18 @@ class _Written:
 class _Frame:
     """An open bracket."""
 
-    __slots__ = ("bracket", "commas", "place", "values")
+    __slots__ = ("atom", "bracket", "commas", "place", "values", "written")
 
     def __init__(self, bracket: str) -> None:
         self.bracket = bracket
+        self.written = bracket if bracket == "[" else ""
+        """The bracket in JSON; none around a single value."""
         self.values = 0
         self.commas = 0
         self.place: int | None = None
-        """For a parenthesis that may yet be a tuple: where its bracket would stand in what is held."""
+        """For a parenthesis or a brace of which it is not known what it is: where its bracket stands in `_held`."""
+        self.atom: int | None = None
+        """Where the first key of a dictionary that may be a set stands there, if it is a number or a constant."""
 
 
 def _encode(run: str) -> str:

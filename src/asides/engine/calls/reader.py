@@ -88,6 +88,9 @@ class Sink(Protocol):
         whether nothing of the call was passed over, so that it may be that only its closing brackets are missing.
         """
 
+    def unescaped_quote(self, offset: int) -> None:
+        """A string holds its own quote, which is taken as part of it."""
+
     def string_arguments(self, offset: int) -> None:
         """The arguments were written as a string that holds JSON."""
 
