@@ -443,6 +443,8 @@ def _uncovered_problems(
     if stop == len(raw):
         rest = _without_half_marker(format, rest)
     rest = _marker_pattern(format).sub("", rest)
+    if any(getattr(syntax, "fenced", False) for syntax in format.calls):
+        rest = re.sub(r"```(?:json)?", "", rest)  # the code block around a list of calls
     if exact and not any(name in words for syntax in format.calls for name in syntax.openers + syntax.closers):
         lost = rest
     else:

@@ -284,7 +284,7 @@ class Tables:
         self._joined = frozenset(format.header.joined) if format.header is not None else frozenset()
         self.bare_headers = not self._joined.isdisjoint(format.states.get(TEXT, {}))
         """Whether headers without markers are read."""
-        starts = {character for syntax in self.bare for character in syntax.bare_starts} if bare_lines else set()
+        starts = {text for syntax in self.bare for text in syntax.bare_starts} if bare_lines else set()
         self._bare_lines = {text: Marker(text=text, action=Action.BARE) for text in sorted(starts)}
 
     def _table(self, state: State, markers: Iterable[Marker]) -> Table:

@@ -48,7 +48,11 @@ MISTRAL_LIST = JsonCalls(open=("[TOOL_CALLS]",), section_close=(MISTRAL_CLOSE,),
 """`[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "..."}]`: Mistral before its eleventh tokenizer."""
 JSON_BARE = JsonCalls(bare=True, fenced=True)
 """JSON and nothing else, perhaps in a code block."""
-XLAM = (JSON_BARE, JsonCalls(open=("[TOOL_CALLS]",)), HERMES)
+XLAM = (
+    JsonCalls(bare=True, fenced=True, fenced_behind_prose=True),
+    JsonCalls(open=("[TOOL_CALLS]",)),
+    HERMES,
+)
 """xLAM: a bare list, perhaps in a code block, or behind a marker of others."""
 
 # Names in headers.

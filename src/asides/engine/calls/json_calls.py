@@ -13,7 +13,6 @@ from .syntax import CallSyntax
 class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     """`{"name": "f", "arguments": {...}}`, alone, in a row or in a list."""
 
-    bare_starts = "{["
     names: tuple[str, ...] = ("name",)
     """Keys that hold the function's name."""
     arguments: tuple[str, ...] = ("arguments", "parameters")
@@ -26,8 +25,15 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     """What may stand between objects in a row."""
     fenced: bool = False
     """Whether the JSON may stand in a fenced code block."""
+    fenced_behind_prose: bool = False
+    """Whether a code block may be a call behind prose too, where others write examples so."""
     lead: str = ""
     """A further marker that may stand between the opener and the JSON."""
+
+    @property
+    def bare_starts(self) -> tuple[str, ...]:
+        """An object or a list; the fence of a code block where the family writes calls in one."""
+        return ("{", "[", "```") if self.fenced_behind_prose else ("{", "[")
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
         """A brace, or a bracket with a brace in it."""

@@ -19,9 +19,13 @@ _NAME_START = re.compile(r"[^\W\d]")
 class PythonCalls(CallSyntax, frozen=True, kw_only=True):
     """`[f(a="v"), g(b=1)]`, or the same without brackets, separated by lines or commas."""
 
-    bare_starts = "["
     lines: bool = False
     """Whether the calls may stand without brackets."""
+
+    @property
+    def bare_starts(self) -> tuple[str, ...]:
+        """A list."""
+        return ("[",)
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
         """A bracket, a name and a parenthesis; or just a name, where lines are allowed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import msgspec
 
@@ -24,8 +24,6 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True):
     """Markers that close the section."""
     bare: bool = False
     """Whether a call may stand without an opening marker where text begins."""
-    bare_starts: ClassVar[str] = ""
-    """The characters that such a call begins with."""
     keeps_close: bool = False
     """Whether the closing markers belong to what follows: the end of a message, not of the call."""
     open_at_line: bool = False
@@ -34,6 +32,11 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True):
     """Whether another family writes this: it is read because it shares an opener, and tells nothing of the format."""
     id_shape: IdShape = "openai"
     """The shape of ids that the model did not write."""
+
+    @property
+    def bare_starts(self) -> tuple[str, ...]:
+        """What a call without an opening marker begins with, behind prose."""
+        return ()
 
     @property
     def openers(self) -> tuple[str, ...]:
