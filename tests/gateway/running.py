@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +27,13 @@ TEXT_LINE = re.compile(r"listening on (http://\S+)")
 class Gateway:
     """The gateway while it runs."""
 
-    def __init__(self, *flags: str, config: Path | None = None, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *flags: str,
+        config: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
         self.lines: list[str] = []
         """What it has logged."""
         self.url = ""
@@ -35,7 +41,7 @@ class Gateway:
         ours = ("ASIDES_", "OPENAI_", "ANTHROPIC_", "OLLAMA_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         self.process = subprocess.Popen(
-            [*COMMAND, *place, *flags],
+            [*command, *place, *flags],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -123,7 +129,10 @@ def _address(line: str) -> str:
 
 @contextmanager
 def gateway(
-    config: Mapping[str, Any] | None = None, *flags: str, variables: Mapping[str, str] | None = None
+    config: Mapping[str, Any] | None = None,
+    *flags: str,
+    variables: Mapping[str, str] | None = None,
+    command: Sequence[str] = COMMAND,
 ) -> Iterator[Gateway]:
     """A gateway that runs as long as the block, on a free port unless a flag says otherwise."""
     with TemporaryDirectory() as folder:
@@ -131,7 +140,8 @@ def gateway(
         if config is not None:
             path = Path(folder, "asides.yaml")
             path.write_text(yaml.safe_dump(dict(config), allow_unicode=True), encoding="utf-8")
-        running = Gateway(*(() if "--port" in flags else ("--port", "0")), *flags, config=path, variables=variables)
+        port = () if "--port" in flags else ("--port", "0")
+        running = Gateway(*port, *flags, config=path, variables=variables, command=command)
         try:
             running.wait_until_ready()
             yield running

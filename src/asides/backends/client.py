@@ -266,6 +266,8 @@ class Client:
             wants = "refuses this key" if self._key else "wants a key"
             return UpstreamError(f"{self} {wants} ({status}): {said}", status=status)
         words = f"{self} answered {status}: {said}"
+        if again := exchange.retry_after:
+            words += f"; it may be asked again {f'in {again} s' if again.isdigit() else f'at {again[:40]}'}"
         if status == 404 and model:
             words += self._names(said)
         return UpstreamError(words, status=status)

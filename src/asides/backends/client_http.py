@@ -160,6 +160,11 @@ class Exchange:
             self._socket.close()
 
     @property
+    def retry_after(self) -> str:
+        """When the server says that it may be asked again: seconds, or a date; empty where it says nothing."""
+        return str(self._reply.headers.get("Retry-After", "")).strip()
+
+    @property
     def moved_to(self) -> str:
         """Where a redirection points to; empty where there is none."""
         return self._reply.headers.get("Location", "") if 300 <= self.status < 400 else ""

@@ -84,10 +84,18 @@ class Limits(Section, frozen=True):
     """Bytes of a request, and of a whole reply."""
     header: Positive = 64 * 1024
     """Bytes of a request's headers."""
+    upload: Seconds = 30.0
+    """Seconds that a request's body may take, besides a second for each `upload_rate` bytes of it."""
+    upload_rate: Positive = 16 * 1024
+    """Bytes a second at which a body must come once `upload` is over."""
     messages: Positive = 10_000
     """Messages, and tools, of one request."""
     concurrency: Positive = 2000
     """Requests at once; one more is a 429."""
+    frame: Positive = 16 * 1024 * 1024
+    """Bytes of one frame of an upstream's stream; a larger one ends the reply."""
+    calls: Positive = 1000
+    """Calls in one reply; one more ends it."""
     held: Positive = 1_048_576
     """Characters that a parser may hold back."""
     connect: Seconds = 10.0

@@ -112,6 +112,11 @@ class ReplyReader:
             return []
         return [Words(0, text)] if kind == "text_delta" else self._thought(text, "")
 
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        return self._sse.pending
+
     def finish(self) -> list[Piece]:
         """The stream is over."""
         pieces = [piece for frame in self._sse.finish() for piece in self._read(frame)]

@@ -105,6 +105,11 @@ class ReplyReader:
                 for frame in self._frames.feed(block):
                     self._frame(block, frame.raw, pieces)
 
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        return self._frames.pending
+
     def finish(self) -> list[Piece]:
         """The stream is over. If nothing said so before, that is a failure."""
         pieces: list[Piece] = []

@@ -87,9 +87,12 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 class SseReader:
     """Reads server-sent events: any line ending, data over several lines, comments, bytes cut anywhere."""
 
-    __slots__ = ("_begun", "_carriage", "_data", "_event", "_rest")
+    __slots__ = ("_begun", "_carriage", "_data", "_event", "_lines", "_rest", "pending")
 
     def __init__(self) -> None:
+        self.pending = 0
+        """Bytes of an event that is not whole yet: a caller may find that it is too large to wait for."""
+        self._lines = 0
         self._begun = False
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
@@ -119,6 +122,7 @@ class SseReader:
         rest = lines.pop()
         if not lines:
             self._rest.append(rest)
+            self.pending += len(rest)
             return []
         if self._rest:
             lines[0] = b"".join(self._rest) + lines[0]
@@ -131,15 +135,19 @@ class SseReader:
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[6:] if line[5:6] == b" " else line[5:])
+                self._lines += len(line)
             elif not line:
                 if data:
                     frames.append(Frame(data[0] if len(data) == 1 else b"\n".join(data), self._event))
                     data.clear()
+                    self._lines = 0
                 self._event = ""
             elif line.startswith(b"event:"):
                 self._event = line[6:].removeprefix(b" ").decode("utf-8", "replace")
             elif line == b"data":
                 data.append(b"")
+                self._lines += 1
+        self.pending = self._lines + len(rest)
         return frames
 
     def finish(self) -> list[Frame]:
@@ -150,9 +158,11 @@ class SseReader:
 class JsonLines:
     """Reads one JSON text per line, from bytes cut anywhere."""
 
-    __slots__ = ("_rest",)
+    __slots__ = ("_rest", "pending")
 
     def __init__(self) -> None:
+        self.pending = 0
+        """Bytes of a line that is not whole yet."""
         self._rest: list[bytes] = []
 
     @property
@@ -166,10 +176,12 @@ class JsonLines:
         rest = lines.pop()
         if not lines:
             self._rest.append(rest)
+            self.pending += len(rest)
             return []
         if self._rest:
             lines[0] = b"".join(self._rest) + lines[0]
         self._rest = [rest] if rest else []
+        self.pending = len(rest)
         return [line for line in lines if line and not line.isspace()]
 
     def finish(self) -> list[bytes]:

@@ -121,6 +121,11 @@ class ReplyReader:
             return self._read(chunk)
         return [piece for line in self._lines.feed(chunk) for piece in self._read(line)]
 
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        return self._lines.pending
+
     def finish(self) -> list[Piece]:
         """The stream is over."""
         pieces = [piece for line in self._lines.finish() for piece in self._read(line)]

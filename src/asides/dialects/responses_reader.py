@@ -113,6 +113,11 @@ class ReplyReader:
             self._frame(frame.raw, frame.event.encode(), pieces)
         return pieces
 
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        return self._frames.pending
+
     def finish(self) -> list[Piece]:
         """The stream is over. If nothing said so before, that is a failure."""
         pieces: list[Piece] = []

@@ -6,6 +6,7 @@ same events without passing it; from then on the words of that choice are read f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -38,10 +39,34 @@ MakeParser = Callable[[Format], Parser]
 """Makes the parser of a choice: the format with the caller's policies."""
 
 
+MOST_PIECES = 64
+"""Pieces of text that are kept before it is asked which are still needed."""
+LOOKBACK = 1024
+"""Characters that are kept before what the parser holds back: whitespace before a marker."""
+MOST_COMPARED = 1_048_576
+"""Characters of thinking that are compared with words that may repeat it."""
+
+
+class _SurplusChoiceError(Exception):
+    """A piece of a choice that nobody asked for."""
+
+
 class Splitter:
     """Turns the pieces of a reply into items."""
 
-    def __init__(self, format: Format, make_parser: MakeParser, *, show: bool = True, seed: int = 0) -> None:
+    def __init__(
+        self,
+        format: Format,
+        make_parser: MakeParser,
+        *,
+        show: bool = True,
+        seed: int = 0,
+        choices: int | None = None,
+    ) -> None:
+        """`choices`: how many were asked for; pieces of others are left out and counted. None: any number."""
+        self._most = sys.maxsize if choices is None else choices
+        self.surplus = 0
+        """Pieces of choices that nobody asked for."""
         self._format = format
         self._make_parser = make_parser
         self._show = show
@@ -52,6 +77,13 @@ class Splitter:
 
     def feed(self, piece: Piece) -> list[Item]:
         """Read a piece and return what it tells."""
+        try:
+            return self._feed(piece)
+        except _SurplusChoiceError:
+            self.surplus += 1
+            return []
+
+    def _feed(self, piece: Piece) -> list[Item]:
         if type(piece) is Words:
             return self._choice(piece.choice).words(piece)
         if type(piece) is Thought:
@@ -96,6 +128,8 @@ class Splitter:
     def _choice(self, number: int) -> _Choice:
         choice = self._choices.get(number)
         if choice is None:
+            if not 0 <= number < self._most:
+                raise _SurplusChoiceError
             choice = _Choice(number, self._format, self._make_parser, self._show, self._seed)
             self._choices[number] = choice
         return choice
@@ -139,6 +173,8 @@ class _Choice:
         self._in_thought = False
         """Whether calls that come now were begun inside a thought that nothing closed."""
         self._tape = Tape()
+        self._calling = False
+        """Whether a call is open."""
         self._alignment: Alignment | None = None
         self.thought_characters = 0
         self.said_characters = 0
@@ -164,7 +200,10 @@ class _Choice:
     def delta(self, text: str) -> Event | list[Item]:
         """Words, where it is plain how they are read."""
         assert self._parser is not None
-        self._tape.pieces.append(text)
+        pieces = self._tape.pieces
+        pieces.append(text)
+        if len(pieces) > MOST_PIECES:
+            self._trim(self._parser, text)
         events = self._parser.feed(text)
         if len(events) == 1:
             event = events[0]
@@ -211,7 +250,14 @@ class _Choice:
 
     def _read(self, parser: Parser, text: str) -> list[Event]:
         self._tape.pieces.append(text)
+        if len(self._tape.pieces) > MOST_PIECES:
+            self._trim(parser, text)
         return self._shift(parser, parser.feed(text))
+
+    def _trim(self, parser: Parser, text: str) -> None:
+        """What was written is kept for a call that turns out broken: let go of what stands before any that may."""
+        if not self._calling:
+            self._tape.forget(self._tape.sync() - len(text) - parser.held - LOOKBACK)
 
     def thought(self, piece: Thought) -> list[Item]:
         """Thinking that is already split off."""
@@ -228,7 +274,8 @@ class _Choice:
         self._early = ""
         items = self._tell(events) if events else []
         if self._thinking >= 0:
-            self._thoughts.append(piece.text)
+            if self.thought_characters <= MOST_COMPARED:
+                self._thoughts.append(piece.text)
             self.thought_characters += len(piece.text)
             if self._show:
                 event = ThinkingDelta(self._thinking, piece.text)
@@ -340,7 +387,8 @@ class _Choice:
         self._repeat = None
         events = self._close_split()
         told = "".join(event.text for event in held if isinstance(event, ThinkingDelta)).strip()
-        same = bool(told) and told == "".join(self._thoughts).strip()
+        whole = self.thought_characters <= MOST_COMPARED
+        same = whole and bool(told) and told == "".join(self._thoughts).strip()
         self._first = self._count - same
         kept = [] if same else held
         return events + [self._moved(event) for event in kept + (rest or [])]
@@ -355,6 +403,8 @@ class _Choice:
                 self.thought_characters += len(event.text)  # type: ignore[union-attr]
             elif isinstance(event, PartStart):
                 self._note_start(event)
+            elif isinstance(event, PartEnd):
+                self._calling = False
             elif isinstance(event, Notice) and event.code == "implicit_close":
                 self._in_thought = True
             item = Said(self._number, event)
@@ -369,6 +419,7 @@ class _Choice:
         return items
 
     def _note_start(self, start: PartStart) -> None:
+        self._calling = start.kind == "tool_call"
         if start.kind == "thinking":
             self._seen_thinking = True
             self._hidden.add(start.index)

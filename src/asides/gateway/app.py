@@ -152,14 +152,14 @@ class Gateway:
     # What clients ask for.
 
     async def _generate(self, call: Call, route: routes.Route, record: Record) -> None:
-        body = await call.read(self._config.limits.body)
+        body = await call.read(self._config.limits)
         if self._config.log.bodies:
             record.request_body = body
         await self._watched(call, Exchange(self._state, call, route.dialect, record).run(body))
 
     async def _control(self, call: Call, route: routes.Route, record: Record) -> None:
         """llama.cpp's way to end a running reply's thought: for a reply of the same credential alone."""
-        body = await call.read(self._config.limits.body)
+        body = await call.read(self._config.limits)
         id = read_json(body).get("id")
         credential = headers.fingerprint(call.headers)
         found = self._state.running.get(id) if isinstance(id, str) else None
@@ -174,7 +174,7 @@ class Gateway:
         if not routes.may_pass(call.method, call.path, self._config.pass_on):
             words = f"{call.method} {call.path[:200]} is not passed on; `pass_on` in the configuration can name it"
             raise Refusal(404, words, code="not_found")
-        await self._hand_on(call, record, await call.read(self._config.limits.body))
+        await self._hand_on(call, record, await call.read(self._config.limits))
 
     async def _hand_on(self, call: Call, record: Record, body: bytes, upstream: Upstream | None = None) -> None:
         """Send a request as it is to an upstream: this one, that of its model, or the first."""
@@ -198,7 +198,7 @@ class Gateway:
         await self._watched(call, work)
 
     async def _count_tokens(self, call: Call, route: routes.Route, record: Record) -> None:
-        body = await call.read(self._config.limits.body)
+        body = await call.read(self._config.limits)
         try:
             request = anthropic.read_request({"max_tokens": 1, **read_json(body)})
         except RequestError as error:
@@ -226,7 +226,7 @@ class Gateway:
         await call.answer(200, to_json(listing.write_tags(await self._state.models(self._key(call)))))
 
     async def _show(self, call: Call, route: routes.Route, record: Record) -> None:
-        data = read_json(await call.read(self._config.limits.body))
+        data = read_json(await call.read(self._config.limits))
         model = str(data.get("model") or data.get("name") or "")
         if not model:
             raise Refusal(400, "model is required", param="model")

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
+from ..config.schema import Limits
 from .refusals import Refusal
 
 Scope = MutableMapping[str, Any]
@@ -46,25 +47,32 @@ class Call:
         self.extra_headers: Headers = []
         """Sent with every answer."""
 
-    async def read(self, limit: int) -> bytes:
-        """The body of the request."""
+    async def read(self, limits: Limits) -> bytes:
+        """The body of the request: no larger than `limits.body`, and no slower than `limits.upload_rate`."""
         length = self.headers.get("content-length", "")
-        if length.isdigit() and int(length) > limit:
-            raise _too_large(limit)
+        if length.isdigit() and int(length) > limits.body:
+            raise _too_large(limits.body)
         parts: list[bytes] = []
         size = 0
-        while True:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                self.gone = True
-                raise ClientGone
-            part = message.get("body", b"")
-            size += len(part)
-            if size > limit:
-                raise _too_large(limit)
-            parts.append(part)
-            if not message.get("more_body"):
-                return b"".join(parts)
+        deadline = asyncio.get_running_loop().time() + limits.upload
+        try:
+            async with asyncio.timeout_at(deadline) as patience:
+                while True:
+                    message = await self._receive()
+                    if message["type"] == "http.disconnect":
+                        self.gone = True
+                        raise ClientGone
+                    part = message.get("body", b"")
+                    size += len(part)
+                    if size > limits.body:
+                        raise _too_large(limits.body)
+                    parts.append(part)
+                    if not message.get("more_body"):
+                        return b"".join(parts)
+                    patience.reschedule(deadline + size / limits.upload_rate)
+        except TimeoutError:
+            words = "the request's body comes too slowly (limits.upload, limits.upload_rate)"
+            raise Refusal(408, words, code="upload_timeout", headers=((b"connection", b"close"),)) from None
 
     async def watch(self, work: asyncio.Task[Any]) -> None:
         """Cancel the work on this request when the client leaves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -12,9 +13,10 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from ..config.schema import ModelSettings
+from ..config.secrets import hide_url
 from ..dialects import completions, ollama, openai_chat
 from ..dialects.framing import read_odd_json, to_json
-from ..dialects.reply import Failed, Piece
+from ..dialects.reply import Begin, Ended, Failed, Item, Piece, Said
 from ..dialects.request import CallPiece, Request, RequestError, without_seals
 from ..dialects.splitter import Splitter
 from ..engine.format import HEADER, TEXT, Format
@@ -34,6 +36,8 @@ from .upstreams import Answer, Upstream, UpstreamLost
 REASONING = get_args(openai_chat.Reasoning)
 STARTS = get_args(Start)
 PASSTHROUGH = get_format("passthrough")
+log = logging.getLogger("asides.gateway")
+
 T = TypeVar("T")
 LARGE = 256 * 1024
 """Bytes of a body from which on it is worked on in a thread."""
@@ -141,7 +145,9 @@ class Exchange:
         async with upstream.ask("POST", path, body, sent) as answer:
             self._record.upstream_status = answer.status
             self._record.answered = time.monotonic()
-            if answer.status >= 400 or 300 <= answer.status < 400:
+            if 300 <= answer.status < 400:
+                raise moved(answer)
+            if answer.status >= 400:
                 await self._pass_error(answer, way)
             elif way.request.stream and "application/json" not in answer.headers.get("content-type", ""):
                 await self._stream(upstream, answer, way)
@@ -174,6 +180,8 @@ class Exchange:
             noted,
             model=request.model if way.settings.name else "",
             empty_answer=way.settings.empty_answer or "leave",
+            limits=self._state.config.limits,
+            on_error=self._log_failure,
         )
         await self._begin_stream(answer, way)
         beat = quiet.Beat(call, self._dialect, request, self._state.config)
@@ -187,6 +195,8 @@ class Exchange:
                 if out:
                     beat.busy = True
                     await call.write(out)
+                if line.over:
+                    break
             last = line.finish()
         except UpstreamLost as error:
             record.error = str(error)
@@ -221,6 +231,8 @@ class Exchange:
             noted,
             model=request.model if way.settings.name else "",
             empty_answer=way.settings.empty_answer or "leave",
+            limits=self._state.config.limits,
+            on_error=self._log_failure,
         )
         self._remember(upstream, splitter, way, noted)
         if request.stream and noted.failed is None:  # an upstream that does not stream
@@ -228,10 +240,24 @@ class Exchange:
             await self._begin_stream(answer, way)
             await self._call.end(b"".join(writer.feed(item) for item in items) + writer.finish())
             return
-        written = self._dialect.write_reply(items, request, **self._choices(way))
+        written = self._write_whole(items, way)
         status = noted.failed.status if noted.failed is not None else 200
         kept = headers.for_client(answer.headers, same=way.theirs is self._dialect)
         await self._call.answer(status, to_json(written), headers=kept)
+
+    def _write_whole(self, items: list[Item], way: _Way) -> Any:
+        """A whole reply in the client's words; without what cannot be written of it, if that is what it takes."""
+        try:
+            return self._dialect.write_reply(items, way.request, **self._choices(way))
+        except Exception as error:
+            self._log_failure(error)
+        kept = [item for item in items if isinstance(item, Begin | Said | Ended | Failed)]
+        return self._dialect.write_reply(kept, way.request, **self._choices(way))
+
+    def _log_failure(self, error: Exception) -> None:
+        """A reader or a writer of ours failed on what the upstream sent."""
+        log.exception("request %s: the upstream's reply could not be carried over whole", self._call.id)
+        self._record.error = f"{type(error).__name__}: {error}"
 
     async def _begin_stream(self, answer: Answer, way: _Way) -> None:
         kind = b"application/x-ndjson" if self._dialect is ollama else b"text/event-stream; charset=utf-8"
@@ -250,9 +276,11 @@ class Exchange:
         await pass_on(self._call, upstream, "POST", path, body, sent, self._record)
 
     def _noted(self, way: _Way) -> pipeline.Noted:
-        wanted = way.settings.empty_answer == "thinking" or self._state.config.log.bodies
-        keep = wanted or bool(way.request.tools) or self._state.keeper is not None
-        return pipeline.Noted(keep=keep)
+        """What is kept of the reply: all of it where somebody wants it, else what the replay cache may store."""
+        state = self._state
+        whole = way.settings.empty_answer == "thinking" or state.config.log.bodies or state.keeper is not None
+        limit = state.config.limits.body if whole else state.replay_cache.limit
+        return pipeline.Noted(keep=whole or (bool(way.request.tools) and limit > 0), limit=limit)
 
     def _splitter(self, way: _Way, *, whole: bool) -> Splitter:
         request, format = way.request, way.knowledge.format or PASSTHROUGH
@@ -279,7 +307,7 @@ class Exchange:
                 collect=False,
             )
 
-        return Splitter(format, make, show=request.wish.show, seed=way.seed)
+        return Splitter(format, make, show=request.wish.show, seed=way.seed, choices=max(1, request.choices))
 
     def _choices(self, way: _Way) -> dict[str, Any]:
         """What the client's dialect lets a client choose."""
@@ -289,8 +317,12 @@ class Exchange:
         request = way.request
         for field in splitter.fields:
             self._state.learn_field(upstream, request.model, field)
+        if splitter.surplus:
+            log.warning(
+                "request %s: left out %d pieces of choices that nobody asked for", self._call.id, splitter.surplus
+            )
         choice = noted.choices.get(0)
-        if choice is not None and choice.calls and choice.thoughts:
+        if not noted.truncated and choice is not None and choice.calls and choice.thoughts:
             calls = [
                 CachedCall(index, name, "".join(arguments), id) for index, (name, id, arguments) in choice.calls.items()
             ]
@@ -374,9 +406,16 @@ def read_whole(theirs: ModuleType, body: bytes) -> list[Piece]:
             reader = theirs.ReplyReader()  # some servers stream whatever they are asked for
             pieces = [*reader.feed(body), *reader.finish()]
         else:
-            shown = body[:200].decode("utf-8", "replace")
-            pieces = [Failed(f"the upstream's reply is not JSON: {shown}", 502, "api_error", "malformed_frame")]
+            failed = Failed("the upstream's reply is empty", 502, "api_error", "malformed_frame")
+            pieces = [pipeline.explained(failed, body[: pipeline.HEAD])]
     return pieces
+
+
+def moved(answer: Answer) -> Refusal:
+    """A redirect is no answer, and to follow it would send the request, and its key, somewhere else."""
+    place = answer.headers.get("location", "")
+    words = f"the upstream answered {answer.status}, a redirect{f' to {hide_url(place)[:200]}' if place else ''}"
+    return Refusal(502, f"{words}; is its address right?", code="upstream_lost")
 
 
 def reads_calls(request: Request, settings: ModelSettings) -> bool:

@@ -5,12 +5,15 @@ Words of requests and replies are written only where `log.bodies` asks for it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import queue
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import msgspec
 
@@ -24,6 +27,10 @@ LONGEST: Final = 300
 """Characters of a value that came from outside."""
 LONGEST_BODY: Final = 65_536
 LONGEST_TRACE: Final = 8_000
+WAITING_LINES: Final = 10_000
+"""Lines that wait for a slow reader of standard error; beyond these, new ones are dropped."""
+PATIENCE: Final = 2.0
+"""Seconds that the end of the process waits for that reader."""
 MARGIN: Final = 8_192
 """Characters beyond what is shown that are searched for secrets."""
 OUTSIDE: Final = frozenset({"id", "method", "path", "model", "error"})
@@ -52,19 +59,25 @@ _logger = logging.getLogger("asides")
 
 def setup(log: Log, *, secrets: Iterable[str] = ()) -> None:
     """Let this process log as configured. `secrets` are hidden wherever they appear; calling again replaces it."""
-    handler = _Handler(sys.stderr)
+    handler = BackgroundHandler(sys.stderr)
     as_text = log.form == "text" or (log.form == "auto" and sys.stderr.isatty())
     hidden = tuple(sorted({secret for secret in secrets if len(secret) >= 4}, key=len, reverse=True))
     handler.setFormatter((_Text if as_text else _Json)(hidden, bodies=log.bodies))
     root = logging.getLogger()
     for other in root.handlers[:]:
-        if isinstance(other, _Handler):
+        if isinstance(other, BackgroundHandler):
             root.removeHandler(other)
+            other.flush()
     root.addHandler(handler)
     _logger.setLevel(LEVELS[log.level])
     # Their own lines about each connection tell nothing that ours do not; their warnings are wanted.
     for name in ("uvicorn", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(max(logging.WARNING, LEVELS[log.level]))
+
+
+def dropped() -> int:
+    """Lines that could not be written, since the start."""
+    return sum(handler.dropped for handler in logging.getLogger().handlers if isinstance(handler, BackgroundHandler))
 
 
 def secrets_of(config: Config) -> list[str]:
@@ -136,11 +149,55 @@ def fields(record: Finished, *, bodies: bool = False, secrets: Iterable[str] = (
     return found
 
 
-class _Handler(logging.StreamHandler[Any]):
-    """Standard error. When nobody reads it any more, the gateway goes on."""
+class BackgroundHandler(logging.Handler):
+    """Lines for standard error, written by a thread of their own.
 
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Nothing can be said where nothing can be written."""
+    Standard error may be a pipe that nobody reads. A write into a full pipe waits for ever, so no request may do it:
+    lines wait in a queue, and what finds the queue full is dropped and counted.
+    """
+
+    def __init__(self, stream: TextIO, size: int = WAITING_LINES) -> None:
+        super().__init__()
+        self.dropped = 0
+        """Lines that found the queue full, since the start."""
+        self._stream = stream
+        self._queue: queue.SimpleQueue[logging.LogRecord | threading.Event] = queue.SimpleQueue()
+        self._size = size
+        self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Lines that wait to be written."""
+        return self._queue.qsize()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand a line to the thread."""
+        if self.waiting >= self._size:
+            self.dropped += 1
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write_lines, name="asides-log", daemon=True)
+            self._thread.start()
+        self._queue.put(record)
+
+    def flush(self) -> None:
+        """Wait until all is written, but not for a reader that has stopped reading. `logging` calls it at exit."""
+        if self._thread is None or threading.current_thread() is self._thread:
+            return
+        written = threading.Event()
+        self._queue.put(written)
+        written.wait(PATIENCE)
+
+    def _write_lines(self) -> None:
+        while True:
+            item = self._queue.get()
+            if isinstance(item, threading.Event):
+                item.set()
+                continue
+            # Nothing can be said where nothing can be written: the gateway goes on.
+            with contextlib.suppress(Exception):
+                self._stream.write(self.format(item) + "\n")
+                self._stream.flush()
 
 
 class _Lines(logging.Formatter):

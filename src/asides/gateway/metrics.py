@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from ..events import NOTICES
 from .finished import Finished
+from .logs import dropped as lines_dropped
 
 DIALECTS: Final = frozenset({"openai_chat", "completions", "openai_responses", "anthropic", "ollama"})
 ROUTES: Final = frozenset(
@@ -62,6 +63,9 @@ class Metrics:
             "asides_upstream_errors", "Upstreams that failed.", ("upstream", "reason"), registry=registry
         )
         self._cancelled = Counter("asides_cancelled", "Requests whose client left early.", registry=registry)
+        Gauge("asides_log_lines_dropped", "Lines of the log that nobody read in time.", registry=registry).set_function(
+            lines_dropped
+        )
         started = Gauge("asides_start_time_seconds", "When the gateway started, in Unix time.", registry=registry)
         started.set(time.time())
         ProcessCollector(registry=registry)

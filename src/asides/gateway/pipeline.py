@@ -5,13 +5,40 @@ One path for every frame that is not passed on byte for byte. Knows no socket.
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
+import msgspec
+
+from ..config.schema import Limits
 from ..dialects.reply import Begin, Ended, Failed, Item, Piece, Said, Usage
 from ..dialects.splitter import Splitter
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+
+HEAD = 512
+"""Bytes of an answer that are kept until something in it is understood."""
+SHOWN = 200
+"""Characters of its first line that an error shows."""
+UNREADABLE = Failed(
+    "the gateway could not read all of the upstream's reply; its log says why", 502, "api_error", "internal"
+)
+
+
+class BoundError(Exception):
+    """An upstream's reply goes beyond what this gateway bears."""
+
+    def __init__(self, message: str, out: bytes) -> None:
+        super().__init__(message)
+        self.out = out
+        """What was written before."""
+
+
+def too_many_calls(limits: Limits) -> str:
+    """Why a reply ends at the call behind the last that is taken."""
+    return f"the upstream's reply holds more than {limits.calls} calls (limits.calls)"
 
 
 class Reader(Protocol):
@@ -22,6 +49,10 @@ class Reader(Protocol):
 
     def finish(self) -> list[Piece]:
         """The stream is over."""
+
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not whole yet."""
 
 
 class Writer(Protocol):
@@ -37,9 +68,15 @@ class Writer(Protocol):
 class Noted:
     """What is noted of a reply while it passes: for metrics, logs, the replay cache and history."""
 
-    def __init__(self, *, keep: bool) -> None:
+    def __init__(self, *, keep: bool, limit: int = sys.maxsize) -> None:
+        """`limit`: how many characters are kept of a reply at most."""
         self.keep = keep
         """Whether words are kept: the replay cache needs thoughts and calls, history all of it."""
+        self.truncated = False
+        """Whether there was more than could be kept."""
+        self._room = limit
+        self.calls = 0
+        """How many calls have begun."""
         self.first_thought: float | None = None
         """When it came, by the monotonic clock."""
         self.first_answer: float | None = None
@@ -56,15 +93,21 @@ class Noted:
         if type(event) is TextDelta:
             choice = self._choice(number)
             choice.answered = True
-            if self.keep:
+            if self.keep and self._has_room(event.text):
                 choice.texts.append(event.text)
             if self.first_answer is None:
                 self.first_answer = time.monotonic()
         elif type(event) is ThinkingDelta:
-            if self.keep:
+            if self.keep and self._has_room(event.text):
                 self._choice(number).thoughts[-1].append(event.text)
             if self.first_thought is None:
                 self.first_thought = time.monotonic()
+
+    def _has_room(self, text: str) -> bool:
+        self._room -= len(text)
+        if self._room < 0:
+            self.keep, self.truncated = False, True
+        return self.keep
 
     def see(self, item: Item) -> None:
         """Note an item."""
@@ -96,11 +139,12 @@ class Noted:
                 if self.first_answer is None:
                     self.first_answer = time.monotonic()
                 choice.answered = True
+                self.calls += 1
                 choice.calls[event.index] = (event.name or "", event.id or "", [])
             elif self.keep and event.gap:
                 choice.texts.append(event.gap)
         elif isinstance(event, ToolCallDelta):
-            if self.keep and event.index in choice.calls:
+            if self.keep and event.index in choice.calls and self._has_room(event.text):
                 choice.calls[event.index][2].append(event.text)
         elif isinstance(event, PartEnd):
             if choice.kinds.get(event.index) == "thinking":
@@ -154,7 +198,10 @@ class Pipeline:
         *,
         model: str = "",
         empty_answer: Literal["leave", "thinking"] = "leave",
+        limits: Limits = Limits(),  # noqa: B008  # frozen
+        on_error: Callable[[Exception], object] = lambda error: None,
     ) -> None:
+        """`on_error` is told of a reader or writer that failed, while the exception is being handled."""
         self._reader = reader
         self._splitter = splitter
         self._writer = writer
@@ -164,14 +211,35 @@ class Pipeline:
         self._mend = empty_answer == "thinking"
         self._seen: type = type(None)
         """What was noted last: more of the same need not be."""
+        self._limits = limits
+        self._on_error = on_error
+        self._head = b""
+        """How the answer begins, until something in it was understood."""
+        self._understood = False
+        self.over = False
+        """Whether reading or writing failed, so that no more is to be read."""
         self._words: Callable[[bytes], tuple[int, str] | None] | None = getattr(reader, "words", None)
         self._delta: Callable[[int, Event], bytes] | None = getattr(writer, "delta", None)
 
     def feed(self, chunk: bytes) -> bytes:
         """Read bytes of the upstream and return those for the client."""
+        try:
+            return self._feed(chunk)
+        except BoundError as error:
+            return error.out + self._end_with(Failed(str(error), 502, "api_error", "malformed_frame"))
+        except Exception as error:  # whatever it is, what was read so far is not lost
+            return self._give_up(error)
+
+    def _feed(self, chunk: bytes) -> bytes:
         found = self._words(chunk) if self._words is not None else None
         if found is None:
-            return self._write(self._reader.feed(chunk))
+            if not self._understood and len(self._head) < HEAD:
+                self._head += chunk[:HEAD]
+            out = self._write(self._reader.feed(chunk))
+            if self._reader.pending > self._limits.frame:
+                words = f"the upstream sent a frame of more than {self._limits.frame} bytes (limits.frame)"
+                raise BoundError(words, out)
+            return out
         # One more frame of content, as most are: past the records between the rooms, through the same rooms.
         number, text = found
         told = self._splitter.delta(number, text)
@@ -185,7 +253,29 @@ class Pipeline:
 
     def finish(self) -> bytes:
         """The upstream's reply is over."""
-        return self._write(self._reader.finish()) + self._writer.finish()
+        if self.over:
+            return b""
+        try:
+            return self._write(self._reader.finish()) + self._writer.finish()
+        except Exception as error:
+            return self._give_up(error)
+
+    def _give_up(self, error: Exception) -> bytes:
+        """The last resort when the reader or the writer failed: what was held back, then the error."""
+        self._on_error(error)
+        return self._end_with(UNREADABLE)
+
+    def _end_with(self, failed: Failed) -> bytes:
+        """Read no further: what was held back, then this failure, each as far as it can be written."""
+        self.over = True
+        out: list[bytes] = []
+        for item in (*self._splitter.finish(), failed):
+            with contextlib.suppress(Exception):
+                self._noted.see(item)
+                out.append(self._writer.feed(item))
+        with contextlib.suppress(Exception):
+            out.append(self._writer.finish())
+        return b"".join(out)
 
     def abandon(self) -> None:
         """The client has left: what was held back is noted and written to nobody."""
@@ -194,11 +284,16 @@ class Pipeline:
 
     def lose(self, why: Failed) -> bytes:
         """No more will come: what was held back, then the error."""
-        pieces = self._reader.finish()
-        kept: list[Piece] = [piece for piece in pieces if not isinstance(piece, Failed | Ended)]
-        if len(kept) < len(pieces):  # it had not said that all of it was over
-            kept.append(why)
-        return self._write(kept) + self._writer.finish()
+        if self.over:
+            return b""
+        try:
+            pieces = self._reader.finish()
+            kept: list[Piece] = [piece for piece in pieces if not isinstance(piece, Failed | Ended)]
+            if len(kept) < len(pieces):  # it had not said that all of it was over
+                kept.append(why)
+            return self._write(kept) + self._writer.finish()
+        except Exception as error:
+            return self._give_up(error)
 
     def _write(self, pieces: Sequence[Piece]) -> bytes:
         out: list[bytes] = []
@@ -211,11 +306,18 @@ class Pipeline:
     def _give(self, items: list[Item], out: list[bytes]) -> bytes:
         writer, noted = self._writer, self._noted
         for item in items:
+            if not self._understood:
+                if isinstance(item, Failed):
+                    item = explained(item, self._head)
+                else:
+                    self._understood, self._head = True, b""
             noted.see(item)
             if type(item) is Said:
                 out.append(writer.feed(item))
             else:
                 out += [writer.feed(each) for each in changed(item, noted, self._model, self._mend)]
+        if noted.calls > self._limits.calls:
+            raise BoundError(too_many_calls(self._limits), b"".join(out))
         return b"".join(out)
 
 
@@ -242,6 +344,15 @@ def mended(ended: Ended, noted: Noted) -> list[Said]:
     return [Said(ended.choice, event) for event in events]
 
 
+def explained(failed: Failed, head: bytes) -> Failed:
+    """The failure of an answer of which nothing was understood, in words that show how it begins."""
+    if failed.code not in ("upstream_ended", "malformed_frame") or not head.strip():
+        return failed
+    lines = head.decode("utf-8", "replace").strip().splitlines()
+    what = "a web page" if lines[0].startswith("<") else "something that is no model's reply"
+    return msgspec.structs.replace(failed, message=f"the upstream answered with {what}: {lines[0][:SHOWN]}")
+
+
 def items_of(
     pieces: list[Piece],
     splitter: Splitter,
@@ -249,11 +360,20 @@ def items_of(
     *,
     model: str = "",
     empty_answer: Literal["leave", "thinking"] = "leave",
+    limits: Limits = Limits(),  # noqa: B008  # frozen
+    on_error: Callable[[Exception], object] = lambda error: None,
 ) -> list[Item]:
-    """A whole reply, by the same way."""
+    """A whole reply, by the same way. A piece that cannot be read is left out."""
     items: list[Item] = []
     for piece in pieces:
-        for item in splitter.feed(piece):
-            noted.see(item)
-            items += changed(item, noted, model, empty_answer == "thinking")
+        if noted.calls > limits.calls:
+            failed = Failed(too_many_calls(limits), 502, "api_error", "malformed_frame")
+            noted.see(failed)
+            return [*items, failed]
+        try:
+            for item in splitter.feed(piece):
+                noted.see(item)
+                items += changed(item, noted, model, empty_answer == "thinking")
+        except Exception as error:
+            on_error(error)
     return items

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal, Protocol
@@ -21,6 +22,10 @@ from .refusals import Refusal
 Kind = Literal["openai", "ollama"]
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
+LONGEST_PIECE = 64 * 1024
+"""Bytes that are unpacked of a compressed answer at once."""
+LONGEST_VERSION = 64 * 1024
+"""Bytes of the answer to the question for a server's version."""
 CHECKS = 8
 """How often in the time that an upstream may be silent it is looked at."""
 ASK_AGAIN = 60.0
@@ -120,8 +125,8 @@ class HttpUpstream:
             "cookie_jar": aiohttp.DummyCookieJar(),
             "skip_auto_headers": ("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         }
-        self._session = aiohttp.ClientSession(**common)
-        self._raw_session = aiohttp.ClientSession(auto_decompress=False, **common)
+        # Bodies are unpacked here and not by the client, which would unpack any amount at once.
+        self._session = aiohttp.ClientSession(auto_decompress=False, **common)
 
     async def find_kind(self) -> Kind:
         """What it speaks: only Ollama answers `/api/version`. A server in trouble is asked again after a while."""
@@ -134,8 +139,12 @@ class HttpUpstream:
             async with self._session.get(address, headers=sent, timeout=quick, allow_redirects=False) as reply:
                 doubtful = reply.status >= 500
                 if reply.status == 200:
-                    found = msgspec.json.decode(await reply.read())
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                    answer = _HttpAnswer(reply, self._limits.connect, unpack=True)
+                    try:
+                        found = msgspec.json.decode(await answer.read(LONGEST_VERSION))
+                    finally:
+                        answer.stop_watching()
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, Refusal, UpstreamLost):
             doubtful = False  # a page for people, perhaps
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if not isinstance(error, TimeoutError) or isinstance(error, aiohttp.ConnectionTimeoutError):
@@ -152,16 +161,15 @@ class HttpUpstream:
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
     ) -> AsyncIterator[Answer]:
         """Send a request; what goes wrong before the answer begins is a `Refusal`."""
-        session = self._raw_session if raw else self._session
         path = self._api + path[3:] if path.startswith("/v1/") else path
         try:
-            reply = await session.request(
+            reply = await self._session.request(
                 method, URL(self._root + path, encoded=True), data=body, headers=headers, allow_redirects=False
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise self._unreachable(error) from error
         try:
-            answer = _HttpAnswer(reply, self._limits.idle)
+            answer = _HttpAnswer(reply, self._limits.idle, unpack=not raw)
             try:
                 yield answer
             finally:
@@ -175,7 +183,6 @@ class HttpUpstream:
     async def close(self) -> None:
         """Let go of its connections."""
         await self._session.close()
-        await self._raw_session.close()
 
     def _unreachable(self, error: Exception) -> Refusal:
         if isinstance(error, TimeoutError):
@@ -195,8 +202,10 @@ class HttpUpstream:
 class _HttpAnswer:
     """The answer of a server over HTTP."""
 
-    def __init__(self, reply: aiohttp.ClientResponse, idle: float) -> None:
+    def __init__(self, reply: aiohttp.ClientResponse, idle: float, *, unpack: bool) -> None:
         self._reply = reply
+        self._unpacker = _unpacker(reply.headers.get("content-encoding", "")) if unpack else None
+        """For an upstream that compresses though it was asked not to."""
         self._idle = idle
         self._waiting = False
         """Whether somebody waits for more. A client that reads slowly is no silence of the upstream's."""
@@ -216,6 +225,16 @@ class _HttpAnswer:
 
     async def read_some(self) -> bytes:
         """More of the body, as it comes."""
+        if self._unpacker is None:
+            return await self._receive()
+        while not (piece := self._unpacker.piece()):
+            packed = await self._receive()
+            if not packed:
+                return b""
+            self._unpacker.feed(packed)
+        return piece
+
+    async def _receive(self) -> bytes:
         self._waiting = True
         try:
             return await self._reply.content.readany()
@@ -251,6 +270,39 @@ class _HttpAnswer:
                 raise Refusal(502, f"the upstream's answer is larger than {limit} bytes (limits.body)")
             parts.append(chunk)
         return b"".join(parts)
+
+
+class _Unpacker:
+    """Unpacks a compressed body a piece at a time, so that little that came never becomes much at once."""
+
+    def __init__(self, bits: int) -> None:
+        self._packed = b""
+        self._stream = zlib.decompressobj(bits)
+
+    def feed(self, packed: bytes) -> None:
+        """More came."""
+        self._packed += packed
+
+    def piece(self) -> bytes:
+        """The next piece of what came; empty where more must come."""
+        if not self._packed:
+            return b""
+        try:
+            piece = self._stream.decompress(self._packed, LONGEST_PIECE)
+        except zlib.error as error:
+            raise UpstreamLost(f"the upstream's answer cannot be unpacked: {error}", "lost") from error
+        self._packed = self._stream.unconsumed_tail
+        return piece
+
+
+def _unpacker(encoding: str) -> _Unpacker | None:
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return None
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        words = f"the upstream's answer is compressed with {encoding[:40]!r}, which nobody asked for"
+        raise Refusal(502, words, code="upstream_lost")
+    return _Unpacker(16 + zlib.MAX_WBITS if encoding.endswith("gzip") else zlib.MAX_WBITS)
 
 
 class RecordedUpstream:

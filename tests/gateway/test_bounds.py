@@ -1,0 +1,296 @@
+"""What a hostile or broken peer can make the gateway hold, and for how long."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from asides.gateway.logs import BackgroundHandler
+from tests.gateway.clients import PATHS, body_of, get, post
+from tests.gateway.running import COMMAND, Gateway, gateway
+from tests.gateway.sockets import connected
+from tests.gateway.upstream import JSON, SSE, Reply, Upstream, upstream
+from tests.waiting import PATIENCE, eventually
+
+
+class House(NamedTuple):
+    """A gateway with small bounds before one upstream."""
+
+    gateway: Gateway
+    upstream: Upstream
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    """One for all tests of this file."""
+    with upstream() as server:
+        limits = {"upload": 0.5, "upload_rate": 1_000_000, "frame": 100_000, "calls": 20}
+        config = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}, "limits": limits}
+        with gateway(config) as running:
+            yield House(running, server)
+
+
+@pytest.fixture(autouse=True)
+def _forget(house: House) -> None:
+    house.upstream.forget()
+
+
+# Clients.
+
+
+@pytest.mark.parametrize("begin", [b"", b"{", b'{"model": "m"'])
+def test_a_body_that_comes_too_slowly(house: House, begin: bytes) -> None:
+    """It is told so, and its place is free again."""
+    with connected(house.gateway.url) as client:
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\n"
+        client.socket.sendall(head + begin)
+        reply = client.read_rest()
+    assert b" 408 " in reply.splitlines()[0]
+    assert b"limits.upload" in reply
+    assert get(house.gateway.url, "/healthz").json()["open"] == 0
+
+
+def test_a_large_body_has_its_time() -> None:
+    """The time that a body may take grows with what has come of it."""
+    with upstream() as server:
+        limits = {"upload": 0.2, "upload_rate": 1000}
+        with gateway({"upstreams": [{"url": server.url}], "limits": limits}) as running:
+            server.say("Hi")
+            body = json.dumps(body_of("chat") | {"user": "x" * 100_000}).encode()
+            with connected(running.url) as client:
+                head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+                client.socket.sendall(head.encode() + b"Connection: close\r\n\r\n" + body[:90_000])
+                time.sleep(0.5)  # longer than `upload` alone would allow
+                client.socket.sendall(body[90_000:])
+                assert b" 200 " in client.read_rest().splitlines()[0]
+
+
+# The log.
+
+
+def test_a_log_that_nobody_reads() -> None:
+    """A full pipe on standard error stops no request, and the end of the process does not wait for it for long."""
+    with upstream() as server:
+        server.say("Hi")
+        command = [*COMMAND, "--port", "0", "--upstream", server.url, "--log-json"]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/")
+        try:
+            assert process.stderr is not None
+            url = ""
+            while not url:
+                line = process.stderr.readline()
+                url = json.loads(line).get("url", "") if line.startswith(b"{") else ""
+            with httpx.Client(verify=False, timeout=PATIENCE) as client:  # from here on nobody reads
+                for _ in range(400):
+                    reply = client.post(url + PATHS["chat"], json=body_of("chat", model="m" * 250))
+                    assert reply.status_code == 200
+                assert client.get(f"{url}/healthz").status_code == 200
+                assert "asides_log_lines_dropped 0.0" in client.get(f"{url}/metrics").text
+            process.terminate()
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
+            process.wait()
+            if process.stderr is not None:
+                process.stderr.close()
+
+
+def test_lines_beyond_the_queue_are_dropped_and_counted() -> None:
+    """What waits is written once somebody reads again."""
+    reading, writing = os.pipe()
+    with open(writing, "w", encoding="utf-8") as stream:
+        handler = BackgroundHandler(stream, size=10)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        logger = logging.Logger("test")
+        logger.addHandler(handler)
+        logger.warning("x" * 2_000_000)  # more than a pipe holds
+        eventually(lambda: handler.waiting == 0, "the thread does not write")
+        for number in range(30):
+            logger.warning("line %d", number)
+        assert handler.dropped == 20
+        read: list[bytes] = []
+        reader = threading.Thread(target=lambda: read.extend(iter(lambda: os.read(reading, 65536), b"")))
+        reader.start()
+        eventually(lambda: handler.waiting == 0, "the rest was not written")
+        handler.flush()
+    reader.join(PATIENCE)
+    os.close(reading)
+    lines = b"".join(read).splitlines()
+    assert lines[1:] == [b"line %d" % number for number in range(10)]
+
+
+# Upstreams.
+
+WORDS = b'data: {"id": "x", "choices": [{"index": 0, "delta": {"content": "<think>hm</think>Hi"}}]}\n\n'
+
+
+def streamed(house: House, *pieces: bytes, **headers: str) -> bytes:
+    """The stream that a client gets when the upstream sends these bytes."""
+    house.upstream.send(Reply(list(pieces), headers={**SSE, **headers}))
+    return post(house.gateway.url, PATHS["chat"], body_of("chat", stream=True)).content
+
+
+def test_a_frame_that_never_ends(house: House) -> None:
+    """All text before it is delivered, then the error; the connection is let go, and memory stays."""
+    endless = [b'data: {"choices": [{"index": 0, "delta": {"content": "', *[b"x" * 50_000] * 2000]
+    before = house.gateway.watched.memory_info().rss
+    reply = streamed(house, WORDS, *endless)
+    assert b'"content":"Hi"' in reply
+    assert b"limits.frame" in reply
+    assert b"malformed_frame" in reply
+    assert house.gateway.watched.memory_info().rss - before < 30_000_000
+
+
+def test_lines_of_data_that_never_end_an_event(house: House) -> None:
+    """The same for an event of ever more lines."""
+    reply = streamed(house, WORDS, *[b"data: " + b"x" * 1000 + b"\n"] * 500)
+    assert b'"content":"Hi"' in reply
+    assert b"limits.frame" in reply
+
+
+def test_little_that_unpacks_to_much(house: House) -> None:
+    """What is compressed is unpacked a piece at a time, so that the bound counts what comes out."""
+    packed = gzip.compress(WORDS + b"data: " + b"x" * 400_000_000, 9)
+    before = house.gateway.watched.memory_info().rss
+    reply = streamed(house, packed, **{"Content-Encoding": "gzip"})
+    assert b'"content":"Hi"' in reply
+    assert b"limits.frame" in reply
+    assert house.gateway.watched.memory_info().rss - before < 30_000_000
+
+
+def test_compression_that_nobody_asked_for(house: House) -> None:
+    """What cannot be unpacked is told, not shown as words."""
+    house.upstream.send(Reply([b"zzzz"], headers={**JSON, "Content-Encoding": "br"}))
+    reply = post(house.gateway.url, PATHS["chat"], body_of("chat"))
+    assert reply.status_code == 502
+    assert "compressed with 'br'" in reply.json()["error"]["message"]
+
+
+def test_choices_that_nobody_asked_for(house: House) -> None:
+    """Left out, and told in the log; those that were asked for are whole."""
+    invented = [
+        b'data: {"choices": [{"index": %d, "delta": {"content": "spam"}}]}\n\n' % number for number in range(1, 3000)
+    ]
+    reply = streamed(house, WORDS, *invented, b"data: [DONE]\n\n")
+    assert b"spam" not in reply
+    assert b'"content":"Hi"' in reply
+    house.gateway.wait_for_record(lambda record: "choices that nobody asked for" in record.get("message", ""))
+
+
+def test_choices_that_were_asked_for(house: House) -> None:
+    """`n` of them are all carried."""
+    frames = [
+        b'data: {"choices": [{"index": %d, "delta": {"content": "c%d"}}]}\n\n' % (number, number) for number in range(4)
+    ]
+    house.upstream.send(Reply([*frames, b"data: [DONE]\n\n"], headers=SSE))
+    reply = post(house.gateway.url, PATHS["chat"], body_of("chat", stream=True, n=3)).content
+    assert [f"c{number}".encode() in reply for number in range(4)] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_more_calls_than_a_reply_may_hold(house: House, stream: bool) -> None:
+    """The reply ends there, with the calls before it."""
+    calls = '<tool_call>{"name": "find", "arguments": {}}</tool_call>' * 100
+    house.upstream.say(f"<think>hm</think>{calls}")
+    tool = {"type": "function", "function": {"name": "find", "parameters": {}}}
+    reply = post(house.gateway.url, PATHS["chat"], body_of("chat", stream=stream) | {"tools": [tool]})
+    assert "limits.calls" in reply.text
+
+
+def test_a_thought_that_never_ends_is_not_collected() -> None:
+    """What the replay cache could not store is not kept while it comes."""
+    with upstream() as server:
+        config: dict[str, Any] = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}}
+        with gateway({**config, "cache": {"characters": 100_000}}) as running:
+            frame = b'data: {"choices": [{"index": 0, "delta": {"content": "%b"}}]}\n\n'
+            server.send(Reply([frame % b"<think>", *[frame % (b"x" * 40_000)] * 2000], headers=SSE))
+            tool = {"type": "function", "function": {"name": "find", "parameters": {}}}
+            body = body_of("chat", stream=True) | {"tools": [tool]}
+            before = running.watched.memory_info().rss
+            with httpx.stream("POST", running.url + PATHS["chat"], json=body, timeout=PATIENCE, verify=False) as reply:
+                size = sum(len(chunk) for chunk in reply.iter_raw())
+            assert size > 80_000_000
+            assert running.watched.memory_info().rss - before < 30_000_000
+
+
+# What is no model's reply.
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "body", "words"),
+    [
+        ("text/html", b"<!doctype html>\n<html><body>Sign in", "a web page: <!doctype html>"),
+        ("application/json", b"<html>\n<body>Sign in", "a web page: <html>"),
+        ("text/plain", b"Bad gateway: try later\nmore", "something that is no model's reply: Bad gateway: try later"),
+        ("text/event-stream", b"oops\n\nmore", "something that is no model's reply: oops"),
+    ],
+)
+def test_what_is_no_models_reply(house: House, kind: str, body: bytes, words: str, stream: bool) -> None:
+    """It is said in words what came, with its first line."""
+    house.upstream.send(Reply([body], headers={"Content-Type": kind}, whole=True))
+    reply = post(house.gateway.url, PATHS["chat"], body_of("chat", stream=stream))
+    assert words in reply.text
+
+
+def test_a_redirect_is_told_and_not_followed(house: House) -> None:
+    """Neither by the gateway nor by its client: the request holds a key."""
+    house.upstream.send(Reply([b""], 302, {"Location": "https://login.example/?token=hunter2"}, whole=True))
+    reply = post(house.gateway.url, PATHS["chat"], body_of("chat"))
+    assert reply.status_code == 502
+    assert "a redirect to https://login.example/" in reply.json()["error"]["message"]
+    assert "hunter2" not in reply.text
+    assert "location" not in reply.headers
+
+
+# Failures of our own.
+
+
+def test_a_writer_that_fails(house: House, tmp_path: Path) -> None:
+    """What was read is written, then the error in the client's shape; the log has the traceback and the id."""
+    script = tmp_path / "broken.py"
+    script.write_text(
+        "import sys\n"
+        "from asides.dialects import chat_writer\n"
+        "real = chat_writer.ReplyWriter.feed\n"
+        "def feed(self, item):\n"
+        "    if type(item).__name__ == 'Usage': raise KeyError('deliberate')\n"
+        "    return real(self, item)\n"
+        "chat_writer.ReplyWriter.feed = feed\n"
+        "from asides.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    usage = b'data: {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}\n\n'
+    house.upstream.send(Reply([WORDS, usage, b"data: [DONE]\n\n"], headers=SSE))
+    with gateway(None, "--upstream", house.upstream.url, command=(sys.executable, str(script), "serve")) as running:
+        reply = post(running.url, PATHS["chat"], body_of("chat", stream=True), headers={"X-Request-Id": "req-7"})
+        assert b'"content":"Hi"' in reply.content
+        assert b"could not read all" in reply.content
+        found = running.wait_for_record(lambda record: "trace" in record)
+    assert "req-7" in found["message"]
+    assert "deliberate" in found["trace"]
+
+
+def test_a_whole_reply_goes_out_without_what_failed(house: House) -> None:
+    """Odd usage costs the usage, not the finished reply."""
+    message = {"role": "assistant", "content": "<think>hm</think>Hi"}
+    reply = {
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "completion_tokens_details": 5},
+    }
+    house.upstream.send(Reply([json.dumps(reply).encode()], headers=JSON, whole=True))
+    got = post(house.gateway.url, PATHS["chat"], body_of("chat"))
+    assert got.status_code == 200
+    assert got.json()["choices"][0]["message"]["content"] == "Hi"
