@@ -10,8 +10,8 @@ REACH = 512
 _WORD = re.compile(r"\w")
 _ENDS = ".!?…。！？｡؟।"
 _COLONS = ":：﹕"
-_TRAIL = re.compile(rf"[^\w{_ENDS}{_COLONS},;，；、(\[{{<=\-–—]*\Z")
-"""What may stand behind the end of a sentence: quotes, closing brackets, emphasis, pictures."""
+_LAST = re.compile(rf".*([\w{_ENDS}{_COLONS},;，；、(\[{{<=\-–—])")
+"""The last character that counts: behind it stand only quotes, closing brackets, emphasis, pictures."""
 
 
 def may_follow(before: str) -> bool:
@@ -24,5 +24,5 @@ def may_follow(before: str) -> bool:
     words = next((line for line in reversed(lines) if _WORD.search(line)), None)
     if words is None:
         return False
-    last = _TRAIL.sub("", words)[-1]
-    return last not in _COLONS and (last in _ENDS or not lines[-1].strip())
+    match = _LAST.match(words)
+    return match is not None and match[1] not in _COLONS and (match[1] in _ENDS or not lines[-1].strip())
