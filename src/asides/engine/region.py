@@ -15,7 +15,7 @@ import msgspec
 from ..events import NoticeCode, PartEnd, PartStart, ToolCallDelta
 from ..parts import Kind
 from .calls.ids import make_id
-from .calls.json_scan import JsonScanner
+from .calls.json_scan import JsonScanner, repeated_key
 from .calls.reader import Reader
 from .calls.syntax import CallSyntax
 from .calls.tools import Tools
@@ -294,8 +294,10 @@ class Region:
     def _forget_call(self) -> None:
         self._name = self._id = self._fault = ""
         self.name_closed = False
-        self._told.clear()
-        self._members.clear()
+        if self._told:
+            self._told.clear()
+        if self._members:
+            self._members.clear()
         self._member = ("", -1)
         self._aside = None
 
@@ -448,10 +450,13 @@ class Region:
         if not self._owner.repair or not self._name or self._fault or self._aside is not None:
             return False
         text = "".join(self._told)
-        scanner = JsonScanner()
+        keys: list[str] = []
+        scanner = JsonScanner(keys.append)
         stop = scanner.scan(text, 0, len(text))
         missing = scanner.completion() if text.lstrip().startswith("{") else None
         if missing is None or stop < len(text) or (not missing and error not in _CUT_OFF):
+            return False
+        if repeated_key(keys) is not None:
             return False
         if missing:
             self._owner.emit(ToolCallDelta(self._index, missing))

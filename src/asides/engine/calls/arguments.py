@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .json_scan import ESCAPE_START, LOOSE_BODY, STRING_BODY, JsonScanner, unescape
+from .json_scan import ESCAPE_START, LOOSE_BODY, STRING_BODY, JsonScanner, repeated_key, unescape
 from .reader import Sink
 from .steps import SPACE, Step, StepReader, find_marker, skip, wait
 
@@ -47,7 +47,7 @@ class ArgumentsReader:
         self._meet_string = meet_string
         self._meet_repeat = meet_repeat
         self._accepts = accepts
-        self._keys: set[str] = set()
+        self._keys: list[str] = []
         self._scanner = JsonScanner(self._meet_key)
         self._inner: JsonScanner | None = None
         self._shape = ""
@@ -101,15 +101,20 @@ class ArgumentsReader:
         elif scanner.done and self._shape not in "{n":
             self._refuse()
         self.done = scanner.done
+        if self.done:
+            self._check_keys()
         return stop
 
     def _meet_key(self, body: str) -> str | None:
         """A key of the arguments themselves, as it is written between its quotes; why it may not be one, if so."""
+        self._keys.append(body)
         key = unescape(body)
-        if key in self._keys:
-            self._meet_repeat(key)
-        self._keys.add(key)
         return None if self._accepts(key) else f"the tool has no argument {key!r}"
+
+    def _check_keys(self) -> None:
+        key = repeated_key(self._keys)
+        if key is not None:
+            self._meet_repeat(key)
 
     def _fail(self, reason: str) -> None:
         if self.error is None:
@@ -183,6 +188,7 @@ class ArgumentsReader:
             self._write("{}")
         elif self._shape != "{":
             self._refuse()
+        self._check_keys()
 
 
 class CallReader(StepReader):

@@ -54,7 +54,7 @@ def _runs(of: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 @cache
 def _member() -> re.Pattern[str]:
     """A pattern for one member of an object and the comma or the brace behind it, which tells its key."""
-    return re.compile(rf"{_SPACE}({_STRING}){_SPACE}:{_SPACE}{_or_container(_SCALAR)}{_SPACE}([,}}])")
+    return re.compile(rf'{_SPACE}"({_BODY})"{_SPACE}:{_SPACE}{_or_container(_SCALAR)}{_SPACE}([,}}])')
 
 
 # What is expected next.
@@ -68,7 +68,18 @@ class JsonScanner:
     that is the value's error, directly behind the key.
     """
 
-    __slots__ = ("_atom", "_expect", "_key", "_loose", "_loose_string", "_meet_key", "_stack", "done", "error")
+    __slots__ = (
+        "_atom",
+        "_expect",
+        "_key",
+        "_loose",
+        "_loose_string",
+        "_meet_key",
+        "_stack",
+        "_told_depth",
+        "done",
+        "error",
+    )
 
     def __init__(self, meet_key: Callable[[str], str | None] | None = None) -> None:
         self.done = False
@@ -79,6 +90,7 @@ class JsonScanner:
         self._stack: list[str] = []
         self._atom: list[str] = []
         self._meet_key = meet_key
+        self._told_depth = -1 if meet_key is None else 1  # how deep the keys stand that are told
         self._key: list[str] = []
         self._loose = False
         self._loose_string = False
@@ -101,7 +113,7 @@ class JsonScanner:
         """Whether reading stopped inside a sound string that nobody is told of."""
         if self._loose:
             return False
-        return self._expect == _IN_STRING or (self._expect == _IN_KEY and not self._tells_keys)
+        return self._expect == _IN_STRING or (self._expect == _IN_KEY and len(self._stack) != self._told_depth)
 
     def scan(self, text: str, at: int, end: int, final: bool = False) -> int:
         """Read `text[at:end]`; return where reading stopped: behind the value, or where more is needed.
@@ -129,7 +141,7 @@ class JsonScanner:
         if expect in (_IN_STRING, _IN_KEY):
             match = STRING_BODY.match(text, at, end)
             stop = match.end() if match else at
-            if expect == _IN_KEY and self._tells_keys:
+            if expect == _IN_KEY and len(self._stack) == self._told_depth:
                 self._key.append(text[at:stop])
             at = stop
             if at == end:
@@ -160,7 +172,7 @@ class JsonScanner:
 
     def _scan_run(self, text: str, at: int, end: int, of: str, after_comma: int) -> int:
         """As many whole members or elements as there are; else one character."""
-        if self._tells_keys and of == "{":
+        if of == "{" and len(self._stack) == self._told_depth:
             return self._scan_members(text, at, end)
         run, last = _runs(of)
         match = run.match(text, at, end)
@@ -173,20 +185,15 @@ class JsonScanner:
             return self._pop(match.end() - 1)
         return self._token(text, at, self._expect) if at < end else at
 
-    @property
-    def _tells_keys(self) -> bool:
-        """Whether a key that stands here is one of those to be told."""
-        return self._meet_key is not None and len(self._stack) == 1
-
     def _scan_members(self, text: str, at: int, end: int) -> int:
         """The same for members whose keys are told."""
         meet_key = self._meet_key
         assert meet_key is not None
         member = _member()
         while (match := member.match(text, at, end)) is not None:
-            refusal = meet_key(match[1][1:-1])
+            refusal = meet_key(match[1])
             if refusal:
-                return self._give_up(match.end(1), refusal)
+                return self._give_up(match.end(1) + 1, refusal)
             at = match.end()
             if match[2] == "}":
                 return self._pop(at - 1)
@@ -197,7 +204,7 @@ class JsonScanner:
 
     def _end_key(self) -> None:
         self._expect = _COLON
-        if self._tells_keys:
+        if len(self._stack) == self._told_depth:
             assert self._meet_key is not None
             refusal = self._meet_key("".join(self._key))
             self._key.clear()
@@ -301,3 +308,15 @@ def unescape(body: str) -> str:
 
     value: str = json.loads(f'"{body}"')
     return value
+
+
+def repeated_key(keys: list[str]) -> str | None:
+    """The first of the keys, each as it is written, that stands for the same as one before it."""
+    if len(set(keys)) == len(keys) and "\\" not in "".join(keys):
+        return None
+    known: set[str] = set()
+    for key in map(unescape, keys):
+        if key in known:
+            return key
+        known.add(key)
+    return None

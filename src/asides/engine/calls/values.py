@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from .json_scan import JsonScanner, unescape
 from .steps import escape
@@ -29,7 +29,10 @@ _LEADING_ZEROS = re.compile(r"\A([-+]?)0++(?=[0-9])")
 _WORDS = {"true": "boolean", "false": "boolean", "null": "null"}
 _SPELLINGS = {spelling: word for word in _WORDS for spelling in (word, word.capitalize(), word.upper())}
 _SPELLINGS["None"] = "null"
-_NAMES = {"integer": "number"}
+_NAMES = {name: name for name in ("string", "number", "integer", "boolean", "null", "object", "array")}
+_NAMES |= {"str": "string", "float": "number", "double": "number", "int": "integer", "bool": "boolean"}
+_NAMES |= {"none": "null", "dict": "object", "list": "array", "tuple": "array"}
+"""What schemas call the types, in lower case. Many are made by hand, or from another language's names."""
 _STRING = frozenset({"string"})
 _NOTHING: Mapping[str, Any] = {}
 
@@ -58,21 +61,38 @@ def quote(text: str) -> str:
     return f'"{escape(text)}"'
 
 
+class _Types(NamedTuple):
+    """What a schema says of the value itself."""
+
+    types: frozenset[str] | None
+    strings: frozenset[str]
+    whole: bool
+
+
 class Schema:
     """A JSON schema as far as it tells types. Whatever a caller gave, asking it never raises."""
 
-    __slots__ = ("_node", "_root", "strings", "types", "whole")
+    __slots__ = ("_node", "_read", "_root")
 
     def __init__(self, node: object, root: object | None = None) -> None:
         self._node = node
         self._root = node if root is None else root
-        self.types: frozenset[str] | None
+        self._read: _Types | None = None
+
+    @property
+    def types(self) -> frozenset[str] | None:
         """Which types are allowed, an integer being a number; None when it does not say."""
-        self.strings: frozenset[str]
+        return self._facts().types
+
+    @property
+    def strings(self) -> frozenset[str]:
         """The strings that it lists."""
-        self.whole: bool
+        return self._facts().strings
+
+    @property
+    def whole(self) -> bool:
         """Whether a number must be a whole one."""
-        self.types, self.strings, self.whole = self._read()
+        return self._facts().whole
 
     @property
     def only_string(self) -> bool:
@@ -118,7 +138,13 @@ class Schema:
                 return Schema(node["items"], self._root)
         return None
 
-    def _read(self) -> tuple[frozenset[str] | None, frozenset[str], bool]:
+    def _facts(self) -> _Types:
+        """What it says of its own value; of a schema whose members alone are asked for, this is never read."""
+        if self._read is None:
+            self._read = self._read_types()
+        return self._read
+
+    def _read_types(self) -> _Types:
         types: set[str] = set()
         strings: set[str] = set()
         unknown = False
@@ -130,8 +156,8 @@ class Schema:
             if isinstance(listed, list | tuple):
                 strings |= {value for value in listed if isinstance(value, str)}
         whole = "integer" in types and "number" not in types
-        names = frozenset(_NAMES.get(name, name) for name in types)
-        return (names if types and not unknown else None), frozenset(strings), whole
+        names = frozenset("number" if name == "integer" else name for name in types)
+        return _Types(names if types and not unknown else None, frozenset(strings), whole)
 
     def _reach(self, into_typed: bool) -> Iterator[Mapping[str, Any]]:
         """Every schema that this one refers to or is made of, each once."""
@@ -183,9 +209,9 @@ def _own_types(node: Mapping[str, Any]) -> set[str] | None:
     named = node.get("type")
     types: set[str] | None = None
     if isinstance(named, str):
-        types = {named}
+        types = {_NAMES.get(named.lower(), "")}
     elif isinstance(named, list | tuple):
-        types = {name for name in named if isinstance(name, str)}
+        types = {_NAMES.get(name.lower(), "") for name in named if isinstance(name, str)}
     elif isinstance(node.get("enum"), list | tuple):
         types = {_type_of(value) for value in node["enum"]}
     elif "const" in node:
@@ -194,8 +220,8 @@ def _own_types(node: Mapping[str, Any]) -> set[str] | None:
         types = {"object"}
     elif "items" in node:
         types = {"array"}
-    if not types:
-        return None
+    if not types or "" in types:
+        return None  # a name that nobody knows says nothing
     if node.get("nullable") is True:
         types.add("null")
     return types
