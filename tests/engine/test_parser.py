@@ -581,6 +581,13 @@ def test_each_transition_is_logged_with_its_offset(caplog: pytest.LogCaptureFixt
     assert any("</think>" in line and "8" in line for line in lines)
 
 
+def test_without_collecting_a_repeated_argument_is_compared() -> None:
+    text = "[f(a=(1, 'x'), b=2, a=(1, 'x'))]"
+    expected = joined(asides.split([text], "pythonic"))
+    assert joined(asides.split(text, "pythonic", collect=False)) == expected
+    assert "duplicate_argument" in {event.code for event in expected if isinstance(event, asides.Notice)}
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

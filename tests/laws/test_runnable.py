@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 import asides
 from asides import ToolCall
-from asides.engine.calls.keyed_calls import KeyedCalls
-from asides.engine.calls.xml_calls import XmlCalls
-from tests.laws.calls import samples, syntaxes
+from tests.laws.calls import samples
 from tests.laws.effort import examples
 from tests.laws.texts import policies, texts
 from tests.support import characters, fail, markers, run, stop_markers
@@ -56,8 +54,6 @@ def calls(draw: st.DrawFn, name: str) -> str:
 
 @pytest.mark.parametrize("name", asides.formats())
 def test_what_may_be_run(name: str) -> None:
-    tagged = any(isinstance(syntax, XmlCalls | KeyedCalls) for syntax in syntaxes(asides.get_format(name)))
-
     @settings(max_examples=examples(40))
     @given(calls(name) | texts(name), choices(name))
     def law(text: str, chosen: dict[str, Any]) -> None:
@@ -66,7 +62,7 @@ def test_what_may_be_run(name: str) -> None:
             assert message is not None
             invalid = any(notice.code == "invalid_argument" for notice in message.notices)
             for call in message.tool_calls:
-                problem = _problem(call, unique=not tagged)
+                problem = _problem(call)
                 if problem:
                     fail(f"law 7: {problem}", name, text, chosen, repr(call))
             if "tools" in chosen and not invalid and _typed(name):
@@ -75,7 +71,7 @@ def test_what_may_be_run(name: str) -> None:
     law()
 
 
-def _problem(call: ToolCall, unique: bool) -> str:
+def _problem(call: ToolCall) -> str:
     """What is wrong with a call that may be run; nothing for any other."""
     if call.error is not None:
         return ""
@@ -88,7 +84,7 @@ def _problem(call: ToolCall, unique: bool) -> str:
     if not isinstance(pairs, Pairs):
         return "its arguments are no object"
     keys = [key for key, _ in pairs]
-    return "" if len(set(keys)) == len(keys) or not unique else "a key of its arguments comes twice"
+    return "" if len(set(keys)) == len(keys) else "a key of its arguments comes twice"
 
 
 class Pairs(list[tuple[str, Any]]):

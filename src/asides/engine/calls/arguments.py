@@ -16,6 +16,9 @@ _FENCE = re.compile(r"```[A-Za-z0-9_]{0,16}[ \t]{0,16}\r?\n?")
 _HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 
+_IN_STRING = "string"
+"""The shape of arguments that are written as a string, before what the string holds has begun."""
+
 
 class ArgumentsReader:
     """Reads the value that holds the arguments and writes it out as a JSON object."""
@@ -86,6 +89,7 @@ class ArgumentsReader:
             self._shape = text[at]
             if self._shape == '"':
                 self._inner = JsonScanner(self._meet_key)
+                self._shape = _IN_STRING
                 at += 1
         if self._inner is not None:
             return self._read_string(text, at, end)
@@ -154,7 +158,7 @@ class ArgumentsReader:
         inner = self._inner
         assert inner is not None
         words = self._tail + _UNPAIRED.sub(_escape_half, words)
-        if self._shape == '"':
+        if self._shape == _IN_STRING:
             words = words.lstrip(" \t\n\r")
             if not words:
                 return
@@ -180,7 +184,7 @@ class ArgumentsReader:
         assert inner is not None
         inner.scan(self._tail, 0, len(self._tail), final=True)
         self.done = True
-        if self._shape == '"':
+        if self._shape == _IN_STRING:
             self._write("{}")
         elif inner.error is not None or not inner.done:
             self._fail(inner.error or "it ends too early")

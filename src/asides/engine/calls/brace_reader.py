@@ -200,18 +200,23 @@ class BraceReader(StepReader):
         """Between single quotes, which are not as the model was taught: any text that does not end the call."""
         string = self._string
         assert string is not None
-        limit, closes = find_marker(text, at, end, self._syntax.close, final)
-        match = _SINGLE.search(text, at, limit)
-        if match is not None:
-            string.add(escape(text[at : match.start()]))
-            return self._end_string(match.end())
-        if closes:
-            string.add(escape(text[at:limit]))
-            return self._reject(limit, "a string is not closed", "unclosed")
-        match = _SINGLE_BEGINS.search(text, at, limit)
-        stop = match.start() if match is not None else limit
+        match = _SINGLE.search(text, at, end)
+        stop, closes = self._up_to_closer(text, at, end, match, final)
+        if match is None and not closes and (begun := _SINGLE_BEGINS.search(text, at, stop)) is not None:
+            stop = begun.start()
         string.add(escape(text[at:stop]))
-        return wait(stop)
+        if closes:
+            return self._reject(stop, "a string is not closed", "unclosed")
+        return self._end_string(match.end()) if match is not None else wait(stop)
+
+    def _up_to_closer(self, text: str, at: int, end: int, match: re.Match[str] | None, final: bool) -> tuple[int, bool]:
+        """Up to where the value goes that `match` ends, and whether a closing marker stands before that.
+
+        The marker is looked for no further, so that each character is searched only once.
+        """
+        if match is None:
+            return find_marker(text, at, end, self._syntax.close, final)
+        return find_marker(text, at, match.start(), self._syntax.close, True)
 
     def _in_json_string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """A string as JSON writes it."""
@@ -259,14 +264,13 @@ class BraceReader(StepReader):
         """Text without quotes, up to the next comma or the closing bracket."""
         plain = self._plain
         assert plain is not None
-        limit, closes = find_marker(text, at, end, self._syntax.close, final)
-        match = _PLAIN_ENDS[self._frames[-1][0]].search(text, at, limit)
-        stop = match.start() if match else limit
+        match = _PLAIN_ENDS[self._frames[-1][0]].search(text, at, end)
+        stop, closes = self._up_to_closer(text, at, end, match, final)
         words = text[at:stop].rstrip()
         if words:
             plain.add("".join(self._space) + words)
             self._space.clear()
-        if match is None:
+        if match is None or closes:
             self._space.append(text[at + len(words) : stop])
             return self._reject(stop, "the call is not closed", "unclosed") if closes else wait(stop)
         plain.close()

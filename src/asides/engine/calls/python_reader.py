@@ -413,6 +413,10 @@ class PythonReader(StepReader):
         return match.end()
 
     def _after_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        if self._type and not self._frames:
+            if self._expected is not None and not self._expected.allows(self._type):
+                self._sink.invalid(self._key_name)
+            self._type = ""
         at = skip(text, at, end)
         if at == end:
             return wait(at)
@@ -434,8 +438,6 @@ class PythonReader(StepReader):
         """Behind the value of an argument."""
         if text[at] not in ",)":
             return self._reject(at, "a comma or a parenthesis is missing")
-        if self._type and self._expected is not None and not self._expected.allows(self._type):
-            self._sink.invalid(self._key_name)
         self._sink.member_end(base + at)
         if text[at] == ")":
             return self._end(at, base)
