@@ -51,6 +51,12 @@ def test_default_format_is_auto() -> None:
     assert (done.stdout, done.stderr) == (b"Hi.", b"Thinking\n  hm\n")
 
 
+@pytest.mark.parametrize("tag", ["Think", "THINKING", "Reasoning", "internal", 'think id="1"'])
+def test_thoughts_in_tags_of_any_spelling_are_no_answer(tag: str) -> None:
+    done = run(given=f"<{tag}>so it is 4</{tag.split()[0]}>\n\nIt is 4.".encode())
+    assert (done.stdout, done.stderr) == (b"It is 4.", b"Thinking\n  so it is 4\n")
+
+
 @pytest.mark.parametrize("format", ["qwen3", "auto"])
 def test_lone_close_is_explained_once(format: str) -> None:
     done = run("-f", format, given=b"so it is 4</think>It is 4.</think>Really.")

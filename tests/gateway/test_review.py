@@ -481,6 +481,32 @@ def test_check_of_an_answer_that_is_not_there() -> None:
         assert b"tokens were not enough" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("format", "said", "leak", "reads"),
+    [
+        ("qwen3", "<Think>I add them.</THINK>It is 4.", "<Think>, </THINK>", "--format auto --start text"),
+        ("qwen3", '<thinking id="1">I add them.</thinking>It is 4.', '<thinking id="1">', "--format auto --start text"),
+        ("qwen3", "<internal>I add them.</internal>It is 4.", "<internal>", "--format auto --start text"),
+        ("auto", "<Reason>I add them.</Reason>It is 4.", "<Reason>, </Reason>", "--format think_tag --start text"),
+    ],
+)
+def test_check_finds_tags_in_any_spelling(format: str, said: str, leak: str, reads: str) -> None:
+    """Thoughts in a tag that the format does not read are a leak, and the format that reads them is named."""
+    with upstream() as server:
+        server.say(said)
+        done = run("serve", "--check", "--upstream", server.url, "--format", format, "--start", "text")
+    assert done.returncode == 1
+    assert f"the answer still holds {leak}" in done.stdout.decode()
+    assert reads in done.stdout.decode()
+
+
+def test_check_of_tags_that_are_read() -> None:
+    with upstream() as server:
+        server.say("<Think>I add them.</Think>It is 4.")
+        done = run("serve", "--check", "--upstream", server.url, "--format", "auto", "--start", "text")
+    assert (done.returncode, b"LEAK" in done.stdout) == (0, False)
+
+
 # How it ends.
 
 

@@ -15,6 +15,7 @@ from ..dialects.reply import Ended, Failed, Said
 from ..dialects.request import Request
 from ..dialects.splitter import Splitter
 from ..engine.format import TEXT, Format
+from ..engine.markers import Action, compile_tables
 from ..engine.parser import Parser
 from ..events import Notice, TextDelta, ThinkingDelta
 from ..formats import formats, get_format
@@ -27,6 +28,8 @@ from .upstreams import Upstream, UpstreamLost, own_headers
 
 QUESTION = "What is 17 times 23? Think briefly, then answer with the number."
 MOST_TOKENS = 400
+ANY_TAG = "think_tag"
+"""The format that reads every tag for thinking, in any spelling."""
 SHOWN = 160
 """Characters of a reply that are shown."""
 
@@ -189,14 +192,21 @@ def leaked(text: str, format: Format | None) -> list[str]:
     for name in names:
         for table in get_format(name).states.values():
             found.update(dict.fromkeys(marker for marker in table if len(marker) > 4 and marker in text))
-    return list(found)[:5]
+    return list(dict.fromkeys((*_tags(text), *found)))[:5]
+
+
+def _tags(text: str) -> list[str]:
+    """Tags for thinking that stand in an answer, in whatever case and with whatever attributes they are written."""
+    table = compile_tables(get_format(ANY_TAG), "never", False).text
+    matches = [match.group() for pattern in table.searches for match in pattern.finditer(text)]
+    return [tag for tag in matches if table.marker(tag).action is Action.OPEN or table.marker(tag).closes_thinking]
 
 
 def advice(pieces: list[Any], format: Format | None, start: str) -> list[str]:
     """Other ways to read the same reply that leave nothing in the answer."""
     other = "thinking" if start == "text" else "text"
     tried = [(format.name, other)] if format is not None else []
-    tried += [("auto", "text"), ("auto", "thinking")]
+    tried += [(name, begin) for name in ("auto", ANY_TAG) for begin in ("text", "thinking")]
     lines = []
     for name, begin in dict.fromkeys(tried):
         seen = read(pieces, get_format(name), begin)
