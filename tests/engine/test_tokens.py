@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import asides
 from asides.engine.tokens import TokenParser
 from asides.engine.vocabulary import Vocabulary, vocabulary_of
-from asides.events import Event, PartEnd, TextDelta, ThinkingDelta
+from asides.events import Event, Notice, PartEnd, TextDelta, ThinkingDelta
 from asides.parts import Thinking, ToolCall
 from tests.render.real import encode, tokenizer, vocabulary
 from tests.support import joined, markers
@@ -74,15 +75,17 @@ def read(
 
 def plain(message: asides.Message) -> asides.Message:
     """A message without what only ids can tell."""
-    from msgspec.structs import replace
-
     return replace(message, parts=tuple(replace(part, tokens=None) for part in message.parts), roles=())
 
 
 def read_text(text: str, format: str, **policies: Any) -> tuple[list[Event], asides.Message]:
+    """What the text parser says, without what it says of markers that no id tells of."""
     parser = asides.Parser(format, **policies)
     events = parser.feed(text) + parser.finish()
-    return joined(events), parser.message
+    message = parser.message
+    notices = tuple(notice for notice in message.notices if notice.code != "foreign_marker")
+    told = [event for event in events if not isinstance(event, Notice) or event.code != "foreign_marker"]
+    return joined(told), replace(message, notices=notices)
 
 
 def batches(ids: Sequence[int], seed: int) -> list[Sequence[int]]:

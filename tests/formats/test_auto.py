@@ -9,7 +9,7 @@ import pytest
 
 import asides
 from asides import Format, Thinking
-from asides.engine.format import END, TEXT, THINKING
+from asides.engine.format import END, HEADER, TEXT, THINKING
 from asides.formats import auto_markers, derive
 from asides.formats.auto import AUTO, SYNTAXES
 from asides.formats.auto_markers import PAIRS, STOPS, WRAPPERS
@@ -237,3 +237,18 @@ def test_what_looks_like_a_common_tag_is_decided() -> None:
     markers = {marker for table in AUTO.states.values() for marker in table} - {"<internal>", "<scratchpad>"}
     common = {marker for marker in markers if re.fullmatch(r"</?[a-z]+>|[\w\s:']+", marker)}
     assert common == COMMON
+
+
+def test_every_distinctive_marker_is_noticed_where_no_format_knows_it() -> None:
+    """Thinking markers and call openers, as far as they begin with `<`: see `engine/foreign.py`."""
+    nobody = Format.tags("<nobody>", "</nobody>", name="nobody")
+    told = {
+        marker
+        for state, target in ((TEXT, THINKING), (TEXT, HEADER), (THINKING, TEXT), (HEADER, THINKING))
+        for marker in distinctive(state, target)
+    }
+    told |= {
+        opener for format in KNOWN for syntax in format.calls for opener in syntax.openers if opener not in format.plain
+    }
+    silent = {marker for marker in told if not asides.parse(f"So {marker} it is.", nobody).notices}
+    assert silent == {"[/THINK]", "[THINK]", "[TOOL_CALLS]", "◁/think▷", "◁think▷"}

@@ -109,6 +109,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Tokens of the family that have no business in a text: left out there, with a notice."""
     partial: frozenset[str] = frozenset()
     """Markers that lack a part which the server or the model has left out: they act, with a notice."""
+    foreign: bool = True
+    """Whether a marker of another family that is left in a text is told of (see `foreign.py`)."""
     leading: frozenset[str] = frozenset()
     """Openers that act only before any text (Granite's sentences)."""
     plain: Mapping[str, str] = {}

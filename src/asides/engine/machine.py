@@ -64,6 +64,7 @@ class Machine:
         "_fences_until",
         "_few",
         "_finished",
+        "_foreign_in",
         "_format",
         "_fresh",
         "_gap",
@@ -196,6 +197,7 @@ class Machine:
         self._fresh = fresh
         self._blank = True
         self._content_from = 0
+        self._foreign_in = -1  # where the text begins in which a foreign marker was told of last
         self._weak_from = 0  # where content begins in which an opener of a weak name may come first
         self._scan = 0
         self._spilled = False

@@ -17,6 +17,7 @@ import msgspec
 
 from ..events import NoticeCode
 from .calls.syntax import CallSyntax
+from .foreign import LONGEST_TOKEN, TAGS, TOKEN, TOKEN_BEGINNING, strings
 from .format import END, HEADER, OUTSIDE, TEXT, THINKING, CallsInThinking, Format, State
 from .tag_markers import LONGEST_TAG, TagRule, closing_tags, is_tag, tag_beginning, tag_source
 
@@ -38,6 +39,7 @@ class Action(Enum):
     STRAY = "closes something that is not open"
     BOUNDARY = "stands between two texts"
     IGNORED = "means nothing"
+    FOREIGN = "is another family's"
     STOP = "ends the turn"
     CALL = "opens a call"
     BARE = "may begin a call that has no opening marker"
@@ -46,7 +48,7 @@ class Action(Enum):
     BODY = "ends a message header"
 
 
-_HARMLESS = (Action.BARE, Action.BOUNDARY, Action.IGNORED, Action.STRAY, Action.NESTED)
+_HARMLESS = (Action.BARE, Action.BOUNDARY, Action.FOREIGN, Action.IGNORED, Action.STRAY, Action.NESTED)
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -88,6 +90,8 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 _NO_RULES: Mapping[str, TagRule] = {}
+FOREIGN = Marker(text="", action=Action.FOREIGN)
+"""A special token that is none of the format's own markers, whatever its text."""
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
@@ -109,8 +113,10 @@ class Table:
         ignore_case: bool = False,
         attributes: bool = False,
         tag_rules: Mapping[str, TagRule] = _NO_RULES,
+        foreign: bool = False,
     ) -> None:
         self.state = state
+        self._foreign = FOREIGN if foreign else None
         self.markers = {marker.text: marker for marker in markers}
         self._ignore_case = ignore_case
         flags = re.IGNORECASE | re.ASCII if ignore_case else re.NOFLAG
@@ -134,6 +140,8 @@ class Table:
                 sources.append(_branches(sorted(plain)))
             if tags and first == "<":
                 sources.append(tag_source(tags))
+            if foreign and first == "<":
+                sources.append(TOKEN)
             self.searches.append(re.compile(re.escape(first) + "(?:" + "|".join(sources) + ")", flags))
         unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
         self._attributed = re.compile(unfinished or NEVER, flags)
@@ -145,6 +153,8 @@ class Table:
         self._prefixes = {name[:length] for name in names for length in range(1, len(name))}
         self._extendable = {self._by_text[name].text for name in self._prefixes & self._by_text.keys()}
         self.longest = max(map(len, names), default=0) + (300 if taking else LONGEST_TAG if tags else 0)
+        if foreign:
+            self.longest = max(self.longest, LONGEST_TOKEN)
         firsts = {name[0] for name in names}
         firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
         self.firsts = "".join(sorted(firsts))
@@ -164,7 +174,9 @@ class Table:
         found = self._by_text.get(text)
         if found is None:
             name = text[:-1].split(None, 1)[0] + ">"
-            found = self._by_text.get(name) or self._by_text[name.lower()]
+            folded = name.lower()
+            found = self._by_text.get(folded if folded in self._tags else name) or self._foreign
+            assert found is not None
         return found
 
     def begins(self, text: str, start: int, end: int) -> int:
@@ -182,6 +194,8 @@ class Table:
             text = text.lower()
         if text in self._prefixes or self._attributed.fullmatch(text) is not None:
             return True
+        if self._foreign is not None and text[1:2] in "/|｜" and TOKEN_BEGINNING.fullmatch(text) is not None:
+            return True
         if not self._tags or text[1:2] not in self._tag_seconds or len(text) >= LONGEST_TAG:
             return False
         return text.lower() in self._tag_heads or self._tag.fullmatch(text) is not None
@@ -192,7 +206,8 @@ class Table:
 
     def may_extend(self, text: str, found: Found, end: int) -> bool:
         """Whether what was found may still turn out to be a longer marker."""
-        return found.marker.text in self._extendable and self._is_beginning(text[found.start : end])
+        marker = found.marker
+        return (marker.text in self._extendable or marker is FOREIGN) and self._is_beginning(text[found.start : end])
 
     def at_end(self, text: str) -> list[Marker]:
         """The markers that a text ends with."""
@@ -287,7 +302,7 @@ class Tables:
         starts = {text for syntax in self.bare for text in syntax.bare_starts} if bare_lines else set()
         self._bare_lines = {text: Marker(text=text, action=Action.BARE) for text in sorted(starts)}
 
-    def _table(self, state: State, markers: Iterable[Marker]) -> Table:
+    def _table(self, state: State, markers: Iterable[Marker], foreign: bool = False) -> Table:
         format = self._format
         return Table(
             state,
@@ -295,6 +310,7 @@ class Tables:
             ignore_case=format.ignore_case,
             attributes=format.attributes,
             tag_rules=format.tag_rules,
+            foreign=foreign,
         )
 
     def _given(self, state: State, actions: Mapping[State, Action]) -> dict[str, Marker]:
@@ -356,7 +372,20 @@ class Tables:
             markers = self._bare_lines | markers
         for name in self._format.strays:
             markers[name] = Marker(text=name, action=Action.IGNORED, notice="stray_marker")
-        return self._table(TEXT, markers.values())
+        # Only where every `<` is looked at anyway: a search for one more character would cost all prose.
+        foreign = self._format.foreign and any(name.startswith("<") for name in markers)
+        if foreign:
+            markers = {name: _foreign_tag(name) for name in TAGS} | markers
+        return self._table(TEXT, markers.values(), foreign)
+
+    def is_foreign(self, text: str) -> bool:
+        """Whether a marker that does not act is another family's, and no piece of this one's own."""
+        return text not in self._own
+
+    @cached_property
+    def _own(self) -> str:
+        format = self._format
+        return "\0".join(strings((format.states, format.calls, format.header, format.strays, format.ignored)))
 
     def _ignored(self, state: State) -> dict[str, Marker]:
         return {name: Marker(text=name, action=Action.IGNORED, target=state) for name in self._format.ignored}
@@ -431,6 +460,10 @@ class Tables:
             markers += [Marker(text=text, action=Action.STRAY) for text in syntax.closers]
             table = self._closers_of[id(syntax)] = Table(END, markers)
         return table
+
+
+def _foreign_tag(name: str) -> Marker:
+    return Marker(text=name, action=Action.FOREIGN, closers=(f"</{name[1:]}",))
 
 
 @lru_cache(maxsize=1024)

@@ -85,6 +85,9 @@ class Prose(Calling):
         begins = self._blank and self._blank_before(found.start)
         if marker.joined:
             return not begins and self._buffer[found.start - 1].isspace()
+        if marker.action is Action.FOREIGN:
+            self._tell_foreign(found)
+            return True
         if marker.weak and not (begins and self._content_from == self._weak_from):
             return True
         if marker.at_line and not begins and not self._begins_line(found.start):
@@ -103,6 +106,15 @@ class Prose(Calling):
 
     def _begins_line(self, place: int) -> bool:
         return begins_line(self._buffer, place, max(self._content_from - self._base, 0))
+
+    def _tell_foreign(self, found: Found) -> None:
+        """A marker that the format does not know is left in the text: say so, once for each text."""
+        text = self._buffer[found.start : found.stop]
+        if self._content_from != self._foreign_in and self._tables.is_foreign(text):
+            self._foreign_in = self._content_from
+            self._say_literal(found.start)
+            told = f"{text} stands in the text and is no marker of the format {self._format.name}; it is left there"
+            self.notice("foreign_marker", self._base + found.start, told)
 
     def _blank_before(self, place: int) -> bool:
         return NON_SPACE.search(self._buffer, self._at, place) is None

@@ -232,7 +232,8 @@ class _Swap:
         if known is None:
             changes = {name: self._value(getattr(format, name)) for name in _WRITTEN}
             settle = self._settle(format.settle) if format.settle is not None else None
-            swapped = _sure_of_calls(msgspec.structs.replace(format, **changes, settle=settle))
+            # In ids a marker is a token; what is typed with others is words, and no reason to look at every `<`.
+            swapped = _sure_of_calls(msgspec.structs.replace(format, **changes, settle=settle, foreign=False))
             known = self._formats[id(format)] = (format, swapped)
         return known[1]
 
