@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
     events: list[Event]
     """Every event, neighbouring deltas joined."""
     message: Message | None
-    """The message; None when strictness ended the reading."""
+    """The message; None when strictness ended the reading, and without collecting."""
     error: Notice | None
     """The notice that strictness turned into an error."""
 
@@ -88,7 +88,7 @@ def run(format: str | Format, chunks: Iterable[str], **policies: Any) -> Outcome
         events += parser.finish()
     except asides.StrictError as error:
         return Outcome(joined([*events, *error.events]), None, error.notice)
-    return Outcome(joined(events), parser.message, None)
+    return Outcome(joined(events), parser.message if policies.get("collect", True) else None, None)
 
 
 def as_parse(format: str | Format, policies: Policies) -> dict[str, Any]:
@@ -294,6 +294,8 @@ def _problems(
             yield f"part {index}: {problem}"
     yield from _gap_problems(starts, told, message, policies)
     yield from _span_problems(format, message, policies)
+    if policies.get("calls") is False and message.tool_calls:
+        yield "a call was read although none shall be"
     cut_off = sum(isinstance(part, Thinking) and not part.complete for part in message.parts)
     if cut_off > sum(notice.code == "unclosed_thinking" for notice in message.notices):
         yield "thinking was cut off without a notice"

@@ -23,18 +23,23 @@ QUOTES = ('"', "'", "`", "``", "“", "”", "‘", "’", "«", "»")
 PAIRS = (('"', '"'), ("'", "'"), ("`", "`"), ("``", "``"), ("“", "”"), ("«", "»"), ("'", '"'), ("x`", "`"))
 FENCES = ("```", "```\n", "\n```\n", "\n```python\n", "~~~\n", "\n~~~\n", "````\n", "  ```\n", "``` `\n", "\n``` \n")
 
-TOOLS = (
-    {
-        "type": "function",
-        "function": {
-            "name": "f",
-            "parameters": {
-                "type": "object",
-                "properties": {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {"type": "object"}},
-            },
-        },
-    },
+
+def tool(name: str, properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """OpenAI's definition of a tool with these arguments."""
+    parameters = {"type": "object", "properties": properties, **more}
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+
+TOOLS: tuple[tuple[dict[str, Any], ...], ...] = (
+    (tool("f", {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {"type": "object"}}),),
+    (
+        tool("f", {"a": {"type": "string"}, "b": {"type": "array"}}, additionalProperties=False),
+        tool("g", {"b": {"type": ["number", "null"]}, "a": {"type": "boolean"}}, additionalProperties=True),
+    ),
+    (tool("g", {"a": {"anyOf": [{"type": "integer"}, {"type": "string"}]}}), {"type": "function", "function": {}}),
+    (),
 )
+"""What a caller may give: types for every argument of the samples, for some, for another tool, for none."""
 
 
 def grammar_words(format: Format) -> Iterator[str]:
@@ -118,20 +123,26 @@ def prompts(format: Format) -> list[str]:
     """Prompts that leave a format in its different states."""
     heads = format.assistant or ("",)
     thinking = [marker for marker, state in format.states.get("text", {}).items() if state == "thinking"][:2]
-    return [heads[0], *(heads[0] + opener + space for opener in thinking for space in ("", "\n"))]
+    found = [heads[0], *(heads[0] + opener + space for opener in thinking for space in ("", "\n"))]
+    return [*found, *(head + words for head in heads[:2] for words in ("It is", "```\n", "<"))]
 
 
 @cache
 def policies(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Any choice a caller may make, defaults more often than not."""
+    """Any choice a caller may make but `strict` and `collect`, which have laws of their own: with the one a reading may
+    end early, with the other there is no message to look at.
+    """
     format = asides.get_format(name)
     choices: dict[str, st.SearchStrategy[Any]] = {
         "start": st.sampled_from(("text", "thinking", "undecided")),
         "mentions": st.just("marker"),
         "whitespace": st.just("exact"),
         "calls_in_thinking": st.sampled_from(("resolve", "never", "always")),
-        "limit": st.sampled_from((16, 1, 40)),
-        "tools": st.just(TOOLS),
+        "limit": st.integers(1, 300),
+        "tools": st.sampled_from(TOOLS),
         "prompt": st.sampled_from(prompts(format)),
+        "calls": st.just(False),
+        "repair": st.just(True),
+        "seed": st.integers(0, 3),
     }
     return st.fixed_dictionaries({}, optional=choices)

@@ -116,6 +116,8 @@ def _whole(format: Format, text: str, start: int, place: int, stop: int, marker:
         for opener in format.states[TEXT]:
             words = words.removeprefix(opener)
         odd = words.strip() and _WORD.fullmatch(words.strip()) is None
+        if odd and any(opener in words for syntax in format.calls for opener in syntax.openers):
+            return _broken(format, text, start, place)  # a call where none is read: its words are words
         notices: tuple[tuple[NoticeCode, str], ...] = ()
         if odd:
             notices = (("malformed_header", f"the header holds words: {words.strip()[:60]!r}"),)

@@ -327,7 +327,7 @@ class Prose(Calling):
         self._goes_on = False
         self._runs_calls = not result.addressed
         self._settle_on(result.marker)
-        if result.syntaxes:
+        if result.syntaxes and self._reads_calls:
             self._go(TEXT)
             self._pass(result.stop)
             self._start_region(result.syntaxes, result.recipient, offset, result.stop, offset)

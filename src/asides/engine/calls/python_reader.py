@@ -212,6 +212,8 @@ class PythonReader(StepReader):
         if bracket == "[":
             self._note_type(bracket)
             self._put(bracket)
+            if not self._frames:
+                self._check_type()
         else:
             # Only what follows tells a tuple from a parenthesis, and a set from a dictionary.
             self._unsettled += 1
@@ -301,6 +303,12 @@ class PythonReader(StepReader):
         """The value of the argument, perhaps in parentheses, begins so in JSON."""
         if self._unsettled == len(self._frames):
             self._type = _TYPES.get(first, "number")
+
+    def _check_type(self) -> None:
+        """Tell a value that is not of its type: once, and as soon as any of it is written, for `repair` may end it."""
+        if self._type and self._expected is not None and not self._expected.allows(self._type):
+            self._sink.invalid(self._key_name)
+        self._type = ""
 
     def _fitting(self, literal: str, written: str) -> str:
         """A number or constant as its schema wants it: a number may have to be a string."""
@@ -413,10 +421,8 @@ class PythonReader(StepReader):
         return match.end()
 
     def _after_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
-        if self._type and not self._frames:
-            if self._expected is not None and not self._expected.allows(self._type):
-                self._sink.invalid(self._key_name)
-            self._type = ""
+        if not self._frames:
+            self._check_type()
         at = skip(text, at, end)
         if at == end:
             return wait(at)
@@ -466,6 +472,7 @@ class PythonReader(StepReader):
         if not self._unsettled:
             self._sink.arguments("".join(self._held))
             self._held.clear()
+            self._check_type()
 
     # Behind a call.
 
