@@ -247,6 +247,7 @@ def test_nothing_like_it() -> None:
         (["--sta", "text"], b"--sta"),
         (["--model", "qwen3"], b"--save"),
         (["--agent", "planner"], b"--save"),
+        (["--store", "kept.db"], b"--save"),
     ],
 )
 def test_wrong_usage(arguments: list[str], told: bytes) -> None:
@@ -305,6 +306,15 @@ def test_each_file_is_a_reply(store: Path, tmp_path: Path) -> None:
     assert run("split", "--save", "--model", "m", tmp_path / "a", tmp_path / "b").returncode == 0
     with history.open(str(store), create=False) as opened:
         assert sorted((reply.text, reply.model) for reply in opened.replies()) == [("a", "m"), ("b", "m")]
+
+
+@pytest.mark.parametrize("command", [[], ["split"]])
+def test_where_it_is_kept(store: Path, tmp_path: Path, command: list[str]) -> None:
+    """--store names another place than the usual one."""
+    assert run(*command, "--save", "--store", tmp_path / "other.db", given=REPLY).returncode == 0
+    assert not store.exists()
+    with history.open(str(tmp_path / "other.db"), create=False) as opened:
+        assert opened.count().replies == 1
 
 
 def test_a_store_that_fails_costs_one_line_and_no_answer(store: Path) -> None:

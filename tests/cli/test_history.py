@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import re
 import resource
 import signal
 import sqlite3
+import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +18,7 @@ import pytest
 
 from asides import history
 from asides.cli import main
+from asides.history.sqlite import SqliteHistory
 from tests.cli.running import COMMAND, OnScreen, Running, environment, run
 from tests.history.samples import asked, reply
 from tests.waiting import PATIENCE
@@ -83,6 +88,110 @@ def test_a_line_for_each_reply_fits_the_screen(store: Path, here: Command) -> No
     with OnScreen("history", "list", "--model", "none") as listing:
         assert listing.end() == 0
         assert "no such replies" in listing.emulator.lines[0]
+
+
+def test_a_list_reads_no_thought(store: Path) -> None:
+    """It shows how many there are, which the index knows."""
+    with history.open(str(store), create=False) as opened:
+        read: set[tuple[str, str]] = set()
+
+        def allow(action: int, table: str | None, column: str | None, *others: str | None) -> int:
+            if action == sqlite3.SQLITE_READ:
+                read.add((table or "", column or ""))
+            return sqlite3.SQLITE_OK
+
+        assert isinstance(opened, SqliteHistory)
+        opened._connection.set_authorizer(allow)
+        assert [listed.thoughts for listed in opened.listed()] == [0, 2, 1]
+        opened._connection.set_authorizer(None)
+    assert ("replies", "text") in read
+    assert not read & {("thoughts", "text"), ("thoughts", "exact"), ("replies", "body")}
+
+
+def test_by_client(store: Path, here: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replies that one client asked for are listed and purged, by its id or by its key."""
+    pytest.importorskip("aiohttp", reason="the gateway is not here: pip install 'asides[gateway]'")
+    client = hashlib.blake2b(b"sk-theirs", digest_size=16).hexdigest()
+    with history.open(str(store)) as opened:
+        opened.add([reply("mine", after=200, client=client), reply("theirs", after=201, client="f" * 32)])
+    assert len(here("list", "--client", client).stdout.splitlines()) == 2
+    assert f"client        {client}".encode() in here("show", ids()[3]).stdout
+    for key, left in (("sk-other", 5), ("sk-theirs", 4)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
+        assert here("purge", "--client", "-", "--yes").returncode == 0
+        assert len(ids()) == left
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert b"wants a key" in here("purge", "--client", "-", "--yes").stderr
+    assert here("verify").returncode == 0
+
+
+def test_a_store_that_others_may_read(store: Path, here: Command) -> None:
+    """Each command says so once on standard error, with what to run; then it is quiet."""
+    store.chmod(0o644)
+    warning = f"asides: others may read the file of kept thoughts (mode 0644); run: chmod 600 {store}\n".encode()
+    assert run("history", "list").stderr == warning
+    assert run("-f", "qwen3", "--hide", "--save", given=b"<think>a</think>b").stderr == warning
+    done = run("history", "verify")
+    assert (done.returncode, done.stdout.count(b"others may read"), done.stderr.count(b"others may")) == (1, 1, 0)
+    store.chmod(0o600)
+    assert run("history", "list").stderr == b""
+
+
+def test_a_damaged_store(store: Path, tmp_path: Path, here: Command) -> None:
+    """verify says what is wrong, salvage writes the rest, and import makes a new store of it."""
+    with history.open(str(store)) as opened:
+        opened.add([reply(f"thought {number} " * 50, after=1000 + number) for number in range(200)])
+    data = bytearray(store.read_bytes())
+    data[len(data) // 2 :] = b""
+    store.write_bytes(data)
+    done = here("verify")
+    assert done.returncode == 1
+    assert b"the file ends too early" in done.stdout
+    assert b"history salvage -o FILE" in done.stderr
+    assert b"Traceback" not in done.stderr
+    listing = here("list")
+    assert (listing.returncode, listing.stderr.count(b"\n")) == (2, 1)
+    assert b"it is damaged; `asides history verify` tells how" in listing.stderr
+    out = tmp_path / "rest.jsonl"
+    for itself in (store, tmp_path / "link"):
+        if itself != store:
+            itself.symlink_to(store)
+        refused = here("salvage", "-o", itself)
+        assert (refused.returncode, b"the damaged store itself" in refused.stderr) == (2, True)
+    done = here("salvage", "-o", out)
+    assert done.returncode == 1
+    found = re.search(rb"(\d+) replies read whole, (\d+) in part, (\d+) known to be lost", done.stderr)
+    assert found
+    assert len(out.read_bytes().splitlines()) == int(found[1]) + int(found[2])
+    assert int(found[1]) > 50
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert store.read_bytes() == data
+    assert here("import", "--store", tmp_path / "new.db", out).returncode == 0
+    assert here("verify", "--store", tmp_path / "new.db").returncode == 0
+    assert here("salvage", "--store", tmp_path / "new.db", "-o", out).returncode == 0
+    assert here("salvage", "--store", "postgresql://host/kept", "-o", out).returncode == 2
+    (tmp_path / "text").write_text("notes " * 5000)
+    assert here("salvage", "--store", tmp_path / "text", "-o", out).returncode == 2
+    assert here("verify", "--store", tmp_path / "text").returncode == 1
+
+
+def test_progress_of_salvage_on_a_terminal(store: Path, tmp_path: Path) -> None:
+    """It ends with the summary alone on the screen."""
+    with OnScreen("history", "salvage", "-o", tmp_path / "out", columns=120) as salvaging:
+        assert salvaging.end() == 0
+        assert "3 replies read whole" in " ".join(salvaging.emulator.lines)
+
+
+def test_reindex(store: Path, here: Command) -> None:
+    """What the index of words lost is found again."""
+    with sqlite3.connect(store) as breaking:
+        breaking.execute("DELETE FROM words_docsize WHERE id = 1")
+    breaking.close()
+    done = here("verify")
+    assert (done.returncode, b"history reindex" in done.stdout) == (1, True)
+    done = here("reindex")
+    assert (done.returncode, b"3 thoughts indexed" in done.stderr) == (0, True)
+    assert here("verify").returncode == 0
 
 
 def test_show(store: Path, here: Command) -> None:
@@ -313,7 +422,19 @@ def test_help_teaches() -> None:
     """The command shows examples, and each of its commands explains itself."""
     shown = run("history", "--help").stdout
     assert b"examples:" in shown
-    for command in ("list", "show", "search", "grep", "export", "import", "purge", "stats", "verify"):
+    for command in (
+        "list",
+        "show",
+        "search",
+        "grep",
+        "export",
+        "import",
+        "purge",
+        "stats",
+        "verify",
+        "salvage",
+        "reindex",
+    ):
         assert f"\n    {command} ".encode() in shown
     assert b"--store" in run("history", "grep", "--help").stdout
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -16,6 +17,7 @@ import pytest
 from asides import history
 from asides.history import Reply
 from tests.cli.running import Running
+from tests.history.samples import aged
 from tests.waiting import PATIENCE, eventually
 
 pytest.importorskip("uvicorn", reason="the gateway is not here: pip install 'asides[gateway]'")
@@ -96,7 +98,8 @@ def ask(url: str, *messages: str, stream: bool) -> bytes:
     """The body of a reply to messages, the user's and the model's by turns."""
     turns = [{"role": ("user", "assistant")[at % 2], "content": words} for at, words in enumerate(messages)]
     body = json.dumps({"model": "m", "stream": stream, "messages": turns}).encode()
-    request = urllib.request.Request(f"{url}/v1/chat/completions", body, {"content-type": "application/json"})
+    headers = {"content-type": "application/json", "authorization": "Bearer sk-client"}
+    request = urllib.request.Request(f"{url}/v1/chat/completions", body, headers)
     with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
         return bytes(reply.read())
 
@@ -126,6 +129,8 @@ def test_what_passes_is_kept(upstream: str, tmp_path: Path) -> None:
     for reply in (first, second):
         assert (reply.source, reply.model, reply.format, reply.text) == ("gateway", "m", "qwen3", "Clean words.")
         assert [(thought.text, thought.complete) for thought in reply.thoughts] == [("The secret plan.", True)]
+        assert reply.client == hashlib.blake2b(b"sk-client", digest_size=16).hexdigest()
+    assert all(b"sk-client" not in file.read_bytes() for file in tmp_path.iterdir())
     assert first.conversation == second.conversation != ""
     with history.open(str(store)) as opened:
         memory = [(turn.role, turn.text) for turn in opened.conversation(first.conversation)]
@@ -135,6 +140,17 @@ def test_what_passes_is_kept(upstream: str, tmp_path: Path) -> None:
         ("user", "Second?"),
         ("assistant", "Clean words."),
     ]
+
+
+def test_replies_that_are_too_old(upstream: str, tmp_path: Path) -> None:
+    """`history.keep_days` deletes them when the gateway starts."""
+    store = tmp_path / "h.db"
+    with history.open(str(store)) as opened:
+        opened.add([aged(31, "old thought"), aged(29, "new")])
+        arguments = ("--upstream", upstream, "--format", "qwen3", "--port", "0", "--save")
+        with Running("serve", *arguments, ASIDES_HISTORY=str(store), ASIDES_HISTORY_KEEP_DAYS="30"):
+            eventually(lambda: opened.count().replies == 1, "it was never deleted")
+        assert not opened.search("old").hits
 
 
 def test_a_store_that_fails_costs_the_client_nothing(upstream: str, tmp_path: Path) -> None:

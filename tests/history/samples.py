@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+
 import asides
 from asides.history import Reply, Turn
 
@@ -82,6 +84,11 @@ def reply(*thoughts: str, answer: str = "The answer.", after: float = 0, **field
     """A reply with these thoughts, so many seconds after the start."""
     raw = "".join(f"<think>{thought}</think>" for thought in thoughts) + answer
     return Reply.of(message(raw), time=START + timedelta(seconds=after), **{"source": "run", **fields}).named()
+
+
+def aged(days: float, thought: str) -> Reply:
+    """A reply of so many days ago."""
+    return msgspec.structs.replace(reply(thought), time=datetime.now(UTC) - timedelta(days=days)).named()
 
 
 def asked(text: str) -> tuple[Turn, ...]:

@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from asides import history
 from asides.history import Keeper
-from tests.history.samples import reply
+from tests.history.samples import aged, reply
 from tests.waiting import PATIENCE, eventually
 
 
@@ -164,3 +165,51 @@ def test_a_reply_that_can_never_be_written(tmp_path: Path) -> None:
     with history.open(str(tmp_path / "h.db"), create=False) as store:
         assert len(store.search("good").hits) == 2
     assert ["a reply was not kept" in words for words in said] == [True]
+
+
+def test_replies_that_are_too_old(address: str) -> None:
+    """They are deleted at the start, whoever kept them, and their words with them; what is younger stays."""
+    ages = (400, 31, 29, 0)
+    with history.open(address) as store:
+        store.add([aged(days, f"aged{days}") for days in ages])
+    keeper = Keeper(address, keep_days=30)
+    keeper.keep(aged(0, "new"))
+    eventually(lambda: keeper.purged == 2 and keeper.kept == 1, "they were never deleted")
+    keeper.close()
+    with history.open(address, create=False) as store:
+        assert [found.thoughts[0].text for found in store.replies()] == ["aged29", "aged0", "new"]
+        assert not store.search("aged400").hits
+
+
+def test_it_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once in a while, also while nothing is kept."""
+    monkeypatch.setattr("asides.history.keeper.PURGE_EVERY", 0.05)
+    keeper = Keeper(str(tmp_path / "h.db"), keep_days=1)
+    with history.open(str(tmp_path / "h.db")) as store:
+        store.add([aged(2, "old")])
+        eventually(lambda: store.count().replies == 0, "it was never deleted")
+    keeper.close()
+    assert keeper.purged == 1
+
+
+def test_a_store_that_cannot_be_purged(tmp_path: Path) -> None:
+    """It is said, and what is kept waits for the store as ever."""
+    said: list[str] = []
+    (tmp_path / "folder").write_text("in the way")
+    keeper = Keeper(str(tmp_path / "folder" / "h.db"), keep_days=1, warn=said.append)
+    eventually(lambda: bool(said), "it was never said")
+    assert "were not all deleted" in said[0]
+    keeper.close(timeout=0)
+
+
+def test_a_store_that_others_may_read(tmp_path: Path) -> None:
+    """Whoever runs the gateway is told once, with what to do."""
+    said: list[str] = []
+    path = tmp_path / "h.db"
+    with history.open(str(path)):
+        path.chmod(0o640)
+    keeper = Keeper(str(path), warn=said.append)
+    keeper.keep(reply("thought"))
+    keeper.close()
+    assert keeper.kept == 1
+    assert said == [f"history: others may read the file of kept thoughts (mode 0640); run: chmod 600 {path}"]

@@ -16,9 +16,11 @@ WRITTEN = {
     "sqlite": [
         ("001_replies_and_thoughts", "97dbc23935029483"),
         ("002_words", "d59abc1ac854b017"),
+        ("003_client", "ce79411b2aeed107"),
     ],
     "postgres": [
         ("001_replies_and_thoughts", "dbc10c593d71be94"),
+        ("002_client", "c97c0418ac8d6ccf"),
     ],
 }
 """The migrations that stores out there have, with a hash of each. Lines are added here, and none is changed."""

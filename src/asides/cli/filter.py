@@ -81,7 +81,9 @@ def keeping(options: argparse.Namespace) -> Callable[[Message], bool] | None:
         return None
     from .history_save import save  # here, because most who filter keep nothing
 
-    return partial(save, source="filter", format=options.format, model=options.model, agent=options.agent)
+    return partial(
+        save, store=options.store, source="filter", format=options.format, model=options.model, agent=options.agent
+    )
 
 
 class Reading:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from .history_common import add_store, add_where, number
+from .history_common import add_where, number
 from .history_grep import grep
 from .history_look import list_replies, search, show, stats
-from .history_work import export, import_lines, purge, verify
-from .options import STARTS, Arguments, add_raw
+from .history_mend import reindex, salvage, verify
+from .history_work import export, import_lines, purge
+from .options import STARTS, Arguments, add_raw, add_store
 
 DESCRIPTION = """\
 Thoughts that were kept, apart from the answers they led to. Nothing is kept
@@ -32,7 +33,7 @@ Times are local. Each command has its own --help.
 exit codes:
   0    all went well; search and grep: something was found
   1    search and grep: nothing was found; verify: something is wrong;
-       purge: you said no
+       salvage: something was lost; purge: you said no
   2    wrong usage, or something could not be read or written
   130  ended by Ctrl-C, between two whole steps
 """
@@ -188,5 +189,24 @@ def _add_working(commands: argparse._SubParsersAction[Arguments]) -> None:
         "verify",
         verify,
         "check the store, and that every reply is what its id says",
-        "Writes a line for each problem; exit code 1 when there is one.\n",
+        "Writes a line for each problem; exit code 1 when there is one. A damaged file\n"
+        "is read page by page, and changed in nothing.\n",
+    )
+    salvaging = _command(
+        commands,
+        "salvage",
+        salvage,
+        "write all that can be read of a damaged file to another",
+        "Reads the file page by page, without SQLite, and changes nothing in it. The\n"
+        "result is lines of JSON, as `export` writes them: `asides history import` makes\n"
+        "a new store of it. Exit code 1 when replies were lost or are not whole.\n",
+    )
+    salvaging.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write it")
+    _command(
+        commands,
+        "reindex",
+        reindex,
+        "build the index of words anew, from the thoughts",
+        "For a search that finds too little, or when verify says so. In a file, other\n"
+        "programs that write have to wait meanwhile.\n",
     )

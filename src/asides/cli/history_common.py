@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from datetime import datetime
 
 from ..analysis.labels import clean, cut
+from ..errors import UsageError
 from ..history import History, Where, open, read_time
 from ..history.records import local
 from .options import Arguments
-from .streams import STDERR, Output, sanitized
+from .streams import STDERR, Output, complain, sanitized
 
 SHORT = 12
 """Characters of an id that are shown: enough to tell a million replies apart."""
@@ -20,17 +22,8 @@ BOLD = ("\x1b[1m", "\x1b[22m")
 DIM = ("\x1b[2m", "\x1b[22m")
 PLAIN = ("", "")
 REDRAW = 0.1
-
-
-def add_store(parser: Arguments) -> None:
-    """The option that names the store."""
-    parser.add_argument(
-        "--store",
-        default="",
-        metavar="STORE",
-        help="a file or a postgresql:// address (default: $ASIDES_HISTORY, the configuration's "
-        "history.store, or asides/history.db in the user's data directory)",
-    )
+_warned: set[str] = set()
+"""Warnings that were told: a talk opens its store for every reply."""
 
 
 def add_where(parser: Arguments) -> None:
@@ -50,6 +43,12 @@ def add_where(parser: Arguments) -> None:
     )
     group.add_argument("--agent", default="", metavar="NAME", help="of this agent; * and ? as in a shell")
     group.add_argument("--conversation", default="", metavar="ID", help="of this conversation")
+    group.add_argument(
+        "--client",
+        default="",
+        metavar="ID",
+        help="asked by this client of the gateway, as `show` names it; - reads the client's key from standard input",
+    )
 
 
 def where(options: argparse.Namespace) -> Where:
@@ -61,12 +60,46 @@ def where(options: argparse.Namespace) -> Where:
         sources=tuple(options.source),
         agent=options.agent,
         conversation=options.conversation,
+        client=_client(options.client),
     )
 
 
-def open_store(options: argparse.Namespace, *, create: bool = False) -> History:
-    """The store that was named, in the order in which the help says it."""
-    return open(find_store(options.store), create=create)
+def _client(named: str) -> str:
+    """A client's fingerprint: as it was given, or of the key that is on standard input."""
+    if named != "-":
+        return named
+    try:
+        from ..gateway.headers import fingerprint
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"only the gateway can tell a key's client: pip install 'asides[gateway]' ({error})"
+        ) from error
+    key = sys.stdin.readline().strip()
+    if not key:
+        raise UsageError("--client - wants a key on standard input, and there is none")
+    # The characters of a header are the bytes of what the client sent.
+    return fingerprint({"authorization": f"Bearer {key.encode().decode('latin-1')}"})
+
+
+def open_store(options: argparse.Namespace, *, create: bool = False, write: bool = False) -> History:
+    """The store that was named, in the order in which the help says it. `write`: it is an error where it cannot be."""
+    history = open(find_store(options.store), create=create)
+    try:
+        warn(history)
+        if create or write:
+            history.check_writable()
+    except BaseException:
+        history.close()
+        raise
+    return history
+
+
+def warn(history: History) -> None:
+    """Say what the owner of a store should know of it, once for each."""
+    for warning in history.warnings:
+        if warning not in _warned:
+            _warned.add(warning)
+            complain(warning)
 
 
 def find_store(named: str) -> str:

@@ -8,7 +8,7 @@ import shutil
 
 import msgspec
 
-from ..history import Hit, Reply, Share, Turn
+from ..history import Hit, Listed, Reply, Share, Turn
 from ..history.records import encode_line
 from . import ODD, OK
 from .history_common import PLAIN, SHORT, Page, first_line, moment, open_store, where
@@ -22,20 +22,20 @@ WIDEST = 30
 def list_replies(options: argparse.Namespace) -> int:
     """The newest replies, one to a line."""
     page = Page(Output(STDOUT))
+    chosen = where(options)
     with open_store(options) as history:
-        replies = history.newest(where(options), limit=options.number)
-    if options.json:
-        for reply in replies:
-            page.data(encode_line(reply) + b"\n")
-    elif replies:
-        _table(page, replies)
-    elif page.seen:
-        complain("no such replies")
+        if options.json:
+            for reply in history.newest(chosen, limit=options.number):
+                page.data(encode_line(reply) + b"\n")
+        elif replies := history.listed(chosen, limit=options.number):
+            _table(page, replies)
+        elif page.seen:
+            complain("no such replies")
     page.flush()
     return OK
 
 
-def _table(page: Page, replies: list[Reply]) -> None:
+def _table(page: Page, replies: list[Listed]) -> None:
     head = ("ID", "TIME", "MODEL", "SOURCE", "THOUGHTS")
     rows = [
         (
@@ -43,7 +43,7 @@ def _table(page: Page, replies: list[Reply]) -> None:
             moment(reply.time),
             first_line(reply.model, WIDEST) or "-",
             reply.source,
-            str(len(reply.thoughts)),
+            str(reply.thoughts),
         )
         for reply in replies
     ]
@@ -64,7 +64,7 @@ def show(options: argparse.Namespace) -> int:
             _show_conversation(page, turns, as_json=options.json)
             page.flush()
             return OK if turns else ODD
-        ids = options.ids or [reply.id for reply in history.newest(limit=1)]
+        ids = options.ids or [reply.id for reply in history.listed(limit=1)]
         for place, id in enumerate(ids):
             reply = history.reply(id.partition(":")[0])
             if options.json:
@@ -97,6 +97,7 @@ def _show_reply(page: Page, reply: Reply) -> None:
         "source": reply.source,
         "agent": reply.agent,
         "conversation": reply.conversation,
+        "client": reply.client,
         "format": reply.format,
         "took": f"{reply.seconds:.1f} s" if reply.seconds is not None else "",
         "ended": "cut off" if reply.termination == "cut" else "",

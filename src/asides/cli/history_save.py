@@ -12,10 +12,11 @@ from .streams import complain
 def save(message: Message, store: str = "", **fields: Any) -> bool:
     """Keep a message whose answer has been written; `fields` are those of `History.keep`. False when it failed."""
     from ..history import open
-    from .history_common import find_store
+    from .history_common import find_store, warn
 
     try:
         with open(find_store(store)) as history:
+            warn(history)
             history.keep(message, **fields)
     except Error as error:
         complain(f"this reply was not kept: {error}")

@@ -1,4 +1,4 @@
-"""`asides history export`, `import`, `purge` and `verify`: long work, in whole steps between which Ctrl-C may come."""
+"""`asides history export`, `import` and `purge`: long work, in whole steps between which Ctrl-C may come."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def purge(options: argparse.Namespace) -> int:
     pattern = compile_pattern(options.match, ignore_case=options.ignore_case) if options.match else None
     if chosen == Where() and pattern is None and not options.all:
         raise UsageError("purge deletes what you choose: --until, --match, --model and others; --all for everything")
-    with open_store(options) as history:
+    with open_store(options, write=not options.dry_run) as history:
         with Interrupt() as interrupt:
             total = history.count(chosen)
             found = Purged(total.replies, total.replies, total.thoughts)
@@ -251,27 +251,3 @@ def _agrees(question: str) -> bool:
         raise UsageError("nobody is here to be asked; --yes agrees beforehand, --dry-run only counts")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def verify(options: argparse.Namespace) -> int:
-    """Check the store and every reply in it."""
-    page = Page(Output(STDOUT))
-    problems = done = 0
-    with open_store(options) as history, Interrupt() as interrupt:
-        progress = Progress("checked", history.count().replies)
-        for step in history.verify():
-            done = step.replies
-            problems += len(step.problems)
-            for problem in step.problems:
-                progress.end()
-                page.line(problem)
-            page.flush()
-            progress.show(done, replies(done))
-            if interrupt.came:
-                break
-        progress.end()
-        state = "sound" if not problems else amount(problems, "problem", "problems")
-        complain(f"{history.name}: {replies(done)} checked, {state}{' so far' if interrupt.came else ''}")
-        if interrupt.came:
-            return INTERRUPTED
-    return ODD if problems else OK

@@ -102,6 +102,17 @@ def add_raw(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_store(group: argparse._ActionsContainer, when: str = "") -> None:
+    """The option that names the store of kept thoughts. `when` says when it counts."""
+    group.add_argument(
+        "--store",
+        default="",
+        metavar="STORE",
+        help=f"{when}a file or a postgresql:// address (default: $ASIDES_HISTORY, the configuration's "
+        "history.store, or asides/history.db in the user's data directory)",
+    )
+
+
 def add_style(group: argparse._ArgumentGroup) -> None:
     """The option for colours."""
     group.add_argument(
@@ -148,6 +159,7 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
     )
     keeping = parser.add_argument_group("what to keep")
     keeping.add_argument("--save", action="store_true", help="keep the reply and its thoughts; see `asides history`")
+    add_store(keeping, "with --save: ")
     keeping.add_argument("--model", default="", metavar="NAME", help="with --save: the model's name, to find it by")
     keeping.add_argument("--agent", default="", metavar="NAME", help="with --save: a name for who is speaking")
     parser.add_argument("--version", action=Version)
@@ -161,6 +173,8 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         parser.error("--collapse is for thoughts beside the answer; it does not go with --json or --only")
     if (options.model or options.agent) and not options.save:
         parser.error("--model and --agent name a reply that is kept; they go with --save")
+    if options.store and not options.save:
+        parser.error("--store says where a reply is kept; it goes with --save")
     check_style(options)
 
 

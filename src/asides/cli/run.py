@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from . import FAILED, INTERRUPTED, OK
 from .filter import find_format
-from .options import STARTS, Arguments, add_raw, add_style, check_style, read_tools
+from .options import STARTS, Arguments, add_raw, add_store, add_style, check_style, read_tools
 from .run_think import read_think, spell_out
 from .streams import READ_SIZE, STDIN, Streams
 
@@ -108,7 +108,7 @@ def _saving(options: argparse.Namespace, config: Config) -> Saving | None:
         return None
     from .run_save import Saving
 
-    return Saving(config.history.store)
+    return Saving(options.store or os.environ.get("ASIDES_HISTORY") or config.history.store)
 
 
 def _converse(
@@ -199,6 +199,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     showing.add_argument(
         "--save", action="store_true", help="keep the replies with their thoughts; `asides history` finds them"
     )
+    add_store(showing, "where replies are kept: ")
     parser.add_argument(
         "--config",
         metavar="FILE",

@@ -135,6 +135,8 @@ class History(Section, frozen=True):
     """Whether the gateway keeps what passes through it."""
     store: str = ""
     """A file or a `postgresql://` address; empty for the usual place."""
+    keep_days: Annotated[int, msgspec.Meta(ge=0, le=36500)] = 0
+    """A gateway that keeps deletes replies that are older, whoever kept them: at its start and every hour. 0: none."""
 
 
 class Talk(Section, frozen=True):

@@ -36,6 +36,7 @@ def reply_of(
         model=request.model,
         source="gateway",
         conversation=conversation_of(request, credential),
+        client=credential,
         format=format,
         text="".join(choice.texts),
         thoughts=tuple(

@@ -74,7 +74,8 @@ class State:
         if self.config.history.save:
             from ..history import Keeper  # here, because few gateways keep thoughts
 
-            self.keeper = Keeper(self.config.history.store, warn=log.warning)
+            kept = self.config.history
+            self.keeper = Keeper(kept.store, keep_days=kept.keep_days, warn=log.warning)
         if not self.config.upstreams:
             self.upstreams = [RecordedUpstream(Recorded())]
             return

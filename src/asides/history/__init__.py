@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 from ..errors import UsageError
-from .errors import HistoryError
+from .errors import DamagedError, HistoryError
 from .keeper import Keeper
 from .records import Call, Notice, Reply, Thought, Turn
-from .results import Checked, Counts, Found, Hit, Purged, Share
+from .results import Checked, Counts, Found, Hit, Listed, Purged, Share
 from .store import History
 from .where import Where, read_time
 
@@ -18,11 +18,13 @@ __all__ = [
     "Call",
     "Checked",
     "Counts",
+    "DamagedError",
     "Found",
     "History",
     "HistoryError",
     "Hit",
     "Keeper",
+    "Listed",
     "Notice",
     "Purged",
     "Reply",

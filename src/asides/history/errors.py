@@ -12,3 +12,7 @@ class HistoryError(Error):
         super().__init__(message)
         self.retry = retry
         """Whether the same may work later: the store was busy, the disk full, the server away."""
+
+
+class DamagedError(HistoryError):
+    """The file of a history is damaged, or is none."""

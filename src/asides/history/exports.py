@@ -157,6 +157,7 @@ def _schema(arrow: Any) -> Any:
             ("termination", text),
             ("asked", arrow.list_(turn)),
             ("seconds", arrow.float64()),
+            ("client", text),
         ]
     )
 

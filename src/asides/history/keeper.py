@@ -6,13 +6,16 @@ import atexit
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 from ..errors import Error
 from .errors import HistoryError
 from .records import Reply
+from .results import Purged
 from .store import History
+from .where import Where
 
 BATCH = 200
 """Replies in one transaction at most."""
@@ -23,6 +26,8 @@ Of 64 replies in a second, each took 0.4 ms of the processor with 0.1 s, and 0.2
 """
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
+PURGE_EVERY = 3600.0
+"""Seconds between two looks for replies that are too old."""
 
 
 class Keeper:
@@ -30,6 +35,8 @@ class Keeper:
 
     A store that fails is tried again, with pauses of up to 5 seconds, and nothing that waits is given up for it. But
     the queue is bounded: while it is full, new replies are dropped, and counted.
+
+    With `keep_days` it deletes replies that are older, at once and every hour, in small steps between which it writes.
     """
 
     def __init__(
@@ -38,12 +45,15 @@ class Keeper:
         *,
         capacity: int = 10_000,
         characters: int = 64 * 1024 * 1024,
+        keep_days: int = 0,
         warn: Callable[[str], None] | None = None,
     ) -> None:
         self.kept = 0
         """Replies that are in the store, those included that had been there already."""
         self.dropped = 0
         """Replies that were given up."""
+        self.purged = 0
+        """Replies that were deleted because they were too old."""
         self.failure = ""
         """What the store said while it fails; empty while it works."""
         self._store = store
@@ -59,6 +69,11 @@ class Keeper:
         self._closing = threading.Event()
         self._deadline = float("inf")
         self._thread: threading.Thread | None = None
+        self._keep_days = keep_days
+        self._to_compact = False
+        self._next_purge = 0.0 if keep_days else float("inf")
+        if keep_days:
+            self._start()
 
     @property
     def waiting(self) -> int:
@@ -110,17 +125,42 @@ class Keeper:
         atexit.register(self.close)
 
     def _run(self) -> None:
-        writer = _Writer(self._store)
+        writer = _Writer(self._store, self._say)
         try:
             while True:
                 # Asked before writing: what was put into the queue before it closed must not be left there.
                 last = self._closing.is_set()
                 if not self._write_all(writer) or last:
                     return
-                self._wake.wait()
-                self._closing.wait(GATHER)
+                if time.monotonic() >= self._next_purge:
+                    self._purge(writer)
+                    continue  # something may have come meanwhile
+                if self._wake.wait(self._until_purge()):
+                    self._closing.wait(GATHER)
         finally:
             writer.close()
+
+    def _until_purge(self) -> float | None:
+        """Seconds until it is time to look for replies that are too old; None for never."""
+        return max(0.0, self._next_purge - time.monotonic()) if self._keep_days else None
+
+    def _purge(self, writer: _Writer) -> None:
+        """Delete what is too old. Whatever waits to be written goes first, between any two steps."""
+        self._next_purge = time.monotonic() + PURGE_EVERY
+        try:
+            deleted = 0
+            for step in writer.purge(Where(until=datetime.now(UTC) - timedelta(days=self._keep_days))):
+                self.purged += step.replies - deleted
+                deleted = step.replies
+                self._to_compact = self._to_compact or deleted > 0
+                if self._closing.is_set() or not self._write_all(writer):
+                    return
+            if self._to_compact:
+                writer.compact()
+                self._to_compact = False
+        except HistoryError as error:
+            writer.close()
+            self._say(f"history: replies older than {self._keep_days} days were not all deleted: {error}")
 
     def _write_all(self, writer: _Writer) -> bool:
         """Write what waits. False when the time to do so is over."""
@@ -178,8 +218,10 @@ class Keeper:
 class _Writer:
     """The store as the thread sees it: opened when first needed, and again after a failure."""
 
-    def __init__(self, store: str) -> None:
+    def __init__(self, store: str, warn: Callable[[str], None]) -> None:
         self._store = store
+        self._warn = warn
+        self._warned: set[str] = set()
         self._history: History | None = None
 
     def write(self, batch: list[Reply]) -> list[str]:
@@ -202,6 +244,14 @@ class _Writer:
                 refused.append(str(error))
         return refused
 
+    def purge(self, where: Where) -> Iterator[Purged]:
+        """Delete replies, step by step, where there is a store."""
+        yield from self._opened().purge(where)
+
+    def compact(self) -> None:
+        """Make what was deleted unreadable."""
+        self._opened().compact()
+
     def close(self) -> None:
         """Let go of the store, whatever state it is in."""
         history, self._history = self._history, None
@@ -210,7 +260,7 @@ class _Writer:
             with suppress(HistoryError):
                 history.close()
 
-    def _add(self, batch: list[Reply]) -> None:
+    def _opened(self) -> History:
         if self._history is None:
             from . import open
 
@@ -219,8 +269,16 @@ class _Writer:
             except Error as error:
                 # Whatever it is, it is not the reply's fault, and it can be mended while we wait.
                 raise HistoryError(str(error), retry=True) from error
+            for warning in self._history.warnings:
+                if warning not in self._warned:
+                    self._warned.add(warning)
+                    self._warn(f"history: {warning}")
+        return self._history
+
+    def _add(self, batch: list[Reply]) -> None:
+        history = self._opened()
         try:
-            self._history.add(batch)
+            history.add(batch)
         except HistoryError:
             raise
         except Exception as error:  # The thread must outlive any reply.

@@ -16,7 +16,7 @@ from ..errors import UsageError
 from .errors import HistoryError
 from .postgres_schema import LOCK, MIGRATIONS
 from .records import Reply, Thought
-from .store import MOST_RANKED, History, reply_row, thought_row
+from .store import MOST_RANKED, PAGE, History, original_text, reply_row, thought_row
 from .where import Where
 from .words import Term, plain_words
 
@@ -26,8 +26,8 @@ MOST_INDEXED = 100_000
 """Characters of a thought whose words are indexed: a `tsvector` may not be larger than 1 MiB."""
 
 INSERT_REPLY = (
-    "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body) "
-    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING RETURNING number"
+    "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body, client) "
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING RETURNING number"
 )
 INSERT_THOUGHT = (
     "INSERT INTO thoughts (reply, place, text, exact, characters, complete, seconds, words) "
@@ -92,6 +92,22 @@ class PostgresHistory(History):
         with self._errors():
             for table in ("replies", "thoughts"):
                 self._connection.execute(f"VACUUM {table}")
+
+    def reindex(self) -> Iterator[int]:
+        """Build the words of every thought anew, then their index. Tells after each step how many are done."""
+        done = last = 0
+        sql = f"SELECT number, place, text, exact FROM thoughts WHERE number > ? ORDER BY number LIMIT {PAGE}"
+        while rows := self._rows(sql, (last,)):
+            last = rows[-1][0]
+            words = [
+                (_indexed(Thought(place, original_text(text, data))), number) for number, place, text, data in rows
+            ]
+            with self._errors(), self._connection.transaction(), self._connection.cursor() as cursor:
+                cursor.executemany("UPDATE thoughts SET words = to_tsvector('simple', %s) WHERE number = %s", words)
+            done += len(rows)
+            yield done
+        with self._errors():
+            self._connection.execute("REINDEX INDEX thoughts_by_words")
 
     def size(self) -> int:
         """Bytes of the tables and their indexes."""

@@ -37,4 +37,8 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
         "CREATE INDEX thoughts_of_reply ON thoughts (reply, place) INCLUDE (characters)",
         "CREATE INDEX thoughts_by_words ON thoughts USING gin (words)",
     ),
+    "002_client": (
+        "ALTER TABLE replies ADD COLUMN client text NOT NULL DEFAULT ''",
+        "CREATE INDEX replies_by_client ON replies (client, time)",
+    ),
 }

@@ -90,6 +90,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A name for who was speaking, or for where it came from."""
     conversation: str = ""
     """The same for all replies of one conversation; empty for a reply on its own."""
+    client: str = ""
+    """Who asked a gateway: the fingerprint of the key that the client showed. Empty where there was none."""
     format: str = ""
     """How the output was read."""
     text: str = ""
@@ -113,6 +115,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         source: str = "run",
         agent: str = "",
         conversation: str = "",
+        client: str = "",
         format: str = "",
         time: datetime | None = None,
         asked: Sequence[Turn] = (),
@@ -134,6 +137,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
             source=source,
             agent=agent,
             conversation=conversation,
+            client=client,
             format=format,
             text=message.text,
             thoughts=thoughts,
@@ -148,7 +152,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         """The same with its id, and with labels and durations that every store can hold."""
         labels = {
             name: label(getattr(self, name))
-            for name in ("model", "source", "agent", "conversation", "format", "termination")
+            for name in ("model", "source", "agent", "conversation", "client", "format", "termination")
         }
         thoughts = tuple(
             msgspec.structs.replace(thought, seconds=None) if _finite(thought.seconds) != thought.seconds else thought
@@ -167,8 +171,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 def identity(reply: Reply) -> str:
     """The hash of a reply's content. It is stored, so what goes into it never changes; a new way gets a new tag."""
     digest = hashlib.blake2b(digest_size=16)
+    # Whoever asked is in it only where that is known: replies of before there was such a field keep their names.
     fields = [
-        "asides reply 1",
+        *(("asides reply 2", reply.client) if reply.client else ("asides reply 1",)),
         str(microseconds(reply.time)),
         reply.model,
         reply.source,

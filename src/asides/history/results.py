@@ -16,6 +16,20 @@ class Counts(msgspec.Struct, frozen=True):
     thoughts: int = 0
 
 
+class Listed(msgspec.Struct, frozen=True):
+    """What a list shows of a reply."""
+
+    id: str
+    time: datetime
+    model: str
+    source: str
+    client: str
+    text: str
+    """The answer."""
+    thoughts: int
+    """How many."""
+
+
 class Hit(msgspec.Struct, frozen=True):
     """A thought that was found."""
 
@@ -66,3 +80,5 @@ class Checked(msgspec.Struct, frozen=True):
 
     replies: int
     problems: tuple[str, ...] = ()
+    damaged: bool = False
+    """Whether it is the file itself that is damaged."""

@@ -1,8 +1,13 @@
-"""Kept thoughts in one file of SQLite: several writers, a log that survives a crash, words in an FTS5 index."""
+"""Kept thoughts in one file of SQLite: several writers, a log that survives a crash, words in an FTS5 index.
+
+A file that may not be written, or whose folder may not, is opened for reading alone: without the log, where there is
+none and none can be made. Whatever writes then fails and says why.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import stat
 import time
@@ -11,10 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .errors import HistoryError
+from .damage import check_replies, check_structure
+from .errors import DamagedError, HistoryError
 from .records import Reply
+from .results import Checked
 from .sqlite_schema import APPLICATION, MIGRATIONS
-from .store import MOST_RANKED, History, original_text, reply_row, thought_row
+from .store import MOST_RANKED, PAGE, History, original_text, reply_row, thought_row
 from .where import Where
 from .words import Term, indexable
 
@@ -40,24 +47,58 @@ REASONS = {
 """By the low byte of SQLite's code: what to say, and whether the same may work later."""
 
 
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+UNWRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
+"""What SQLite says of a file that is there, and that it wanted to write to or beside."""
+
+
 class SqliteHistory(History):
     """A file."""
 
     def __init__(self, path: Path, *, create: bool = True, patience: float | None = None) -> None:
         self.name = str(path)
         self._path = path
+        self._damaged = False
         self._patience = PATIENCE if patience is None else patience
         if create:
             _make_file(path)
         elif not path.exists():
             raise HistoryError(f"there is no history at {path}; `--save` keeps thoughts, and this is where they go")
         with self._errors():
-            self._connection = sqlite3.connect(path, timeout=self._patience, isolation_level=None)
+            self._open()
+        if (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
+            self.warnings += (f"{_others_may_read(mode)}; run: chmod 600 {shlex.quote(self.name)}",)
+
+    def _open(self) -> None:
+        """Connect: to write, else to read, else to read the file alone as nobody changes it."""
+        self.read_only = _why_read_only(self._path)
+        if not self.read_only:
             try:
-                self._prepare()
-            except BaseException:
-                self._connection.close()
+                self._connect("rw")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in UNWRITABLE or not self._path.is_file():
+                    raise
+                self.read_only = "it cannot be written here"
+        try:
+            # Where another program writes, its log is read too.
+            self._connect("ro")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
                 raise
+            self._connect("ro&immutable=1")
+            log = self._path.with_name(self._path.name + "-wal")
+            if log.exists() and log.stat().st_size:
+                self.warnings += (f"{log} cannot be read here, so the newest replies may be missing",)
+
+    def _connect(self, mode: str) -> None:
+        address = f"{self._path.absolute().as_uri()}?mode={mode}"
+        self._connection = sqlite3.connect(address, timeout=self._patience, isolation_level=None, uri=True)
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
 
     def close(self) -> None:
         """Close the file."""
@@ -96,6 +137,22 @@ class SqliteHistory(History):
     def _free_pages(self) -> int:
         return int(self._rows("PRAGMA freelist_count")[0][0])
 
+    def reindex(self) -> Iterator[int]:
+        """Build the index of words anew, and the others with it, in one transaction: stopped, all is as it was."""
+        with self._transaction() as connection:
+            connection.execute("DROP TABLE IF EXISTS words")
+            for statement in MIGRATIONS["002_words"]:
+                connection.execute(statement)
+            done = last = 0
+            sql = f"SELECT number, text, exact FROM thoughts WHERE number > ? ORDER BY number LIMIT {PAGE}"
+            while rows := connection.execute(sql, (last,)).fetchall():
+                last = rows[-1][0]
+                words = [(number, indexable(original_text(text, data))) for number, text, data in rows]
+                connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
+                done += len(rows)
+                yield done
+            connection.execute("REINDEX")
+
     def size(self) -> int:
         """Bytes of the file and its log."""
         files = (Path(self.name + ending) for ending in ("", "-wal"))
@@ -114,11 +171,23 @@ class SqliteHistory(History):
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if tables and application != APPLICATION:
             raise HistoryError(f"{self.name}: this file is a SQLite database of something else")
+        if self.read_only:
+            self._prepare_to_read()
+            return
         if not tables:
             self._wait_for(lambda: connection.execute("PRAGMA auto_vacuum = INCREMENTAL"))
             # Changing this needs the file alone for a moment, and SQLite does not wait for that by itself.
             self._wait_for(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
         self._migrate()
+
+    def _prepare_to_read(self) -> None:
+        """Make an older store look like one of today, for this connection alone."""
+        done = self._known_migrations()
+        if "002_words" not in done:
+            raise HistoryError(f"there is no history at {self.name}, and none can be made: {self.read_only}")
+        if "003_client" not in done:
+            self._connection.execute("PRAGMA temp_store = MEMORY")
+            self._connection.execute("CREATE TEMP VIEW replies AS SELECT *, '' AS client FROM main.replies")
 
     def _wait_for(self, action: Callable[[], object]) -> None:
         deadline = time.monotonic() + self._patience
@@ -137,12 +206,16 @@ class SqliteHistory(History):
             return []
         return [name for (name,) in self._connection.execute("SELECT name FROM migrations")]
 
-    def _migrate(self) -> None:
+    def _known_migrations(self) -> list[str]:
         done = self._migrations()
         if unknown := set(done) - MIGRATIONS.keys():
             raise HistoryError(
                 f"{self.name} was written by a newer asides (it has {', '.join(sorted(unknown))}); update"
             )
+        return done
+
+    def _migrate(self) -> None:
+        done = self._known_migrations()
         if len(done) == len(MIGRATIONS):
             return
         with self._transaction() as connection:
@@ -211,23 +284,46 @@ class SqliteHistory(History):
             connection.execute(f"DELETE FROM replies WHERE number IN ({marks})", numbers)
 
     def _check_store(self) -> list[str]:
-        problems = [f"SQLite: {line}" for (line,) in self._rows("PRAGMA integrity_check") if line != "ok"]
-        problems += [f"a row of {row[0]} belongs to nothing" for row in self._rows("PRAGMA foreign_key_check")]
-        try:
-            self._rows("INSERT INTO words(words) VALUES('integrity-check')")
-        except HistoryError as error:
-            problems.append(f"the index of words: {error}")
-        ((indexed,),) = self._rows("SELECT count(*) FROM words_docsize")
-        ((thoughts,),) = self._rows("SELECT count(*) FROM thoughts")
-        if indexed != thoughts:
-            problems.append(f"the index of words knows {indexed} thoughts of {thoughts}")
+        problems = check_structure(self._path)
+        self._damaged = bool(problems)
+        problems += self._check_words()
         mode = stat.S_IMODE(self._path.stat().st_mode)
         if mode & 0o077:
-            problems.append(f"others may read the file (mode {mode:04o}); chmod 600 {self.name}")
+            problems.append(f"{_others_may_read(mode)}; chmod 600 {shlex.quote(self.name)}")
         return problems
+
+    def _check_words(self) -> list[str]:
+        """What is wrong with the index of words."""
+        try:
+            if self.read_only:
+                # FTS5's own check counts as writing. This one reads every word with all its places.
+                self._rows("CREATE VIRTUAL TABLE IF NOT EXISTS temp.every_word USING fts5vocab(main, 'words', 'row')")
+                self._rows("SELECT count(*), sum(cnt) FROM temp.every_word")
+            else:
+                self._rows("INSERT INTO words(words) VALUES('integrity-check')")
+            ((indexed,),) = self._rows("SELECT count(*) FROM words_docsize")
+            ((thoughts,),) = self._rows("SELECT count(*) FROM thoughts")
+        except DamagedError:
+            return ["the index of words is damaged; `asides history reindex` builds it anew"]
+        except HistoryError as error:
+            return [f"the index of words cannot be checked: {error}"]
+        if indexed != thoughts:
+            return [
+                f"the index of words knows {indexed} thoughts of {thoughts}; `asides history reindex` builds it anew"
+            ]
+        return []
+
+    def _check_replies(self) -> Iterator[Checked]:
+        if self._damaged:
+            # Trees that are not whole do not lead to every reply.
+            return check_replies(self._path)
+        # What is no text is read all the same, and is then not what was written.
+        self._connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        return super()._check_replies()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self.check_writable()
         with self._errors():
             # At once, because a lock that is asked for later is refused without waiting.
             self._connection.execute("BEGIN IMMEDIATE")
@@ -247,7 +343,22 @@ class SqliteHistory(History):
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None) or 0
             reason, retry = REASONS.get(code & 0xFF, (str(error), False))
-            raise HistoryError(f"{self.name}: {reason}", retry=retry) from error
+            kind = DamagedError if code & 0xFF in DAMAGED else HistoryError
+            raise kind(f"{self.name}: {reason}", retry=retry) from error
+
+
+def _why_read_only(path: Path) -> str:
+    """Why a file that is there cannot be written; empty where it can."""
+    if not os.access(path, os.W_OK):
+        return "you may not write to the file, or it is on a disk that is mounted for reading"
+    # The log is beside it.
+    if not os.access(path.parent, os.W_OK):
+        return f"you may not write to its folder {path.parent}, or that is mounted for reading"
+    return ""
+
+
+def _others_may_read(mode: int) -> str:
+    return f"others may read the file of kept thoughts (mode {mode:04o})"
 
 
 def _make_file(path: Path) -> None:
@@ -264,8 +375,8 @@ def _make_file(path: Path) -> None:
 
 def _insert(connection: sqlite3.Connection, row: tuple[Any, ...], thoughts: list[tuple[tuple[Any, ...], str]]) -> int:
     added = connection.execute(
-        "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+        "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body, client) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         row,
     )
     if not added.rowcount:

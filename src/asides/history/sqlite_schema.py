@@ -41,4 +41,8 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
         # as slow, and a search asks for beginnings of words only where whole words find little.
         "CREATE VIRTUAL TABLE words USING fts5 (text, content = '', tokenize = 'unicode61 remove_diacritics 2')",
     ),
+    "003_client": (
+        "ALTER TABLE replies ADD COLUMN client TEXT NOT NULL DEFAULT ''",
+        "CREATE INDEX replies_by_client ON replies (client, time)",
+    ),
 }

@@ -12,8 +12,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from ..engine.message import Message
-from .errors import HistoryError
+from .errors import DamagedError, HistoryError
 from .records import (
     Reply,
     Thought,
@@ -27,7 +29,7 @@ from .records import (
     read_body,
     readable,
 )
-from .results import Checked, Counts, Found, Hit, Purged, Share
+from .results import Checked, Counts, Found, Hit, Listed, Purged, Share
 from .where import Where
 from .words import Term, find_snippet, read_query
 
@@ -35,7 +37,9 @@ PAGE = 200
 """Replies read, checked or deleted at once: constant memory, and no lock for long."""
 MOST_RANKED = 5000
 """With more hits than this a word says little about a thought: then the newest come first, at once."""
-REPLY = "r.number, r.id, r.time, r.model, r.source, r.agent, r.conversation, r.format, r.text, r.exact, r.body"
+REPLY = (
+    "r.number, r.id, r.time, r.model, r.source, r.agent, r.conversation, r.format, r.text, r.exact, r.body, r.client"
+)
 ALL = Where()
 
 
@@ -44,6 +48,10 @@ class History(ABC):
 
     name: str
     """The store in words: its path or address, without a password."""
+    warnings: tuple[str, ...] = ()
+    """What its owner should know, as that others may read it."""
+    read_only: str = ""
+    """Why it can only be read; empty where it can be written."""
 
     # What each store does in its own way.
 
@@ -64,6 +72,10 @@ class History(ABC):
         """Bytes that the store takes."""
 
     @abstractmethod
+    def reindex(self) -> Iterator[int]:
+        """Build the index of words anew, from the thoughts. Tells after each step how many are done."""
+
+    @abstractmethod
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query, its values written as `?`."""
 
@@ -81,6 +93,11 @@ class History(ABC):
 
     # What follows from it.
 
+    def check_writable(self) -> None:
+        """Raise an error that says why, where the store can only be read."""
+        if self.read_only:
+            raise HistoryError(f"{self.name} can only be read: {self.read_only}", retry=True)
+
     def __enter__(self) -> Self:
         return self
 
@@ -97,6 +114,7 @@ class History(ABC):
         source: str = "run",
         agent: str = "",
         conversation: str = "",
+        client: str = "",
         format: str = "",
         time: datetime | None = None,
         asked: Sequence[Turn] = (),
@@ -110,6 +128,7 @@ class History(ABC):
             source=source,
             agent=agent,
             conversation=conversation,
+            client=client,
             format=format,
             time=time,
             asked=asked,
@@ -149,6 +168,20 @@ class History(ABC):
                 [*values, limit],
             )
         )
+
+    def listed(self, where: Where = ALL, *, limit: int = 20) -> list[Listed]:
+        """What a list shows of the replies of latest time, newest first. Reads no thought."""
+        conditions, values = where.conditions()
+        rows = self._rows(
+            "SELECT r.id, r.time, r.model, r.source, r.client, r.text, r.exact, "
+            "(SELECT count(*) FROM thoughts AS t WHERE t.reply = r.number) "
+            f"FROM replies AS r WHERE 1 = 1{conditions} ORDER BY r.time DESC, r.number DESC LIMIT ?",
+            [*values, limit],
+        )
+        return [
+            Listed(id, from_microseconds(time), model, source, client, original_text(text, data), thoughts)
+            for id, time, model, source, client, text, data, thoughts in rows
+        ]
 
     def count(self, where: Where = ALL) -> Counts:
         """How many replies and thoughts there are."""
@@ -243,11 +276,22 @@ class History(ABC):
     def verify(self) -> Iterator[Checked]:
         """Check the store itself, then that every reply is what its id says. Tells after each step how far it is."""
         yield Checked(0, tuple(self._check_store()))
+        yield from self._check_replies()
+
+    def _check_replies(self) -> Iterator[Checked]:
         done = 0
-        for page in self._pages(ALL, 0):
-            done += len(page)
-            changed = [reply.id for _, reply in page if identity(reply) != reply.id]
-            yield Checked(done, tuple(f"reply {id} is not what was written" for id in changed))
+        for rows in self._row_pages(ALL, 0):
+            done += len(rows)
+            yield Checked(done, tuple(self._check_rows(rows)))
+
+    def _check_rows(self, rows: list[tuple[Any, ...]]) -> list[str]:
+        try:
+            replies = self._replies(rows)
+        except DamagedError:
+            if len(rows) == 1:
+                return [f"reply {rows[0][1]} cannot be read"]
+            return [problem for row in rows for problem in self._check_rows([row])]
+        return [f"reply {reply.id} is not what was written" for reply in replies if identity(reply) != reply.id]
 
     # Rows to records.
 
@@ -258,11 +302,15 @@ class History(ABC):
         return int(rows[0][0])
 
     def _pages(self, where: Where, after: int) -> Iterator[list[tuple[int, Reply]]]:
+        for rows in self._row_pages(where, after):
+            yield list(zip((row[0] for row in rows), self._replies(rows), strict=True))
+
+    def _row_pages(self, where: Where, after: int) -> Iterator[list[tuple[Any, ...]]]:
         conditions, values = where.conditions()
         sql = f"SELECT {REPLY} FROM replies AS r WHERE r.number > ?{conditions} ORDER BY r.number LIMIT {PAGE}"
         while rows := self._rows(sql, [after, *values]):
             after = rows[-1][0]
-            yield list(zip((row[0] for row in rows), self._replies(rows), strict=True))
+            yield rows
 
     def _replies(self, rows: list[tuple[Any, ...]]) -> list[Reply]:
         thoughts: dict[int, list[Thought]] = {row[0]: [] for row in rows}
@@ -274,7 +322,14 @@ class History(ABC):
                 list(thoughts),
             ):
                 thoughts[number].append(Thought(index, original_text(text, data), bool(complete), seconds))
-        return [_reply(row, thoughts[row[0]]) for row in rows]
+        return [self._reply(row, thoughts[row[0]]) for row in rows]
+
+    def _reply(self, row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
+        try:
+            return make_reply(row, thoughts)
+        except (ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
+            said = f"{self.name}: reply {row[1]} cannot be read ({error}); `asides history verify` tells more"
+            raise DamagedError(said) from error
 
     def _hits(self, numbers: list[int], terms: list[Term]) -> list[Hit]:
         if not numbers:
@@ -297,7 +352,7 @@ class History(ABC):
 
 
 def reply_row(reply: Reply) -> tuple[Any, ...]:
-    """A reply as the columns `id` to `body`."""
+    """A reply as the columns `id` to `body`, and `client`."""
     return (
         reply.id,
         microseconds(reply.time),
@@ -308,6 +363,7 @@ def reply_row(reply: Reply) -> tuple[Any, ...]:
         reply.format,
         *text_columns(reply.text),
         body(reply),
+        reply.client,
     )
 
 
@@ -333,8 +389,9 @@ def original_text(text: str, data: bytes | None) -> str:
     return text if data is None else bytes(data).decode("utf-8", "surrogatepass")
 
 
-def _reply(row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
-    _, id, time, model, source, agent, conversation, format, text, data, rest = row
+def make_reply(row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
+    """The reverse of `reply_row`, with the row's number before it."""
+    _, id, time, model, source, agent, conversation, format, text, data, rest, client = row
     held = read_body(rest)
     return Reply(
         id=id,
@@ -343,6 +400,7 @@ def _reply(row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
         source=source,
         agent=agent,
         conversation=conversation,
+        client=client,
         format=format,
         text=original_text(text, data),
         thoughts=tuple(thoughts),

@@ -1,4 +1,4 @@
-"""Which replies are meant: by time, model, source, agent, conversation; and times as people write them."""
+"""Which replies are meant: by time, model, source, agent, conversation, client; and times as people write them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     """Without case, with `*` and `?`."""
     conversation: str = ""
+    client: str = ""
+    """The whole fingerprint."""
 
     def conditions(self) -> tuple[str, list[str | int]]:
         """SQL that says so of the table `replies AS r`, beginning with AND; and its values."""
@@ -50,6 +52,9 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
         if self.conversation:
             found.append("r.conversation = ?")
             values.append(label(self.conversation))
+        if self.client:
+            found.append("r.client = ?")
+            values.append(label(self.client))
         return "".join(f" AND {condition}" for condition in found), values
 
 

@@ -1,0 +1,196 @@
+"""What can still be read of a damaged file: every reply whose rows are whole, one after another. Writes nothing.
+
+The rows are found page by page, not through the trees that lead to them, and known by their columns. Whether a reply
+is what was written is told by its id, which is the hash of all of it. What is missing is told by the rest: ids that
+the index still knows, thoughts whose reply is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from .records import EPOCH, Notice, Reply, Thought, from_microseconds, identity
+from .sqlite_pages import INDEX_INTERIOR, INDEX_LEAF, SIZES, TABLE_LEAF, Pages, Row, Unreadable
+from .store import make_reply, original_text
+
+ID = 32
+"""Characters of an id."""
+STEP = 64
+"""Pages between two reports."""
+MISSING = "salvaged"
+
+Place = tuple[int, int]
+"""A page, and where in it a cell begins."""
+
+
+class Salvaged(msgspec.Struct, frozen=True):
+    """One reply, or what is left of it."""
+
+    number: int
+    """Its place in the order of writing."""
+    id: str
+    """The id that it had; empty where nothing tells it."""
+    reply: Reply | None
+    """None when it is lost."""
+    missing: str = ""
+    """What could not be read of it; empty when it is whole."""
+
+
+class Salvage:
+    """A damaged file."""
+
+    def __init__(self, path: Path) -> None:
+        self.pages = Pages(path)
+        self._replies: dict[int, Place] = {}
+        self._thoughts: dict[int, list[Place]] = {}
+        self._ids: dict[int, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.pages.__exit__(kind, error, trace)
+
+    @property
+    def known(self) -> int:
+        """How many replies there are signs of. After `scan`."""
+        return len(self._replies.keys() | self._thoughts.keys() | self._ids.keys())
+
+    def scan(self) -> Iterator[int]:
+        """Look through all pages for rows. Tells now and then how many pages were seen."""
+        if not self.pages.has_size:
+            # Nothing says how long a page is: the length with which most rows are found.
+            self.pages.size = max(SIZES, key=self._rows_found)
+        free = self.pages.free()
+        for number in range(1, self.pages.count + 1):
+            if number not in free:
+                self._look(number)
+            if number % STEP == 0:
+                yield number
+
+    def replies(self) -> Iterator[Salvaged]:
+        """What is left of every reply, in the order of writing. After `scan`."""
+        time = EPOCH
+        for number in sorted(self._replies.keys() | self._thoughts.keys() | self._ids.keys()):
+            found = self._salvage(number)
+            if found.reply is not None and number not in self._replies:
+                # Only its thoughts are there. It was written after the one before it.
+                found = msgspec.structs.replace(found, reply=msgspec.structs.replace(found.reply, time=time).named())
+            elif found.reply is not None:
+                time = found.reply.time
+            yield found
+
+    def _rows_found(self, size: int) -> int:
+        self.pages.size = size
+        count = 0
+        for number in range(1, self.pages.count + 1):
+            count += sum(1 for _ in self._table_rows(number))
+        return count
+
+    def _look(self, number: int) -> None:
+        for place, rowid, row in self._table_rows(number):
+            if _is_reply(row):
+                self._replies.setdefault(rowid, place)
+            else:
+                self._thoughts.setdefault(row[1], []).append(place)
+        try:
+            if self.pages.kind(number) not in (INDEX_LEAF, INDEX_INTERIOR):
+                return
+            for cell in self.pages.cells(number):
+                key = self.pages.key(number, cell)
+                if len(key) == 2 and _is_id(key[0]) and isinstance(key[1], int):
+                    self._ids[key[1]] = key[0]
+        except Unreadable:
+            pass
+
+    def _table_rows(self, number: int) -> Iterator[tuple[Place, int, Row]]:
+        """The replies and thoughts in a page."""
+        try:
+            cells = self.pages.cells(number) if self.pages.kind(number) == TABLE_LEAF else []
+        except Unreadable:
+            return
+        for place in cells:
+            try:
+                rowid, row = self.pages.row(number, place)
+            except Unreadable:
+                continue
+            if _is_reply(row) or _is_thought(row):
+                yield (number, place), rowid, row
+
+    def _salvage(self, number: int) -> Salvaged:
+        id = self._ids.get(number, "")
+        thoughts = sorted(self._read_thoughts(number), key=lambda thought: thought.index)
+        if number not in self._replies:
+            if not thoughts:
+                return Salvaged(number, id, None, "nothing of it can be read")
+            notice = Notice(MISSING, "only thoughts of this reply could be read", 0)
+            left = Reply(time=EPOCH, source="import", thoughts=tuple(thoughts), notices=(notice,), termination="cut")
+            return Salvaged(number, id, left, "only its thoughts can be read")
+        _, row = self.pages.row(*self._replies[number])
+        row = (number, *row[1:11], row[11] if len(row) > 11 else "")
+        try:
+            reply = make_reply(row, thoughts)
+        except (ValueError, TypeError, OverflowError, msgspec.MsgspecError):
+            return Salvaged(number, row[1], self._clean_text(row, thoughts), "not all that belongs to it can be read")
+        if identity(reply) == reply.id:
+            return Salvaged(number, reply.id, reply)
+        notice = Notice(MISSING, "this reply could not be read whole", 0)
+        left = msgspec.structs.replace(reply, notices=(*reply.notices, notice)).named()
+        return Salvaged(number, reply.id, left, "it is not what was written, or a thought of it is lost")
+
+    def _clean_text(self, row: Row, thoughts: list[Thought]) -> Reply | None:
+        """The answer and the thoughts of a row whose rest cannot be read."""
+        notice = Notice(MISSING, "of this reply only the answer and thoughts could be read", 0)
+        try:
+            text, time = original_text(row[8], row[9]), from_microseconds(row[2])
+        except (ValueError, OverflowError):
+            return None
+        return Reply(
+            time=time, model=row[3], source="import", text=text, thoughts=tuple(thoughts), notices=(notice,)
+        ).named()
+
+    def _read_thoughts(self, number: int) -> Iterator[Thought]:
+        seen: set[int] = set()
+        for place in self._thoughts.get(number, ()):
+            _, row = self.pages.row(*place)
+            try:
+                text = original_text(row[6], row[7])
+            except ValueError:
+                text = row[6]
+            seconds = None if row[5] is None else float(row[5])
+            if row[2] not in seen:
+                seen.add(row[2])
+                yield Thought(row[2], text, bool(row[4]), seconds)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and len(value) == ID and all(character in "0123456789abcdef" for character in value)
+
+
+def _is_reply(row: Row) -> bool:
+    return (
+        len(row) in (11, 12)
+        and row[0] is None
+        and _is_id(row[1])
+        and isinstance(row[2], int)
+        and all(isinstance(value, str) for value in (*row[3:9], *row[10:]))
+        and (row[9] is None or isinstance(row[9], bytes))
+    )
+
+
+def _is_thought(row: Row) -> bool:
+    return (
+        len(row) == 8
+        and row[0] is None
+        and all(isinstance(value, int) for value in row[1:5])
+        and (row[5] is None or isinstance(row[5], int | float))
+        and isinstance(row[6], str)
+        and (row[7] is None or isinstance(row[7], bytes))
+    )
