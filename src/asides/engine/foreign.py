@@ -16,7 +16,7 @@ import msgspec
 LONGEST_TOKEN = 48
 """No special token is longer than this, in characters."""
 _WORD = r"[\w▁:.\-]"
-TOKEN = rf"\|{_WORD}{{2,40}}\|?>|/?｜{_WORD}{{2,40}}｜"
+TOKEN = rf"\|{_WORD}{{2,40}}\|?>|｜{_WORD}{{2,40}}｜|/｜{_WORD}{{2,40}}｜"
 """What follows the `<` of a special token: `<|im_start|>`, `<|channel>`, `<｜tool▁sep｜>`, `</｜DSML｜`."""
 TOKEN_BEGINNING = re.compile(rf"<(?:\|{_WORD}{{0,40}}\|?|/?｜{_WORD}{{0,40}})")
 """What may still become one, from its second character on."""

@@ -144,15 +144,18 @@ class Table:
                 sources.append(TOKEN)
             self.searches.append(re.compile(re.escape(first) + "(?:" + "|".join(sources) + ")", flags))
         unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
-        self._attributed = re.compile(unfinished or NEVER, flags)
+        self._attributed = re.compile(unfinished, flags) if unfinished else None
         self.has_spellings = ignore_case or bool(taking) or bool(tags)
         """Whether a marker may be written otherwise than its text."""
         self._tag_heads = {name[:length] for name in tags for length in range(2, len(name))}
-        self._tag_seconds = frozenset("".join(name[1] + name[1].upper() for name in tags))
+        seconds = {name[1] for name in (*tags, *taking)} | set("/|｜" if foreign else "")
+        self._seconds = frozenset(seconds | {character.upper() for character in seconds})
+        """What follows the first character of markers that have several spellings."""
         self._tags = tuple(tags)
         self._prefixes = {name[:length] for name in names for length in range(1, len(name))}
         self._extendable = {self._by_text[name].text for name in self._prefixes & self._by_text.keys()}
-        self.longest = max(map(len, names), default=0) + (300 if taking else LONGEST_TAG if tags else 0)
+        self._longest_text = max(map(len, names), default=0)
+        self.longest = self._longest_text + (300 if taking else LONGEST_TAG if tags else 0)
         if foreign:
             self.longest = max(self.longest, LONGEST_TOKEN)
         firsts = {name[0] for name in names}
@@ -160,6 +163,8 @@ class Table:
         self.firsts = "".join(sorted(firsts))
         """The characters that markers begin with."""
         self._first = re.compile(_one_of(firsts)).search
+        self._flat = len(firsts) == 1 and not any(self.firsts in name[1:] for name in names)
+        """Whether only the last of one character can begin a marker, because no marker holds it again."""
         glanced = firsts | {"`", "~"} if state == TEXT else firsts
         self.glance = re.compile(_one_of(glanced)).search
         """Finds a character that a marker or, in a text, a fence begins with: cheap, and nearly always enough."""
@@ -181,7 +186,18 @@ class Table:
 
     def begins(self, text: str, start: int, end: int) -> int:
         """Where a possible beginning of a marker stands at the end of `text[start:end]`, or `end`."""
-        at = max(start, end - self.longest)
+        if self._flat:
+            low = end - self.longest
+            at = text.rfind(self.firsts, low if low > start else start, end)
+            return at if at >= 0 and self._is_beginning(text[at:end]) else end
+        at = end - self._longest_text
+        if at <= start:
+            at = start
+        elif self.longest > self._longest_text:
+            # A marker that has several spellings begins with the only `<` in it.
+            last = text.rfind("<", max(start, end - self.longest), end)
+            if 0 <= last < at and self._is_beginning(text[last:end]):
+                return last
         while match := self._first(text, at, end):
             at = match.start()
             if self._is_beginning(text[at:end]):
@@ -192,11 +208,15 @@ class Table:
     def _is_beginning(self, text: str) -> bool:
         if self._ignore_case:
             text = text.lower()
-        if text in self._prefixes or self._attributed.fullmatch(text) is not None:
+        return text in self._prefixes or (text[1:2] in self._seconds and self._may_become(text))
+
+    def _may_become(self, text: str) -> bool:
+        """Whether a text may become a marker in one of its spellings."""
+        if self._attributed is not None and self._attributed.fullmatch(text) is not None:
             return True
-        if self._foreign is not None and text[1:2] in "/|｜" and TOKEN_BEGINNING.fullmatch(text) is not None:
+        if self._foreign is not None and TOKEN_BEGINNING.fullmatch(text) is not None:
             return True
-        if not self._tags or text[1:2] not in self._tag_seconds or len(text) >= LONGEST_TAG:
+        if not self._tags or len(text) >= LONGEST_TAG:
             return False
         return text.lower() in self._tag_heads or self._tag.fullmatch(text) is not None
 

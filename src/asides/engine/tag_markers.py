@@ -48,8 +48,12 @@ def tag_source(rules: Mapping[str, TagRule]) -> str:
     room = rf"(?=[^<>\r\n]{{0,{LONGEST_TAG - 2}}}>)"
     exactly = rf"(?:{_any_of(glued)}|(?<![^\W\d_]<){_any_of(apart)}){_SPACE}*>"
     otherwise = rf"(?<![\w.:]<)(?ai:{_any_of(openers)}){_PAIRS}{_SPACE}*>"
+    # The name stands first, so that a search leaves at once where another tag begins.
+    names = [*closers, *openers]
+    firsts = "".join(sorted({name[0] for name in names} | {name[0].upper() for name in names}))
+    named = rf"(?=[/{re.escape(firsts)}])(?=/?(?ai:{_any_of(names)})[\s>])"
     opening = rf"(?<!\(\?<)(?<!\(\?P<)(?:{exactly}|{otherwise})"
-    return rf"{room}(?:/(?ai:{_any_of(closers)}){_SPACE}*>|{opening})"
+    return rf"{named}{room}(?:/(?ai:{_any_of(closers)}){_SPACE}*>|{opening})"
 
 
 def tag_beginning(markers: Iterable[str]) -> re.Pattern[str]:
