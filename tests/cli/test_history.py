@@ -130,6 +130,7 @@ def test_a_store_that_others_may_read(store: Path, here: Command) -> None:
     store.chmod(0o644)
     warning = f"asides: others may read the file of kept thoughts (mode 0644); run: chmod 600 {store}\n".encode()
     assert run("history", "list").stderr == warning
+    assert run("stats", f"--history={store}").stderr == warning
     assert run("-f", "qwen3", "--hide", "--save", given=b"<think>a</think>b").stderr == warning
     done = run("history", "verify")
     assert (done.returncode, done.stdout.count(b"others may read"), done.stderr.count(b"others may")) == (1, 1, 0)

@@ -190,6 +190,10 @@ def test_replies_are_kept_only_when_asked(run: Run, tmp_path: Path) -> None:
         assert not (tmp_path / "asides").exists()
         done = run("m", "What?", "--system", "S", "--save", "--url", upstream.url, XDG_DATA_HOME=str(tmp_path))
         assert (done.stdout, done.returncode) == (b"It is 4.", 0)
+        other = str(tmp_path / "other.db")
+        for more, code in (((), 2), (("--save",), 0)):  # where to keep what is not kept
+            done = run("m", "What?", *more, "--store", other, "--url", upstream.url)
+            assert (done.returncode, os.path.exists(other)) == (code, code == 0)
         blocked = run("m", "What?", "--save", "--url", upstream.url, XDG_DATA_HOME=os.devnull)
     assert (blocked.stdout, blocked.returncode) == (b"It is 4.", 2)
     with history.open(str(tmp_path / "asides" / "history.db")) as store:

@@ -105,6 +105,8 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
 
 def _saving(options: argparse.Namespace, config: Config) -> Saving | None:
     if not (options.save or config.history.save):
+        if options.store:
+            raise UsageError("--store says where replies are kept; it goes with --save")
         return None
     from .run_save import Saving
 

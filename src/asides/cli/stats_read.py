@@ -295,6 +295,7 @@ def count_history(
 ) -> None:
     """Count what the history keeps."""
     from .. import history
+    from .history_common import warn
 
     if counting.by not in ("", *KEPT_GROUPS):
         raise UsageError(f"the history has no field {counting.by!r} to compare by; it has {', '.join(KEPT_GROUPS)}")
@@ -302,6 +303,7 @@ def count_history(
         since=history.read_time(since) if since else None, until=history.read_time(until) if until else None
     )
     with history.open(store, create=False) as kept:
+        warn(kept)
         progress = Progress(streams, 0)
         for reply in kept.replies(where):
             if interrupt.came:
