@@ -66,7 +66,7 @@ fuzz: .venv-fuzz/.package ## Look for crashes and lost characters with atheris, 
 	.venv-fuzz/bin/python fuzz/fuzz_parser.py -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=fuzz/artifacts/
 
 # What the gateway bears, at full size: minutes. `make test` runs the same at a tenth.
-test-load: .venv/.test ## Load the gateway: clients gone, upstreams gone, 10,000 requests, 500 streams, kill and restart
+test-load: .venv/.test ## Load the gateway: clients gone, upstreams gone, 10,000 requests, 500 streams, large bodies, hostile peers, kill and restart
 	.venv/bin/python -m tests.load $(LOAD_ARGUMENTS)
 
 test-model: .venv-model/.model ## Ask a small real model through the gateway, with every SDK

@@ -33,7 +33,9 @@ class Gateway:
         config: Path | None = None,
         variables: Mapping[str, str] | None = None,
         command: Sequence[str] = COMMAND,
+        unread: bool = False,
     ) -> None:
+        self._unread = unread
         self.lines: list[str] = []
         """What it has logged."""
         self.url = ""
@@ -61,6 +63,8 @@ class Gateway:
             if not self.url and (url := _address(line)):
                 self.url = url
                 self._ready.set()
+                if self._unread:
+                    return
         self._ready.set()
 
     def wait_until_ready(self) -> None:
@@ -133,15 +137,19 @@ def gateway(
     *flags: str,
     variables: Mapping[str, str] | None = None,
     command: Sequence[str] = COMMAND,
+    unread: bool = False,
 ) -> Iterator[Gateway]:
-    """A gateway that runs as long as the block, on a free port unless a flag says otherwise."""
+    """A gateway that runs as long as the block, on a free port unless a flag says otherwise.
+
+    Nobody reads the log of an `unread` one once it has said where it listens.
+    """
     with TemporaryDirectory() as folder:
         path = None
         if config is not None:
             path = Path(folder, "asides.yaml")
             path.write_text(yaml.safe_dump(dict(config), allow_unicode=True), encoding="utf-8")
         port = () if "--port" in flags else ("--port", "0")
-        running = Gateway(*port, *flags, config=path, variables=variables, command=command)
+        running = Gateway(*port, *flags, config=path, variables=variables, command=command, unread=unread)
         try:
             running.wait_until_ready()
             yield running

@@ -6,7 +6,6 @@ import gzip
 import json
 import logging
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -17,9 +16,10 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from asides.gateway.bodies import holds_more
 from asides.gateway.logs import BackgroundHandler
 from tests.gateway.clients import PATHS, body_of, get, post
-from tests.gateway.running import COMMAND, Gateway, gateway
+from tests.gateway.running import Gateway, gateway
 from tests.gateway.sockets import connected
 from tests.gateway.upstream import JSON, SSE, Reply, Upstream, upstream
 from tests.waiting import PATIENCE, eventually
@@ -77,6 +77,42 @@ def test_a_large_body_has_its_time() -> None:
                 assert b" 200 " in client.read_rest().splitlines()[0]
 
 
+@pytest.mark.parametrize(
+    ("body", "more"),
+    [
+        (b"[" + b"[]," * 1000 + b"[]]", True),
+        (b"[" + b'"",' * 1000 + b'""]', True),
+        (b'{"a":' * 500 + b'"' + b"," * 999 + b'"' + b"}" * 500, False),
+        (b'["' + b"[{," * 1000 + b'"]', False),
+        (rb'["' + rb"\",\\," * 1000 + rb'"]', False),
+        (rb'["\\",' + b"1," * 1000 + b"1]", True),
+    ],
+)
+def test_values_are_counted_outside_of_strings(body: bytes, more: bool) -> None:
+    """By their marks, without decoding them."""
+    assert holds_more(body, 1000) is more
+
+
+def test_more_values_than_are_taken(house: House) -> None:
+    """60 MB of empty lists are refused before they are decoded: that would stop every stream, and take gigabytes."""
+    lists = b'{"model": "m", "messages": [' + b"[]," * 20_000_000 + b"[]]}"
+    before = house.gateway.watched.memory_info().rss
+    reply = post(house.gateway.url, PATHS["chat"], lists)
+    assert reply.status_code == 400
+    assert "limits.values" in reply.text
+    assert house.gateway.watched.memory_info().rss - before < 300_000_000
+    assert house.upstream.questions == []
+
+
+def test_more_values_than_a_whole_reply_may_hold(house: House) -> None:
+    """The same for an upstream."""
+    lists = b'{"choices": [' + b"[]," * 2_000_000 + b"[]]}"
+    house.upstream.send(Reply([lists], headers=JSON, whole=True))
+    reply = post(house.gateway.url, PATHS["chat"], body_of("chat"))
+    assert reply.status_code == 502
+    assert "limits.values" in reply.text
+
+
 # The log.
 
 
@@ -84,27 +120,15 @@ def test_a_log_that_nobody_reads() -> None:
     """A full pipe on standard error stops no request, and the end of the process does not wait for it for long."""
     with upstream() as server:
         server.say("Hi")
-        command = [*COMMAND, "--port", "0", "--upstream", server.url, "--log-json"]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/")
-        try:
-            assert process.stderr is not None
-            url = ""
-            while not url:
-                line = process.stderr.readline()
-                url = json.loads(line).get("url", "") if line.startswith(b"{") else ""
-            with httpx.Client(verify=False, timeout=PATIENCE) as client:  # from here on nobody reads
+        with gateway(None, "--upstream", server.url, "--log-json", unread=True) as running:
+            with httpx.Client(verify=False, timeout=PATIENCE) as client:
                 for _ in range(400):
-                    reply = client.post(url + PATHS["chat"], json=body_of("chat", model="m" * 250))
+                    reply = client.post(running.url + PATHS["chat"], json=body_of("chat", model="m" * 250))
                     assert reply.status_code == 200
-                assert client.get(f"{url}/healthz").status_code == 200
-                assert "asides_log_lines_dropped 0.0" in client.get(f"{url}/metrics").text
-            process.terminate()
-            assert process.wait(PATIENCE) == 0
-        finally:
-            process.kill()
-            process.wait()
-            if process.stderr is not None:
-                process.stderr.close()
+                assert client.get(f"{running.url}/healthz").status_code == 200
+                assert "asides_log_lines_dropped 0.0" in client.get(f"{running.url}/metrics").text
+            running.process.terminate()
+            assert running.wait() == 0
 
 
 def test_lines_beyond_the_queue_are_dropped_and_counted() -> None:
@@ -170,6 +194,16 @@ def test_little_that_unpacks_to_much(house: House) -> None:
     assert house.gateway.watched.memory_info().rss - before < 30_000_000
 
 
+def test_much_that_comes_at_once_stops_nobody(house: House) -> None:
+    """It is worked on in steps: others are answered before it is over, though it gives the client nothing."""
+    invented = b'data: {"choices": [{"index": 7, "delta": {"content": "spam"}}]}\n\n' * 200_000
+    house.upstream.send(Reply([gzip.compress(WORDS + invented)], headers={**SSE, "Content-Encoding": "gzip"}))
+    with connected(house.gateway.url) as client:
+        client.post(PATHS["chat"], body_of("chat", stream=True))
+        client.read_until(b'"content":"Hi"')
+        assert get(house.gateway.url, "/healthz").json()["open"] == 1
+
+
 def test_compression_that_nobody_asked_for(house: House) -> None:
     """What cannot be unpacked is told, not shown as words."""
     house.upstream.send(Reply([b"zzzz"], headers={**JSON, "Content-Encoding": "br"}))
@@ -192,11 +226,12 @@ def test_choices_that_nobody_asked_for(house: House) -> None:
 def test_choices_that_were_asked_for(house: House) -> None:
     """`n` of them are all carried."""
     frames = [
-        b'data: {"choices": [{"index": %d, "delta": {"content": "c%d"}}]}\n\n' % (number, number) for number in range(4)
+        b'data: {"choices": [{"index": %d, "delta": {"content": "choice %d"}}]}\n\n' % (number, number)
+        for number in range(4)
     ]
     house.upstream.send(Reply([*frames, b"data: [DONE]\n\n"], headers=SSE))
     reply = post(house.gateway.url, PATHS["chat"], body_of("chat", stream=True, n=3)).content
-    assert [f"c{number}".encode() in reply for number in range(4)] == [True, True, True, False]
+    assert [f"choice {number}".encode() in reply for number in range(4)] == [True, True, True, False]
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -10,7 +10,7 @@ import json
 import random
 import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -68,7 +68,8 @@ Step = bytes | Pause | Gate | Hang | Close | Reset
 class Reply:
     """What is sent back, step by step."""
 
-    steps: Sequence[Step] = ()
+    steps: Iterable[Step] = ()
+    """Endless ones are made while they are sent."""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: SSE)
     before: Sequence[Step] = ()
@@ -319,7 +320,7 @@ class _Connection(asyncio.Protocol):
         self._parser.feed_data(data)
 
     def on_message_begin(self) -> None:
-        self._url, self._body, self._headers = b"", b"", dict[str, str]()
+        self._url, self._body, self._headers = b"", bytearray(), dict[str, str]()
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -333,7 +334,7 @@ class _Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         path, _, query = self._url.decode().partition("?")
         method = self._parser.get_method().decode()
-        asked = self._asked = Asked(method, path, query, self._headers, self._body)
+        asked = self._asked = Asked(method, path, query, self._headers, bytes(self._body))
         self._upstream.asked.append(asked)
         self._task = asyncio.ensure_future(self._answer(asked))
 

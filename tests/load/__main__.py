@@ -6,7 +6,8 @@ import argparse
 import asyncio
 import sys
 
-from tests.load.scenarios import SCENES, Outcome, play
+from tests.load.house import Outcome
+from tests.load.scenarios import SCENES, play
 
 
 def tell(outcome: Outcome) -> None:

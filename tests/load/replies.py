@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import random
+import zlib
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import asides
 from tests.gateway import speech
 from tests.gateway.clients import Dialect, body_of, chat_deltas, events
 from tests.gateway.speech import Speech
-from tests.gateway.upstream import JSON, Asked, Close, Gate, Hang, Pause, Reply, Reset, Step
+from tests.gateway.upstream import JSON, SSE, Asked, Close, Gate, Hang, Pause, Reply, Reset, Step
 
-Manner = Literal["plain", "slow", "held", "dies", "silent", "endless"]
+Manner = Literal["plain", "slow", "held", "dies", "silent", "endless", "ticks", "line", "packed", "choices", "thought"]
+LARGE = 100_000
+"""Bytes of a question from which on it is not read before it is answered: that would take the clients' time."""
+TICK = 0.05
+"""Seconds between two words of a running stream."""
 WORDS = ("the sum", "of a<b", "é→ü", "日本 🙂", "</thin", "x = 1;", "\n\n- so", '"ok"', "<", "and")
 KINDS: tuple[tuple[Dialect, bool], ...] = (
     ("chat", True),
@@ -53,9 +59,16 @@ class Model:
 
     def reply(self, asked: Asked) -> Reply:
         """The reply to a question."""
+        if len(asked.raw) > LARGE:
+            return Reply([speech.chat_stream(spoken(0), {"model": "m"})])
         body = asked.body
         manner, number = body["messages"][-1]["content"].split()
         said = spoken(int(number))
+        if manner == "ticks":
+            return Reply(ticking(int(number), self.gate))
+        if manner in HOSTILE:
+            packed = {"Content-Encoding": "gzip"} if manner == "packed" else {}
+            return Reply(HOSTILE[manner](int(number)), headers={**SSE, **packed})
         if manner == "silent":
             return Reply(before=[Hang()])
         if not body.get("stream"):
@@ -82,6 +95,68 @@ def spoken(number: int) -> Speech:
 def place(number: int, data: bytes) -> int:
     """Where a stream pauses or breaks off: somewhere in it, even inside a frame."""
     return random.Random(number).randrange(len(data) // 4, len(data) // 2)
+
+
+def frame(words: str, choice: int = 0) -> bytes:
+    """One frame of a stream."""
+    return b"data: %b\n\n" % json.dumps({"choices": [{"index": choice, "delta": {"content": words}}]}).encode()
+
+
+def ticking(number: int, gate: Gate) -> Iterator[Step]:
+    """A thought that goes on, a word at a time, until the gate is opened; then the answer."""
+    yield frame("<think>\n")
+    while not gate.opened.is_set():
+        yield frame("tick ")
+        yield Pause(TICK)
+    yield frame(f"over\n</think>\n\n{answer(number)}") + b"data: [DONE]\n\n"
+
+
+def has_ticked(number: int, body: bytes) -> bool:
+    """Whether such a reply was told whole."""
+    thinking, text, over = told("chat", True, body)
+    return over and text == answer(number) and set(thinking.split()) <= {"tick", "over"}
+
+
+# What no upstream should send, `millions` of bytes of it. Bounded, should nobody stop it.
+
+
+def endless_line(millions: int) -> Iterator[Step]:
+    """A frame without an end."""
+    yield frame("<think>hm</think>Hi")
+    yield b'data: {"choices": [{"index": 0, "delta": {"content": "'
+    for _ in range(millions * 20):
+        yield b"x" * 50_000
+
+
+def packed_line(millions: int) -> Iterator[Step]:
+    """The same, compressed to a thousandth."""
+    packer = zlib.compressobj(9, wbits=31)
+    yield packer.compress(frame("<think>hm</think>Hi") + b'data: {"choices": [{"index": 0, "delta": {"content": "')
+    for _ in range(millions):
+        yield packer.compress(b"x" * 1_000_000) or Pause(0)
+    yield packer.flush()
+
+
+def invented_choices(millions: int) -> Iterator[Step]:
+    """Ever new choices that nobody asked for."""
+    yield frame("<think>hm</think>Hi")
+    words = b'data: {"choices": [{"index": %d, "delta": {"content": "spam"}}]}\n\n'
+    for start in range(1, millions * 14_000, 500):
+        yield b"".join(words % choice for choice in range(start, start + 500))
+
+
+def endless_thought(millions: int) -> Iterator[Step]:
+    """A thought without an end."""
+    yield frame("<think>hm</think>Hi<think>")
+    yield from [frame("x" * 50_000)] * (millions * 20)
+
+
+HOSTILE: dict[str, Callable[[int], Iterator[Step]]] = {
+    "line": endless_line,
+    "packed": packed_line,
+    "choices": invented_choices,
+    "thought": endless_thought,
+}
 
 
 def told(dialect: Dialect, stream: bool, body: bytes) -> tuple[str, str, bool]:

@@ -3,131 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import signal
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
 
 import aiohttp
-import psutil
 
-from tests.gateway.clients import PATHS, Dialect
-from tests.gateway.running import Gateway, gateway
-from tests.gateway.upstream import Upstream, upstream
-from tests.load.replies import Manner, Model, is_honest, is_right, kind_of, request
-from tests.waiting import PATIENCE
-
-MEGABYTE = 1_000_000
-
-
-@dataclass
-class Outcome:
-    """What came of one scene."""
-
-    name: str
-    counts: Counter[str] = field(default_factory=Counter)
-    """How many replies were right, cut off as they should be, or wrong."""
-    problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-
-class House:
-    """The gateway, its upstream and its clients."""
-
-    def __init__(self, running: Gateway, server: Upstream, model: Model, session: aiohttp.ClientSession) -> None:
-        self.gateway = running
-        self.upstream = server
-        self.model = model
-        self.session = session
-        self.descriptors = 0
-        """What the process holds when nobody asks."""
-
-    @property
-    def port(self) -> str:
-        """Where it listens."""
-        return self.gateway.url.rpartition(":")[2]
-
-    async def ask(self, number: int, manner: Manner, kind: tuple[Dialect, bool] | None = None) -> tuple[int, bytes]:
-        """Ask, and read the reply to its end: its status and its body."""
-        dialect, stream = kind or kind_of(number)
-        body = request(number, manner, dialect, stream)
-        async with self.session.post(self.gateway.url + PATHS[dialect], json=body) as reply:
-            return reply.status, await reply.read()
-
-
-# What is left behind.
-
-
-@dataclass(frozen=True)
-class Held:
-    """What the gateway's process holds."""
-
-    descriptors: int
-    clients: int
-    upstreams: int
-    megabytes: float
-    threads: int
-
-
-def held(house: House) -> Held:
-    """What it holds now."""
-    process = psutil.Process(house.gateway.process.pid)
-    with process.oneshot():
-        mine = process.net_connections("tcp")
-        alive = [each for each in mine if each.status not in ("LISTEN", "NONE")]
-        clients = sum(str(each.laddr[1]) == house.port for each in alive)
-        megabytes = process.memory_info().rss / MEGABYTE
-        return Held(process.num_fds(), clients, len(alive) - clients, megabytes, process.num_threads())
-
-
-async def rest(house: House, outcome: Outcome, *, last: bool) -> None:
-    """Wait until nothing of the scene is left; what stays is a problem.
-
-    Connections to the upstream are kept some seconds for who comes next, so only the last scene waits for their end.
-    """
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        now = held(house)
-        async with house.session.get(house.gateway.url + "/healthz") as reply:
-            working = (await reply.json())["open"]
-        kept = 0 if last else now.upstreams
-        # One connection is our own, which asks for the health.
-        at_rest = now.descriptors <= house.descriptors + 1 + kept and now.clients <= 1 and now.upstreams == kept
-        if at_rest and not working:
-            break
-        if time.monotonic() > deadline:
-            outcome.problems.append(f"left behind: {now}, {working} requests; at rest {house.descriptors} descriptors")
-            break
-        await asyncio.sleep(0.1)
-    stuck = [asked for asked in house.upstream.questions if not (asked.answered.is_set() or asked.left.is_set())]
-    if stuck and house.gateway.process.poll() is None:
-        outcome.problems.append(f"{len(stuck)} questions are still open at the upstream")
-    house.upstream.asked.clear()
-    if any("Traceback" in line for line in house.gateway.lines):
-        outcome.problems.append("the log holds a traceback")
-    house.gateway.lines.clear()
-
-
-# The scenes.
-
-
-async def many(house: House, outcome: Outcome, count: int, most: int, manner: Manner = "plain") -> None:
-    """So many requests, so many at once."""
-    numbers = iter(range(count))
-
-    async def worker() -> None:
-        for number in numbers:
-            status, body = await house.ask(number, manner)
-            right = status == 200 and is_right(number, *kind_of(number), body)
-            outcome.counts["right" if right else "wrong"] += 1
-            if not right:
-                outcome.problems.append(f"{kind_of(number)} {number}: {status} {body[-300:]!r}")
-
-    await asyncio.gather(*(worker() for _ in range(most)))
+from tests.gateway.clients import PATHS
+from tests.gateway.running import gateway
+from tests.load.hostile import hostile_upstream, large_bodies, slow_clients, unread_log
+from tests.load.house import House, Outcome, flags, held, many, opened, rest, until
+from tests.load.replies import Manner, is_honest, is_right, kind_of, request
 
 
 async def throughput(house: House, outcome: Outcome, scale: float) -> None:
@@ -241,52 +127,22 @@ async def killed(house: House, outcome: Outcome, scale: float) -> None:
         await many(house, outcome, int(100 * scale), 20)
 
 
-async def until(holds: Callable[[], object]) -> bool:
-    """Wait until something holds; whether it did."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(0.02)
-    return True
-
-
 Scene = Callable[[House, Outcome, float], Awaitable[None]]
 SCENES: dict[str, Scene] = {
     "client gone": client_gone,
     "upstream gone": upstream_gone,
     "upstream slow": upstream_slow,
     "many requests": throughput,
+    "large bodies": large_bodies,
+    "hostile upstream": hostile_upstream,
+    "slow clients": slow_clients,
+    "unread log": unread_log,
     "streams at once": at_once,
     "kill and restart": killed,
 }
 """In this order; the last one ends the gateway."""
 LAST = "streams at once"
 """After which nothing at all may be left."""
-
-
-def flags(server: Upstream) -> tuple[str, ...]:
-    """How the gateway is started."""
-    return "--upstream", server.url, "--format", "qwen3"
-
-
-@asynccontextmanager
-async def opened() -> AsyncIterator[House]:
-    """A gateway that has been warmed up, so that what it needs once is not taken for a leak."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most[1], most[1]))
-    model = Model()
-    connector = aiohttp.TCPConnector(limit=0, force_close=True)
-    timeout = aiohttp.ClientTimeout(total=PATIENCE * 2)
-    with upstream() as server, gateway(None, *flags(server)) as running:
-        server.send(model.reply)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-            house = House(running, server, model, session)
-            before = held(house).descriptors
-            await many(house, Outcome("warm-up"), 200, 50)
-            server.asked.clear()
-            house.descriptors = before + 2  # its connection pool and resolver may keep something of their own
-            yield house
 
 
 async def play(scale: float, tell: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:

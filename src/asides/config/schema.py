@@ -90,6 +90,8 @@ class Limits(Section, frozen=True):
     """Bytes a second at which a body must come once `upload` is over."""
     messages: Positive = 10_000
     """Messages, and tools, of one request."""
+    values: Positive = 1_000_000
+    """JSON values of one request, or of a whole reply: strings, numbers, lists and all else."""
     concurrency: Positive = 2000
     """Requests at once; one more is a 429."""
     frame: Positive = 16 * 1024 * 1024

@@ -14,8 +14,9 @@ from ..dialects import anthropic
 from ..dialects.framing import to_json
 from ..dialects.request import RequestError
 from . import counting, headers, listing, routes
+from .bodies import off_loop, read_json
 from .call import Call, ClientGone, Receive, Scope, Send
-from .exchange import STOPPED, BrokenOff, Exchange, pass_on, read_json
+from .exchange import STOPPED, BrokenOff, Exchange, pass_on
 from .knowledge import ask_json
 from .origins import Origins
 from .record import Record
@@ -135,6 +136,10 @@ class Gateway:
         body = to_json(route.dialect.write_error(refusal.failed))
         await call.answer(refusal.status, body, headers=refusal.headers)
 
+    async def _read_json(self, body: bytes) -> dict[str, Any]:
+        """The JSON object that a body must be."""
+        return await off_loop(len(body), read_json, body, self._config.limits.values)
+
     def _key(self, call: Call) -> str:
         """The client's key for an upstream that has none configured."""
         return headers.own_key(call.headers, self._state.guarded)
@@ -160,7 +165,7 @@ class Gateway:
     async def _control(self, call: Call, route: routes.Route, record: Record) -> None:
         """llama.cpp's way to end a running reply's thought: for a reply of the same credential alone."""
         body = await call.read(self._config.limits)
-        id = read_json(body).get("id")
+        id = (await self._read_json(body)).get("id")
         credential = headers.fingerprint(call.headers)
         found = self._state.running.get(id) if isinstance(id, str) else None
         if found is None or found[0] != credential:
@@ -182,7 +187,7 @@ class Gateway:
         data: dict[str, Any] = {}
         if body.lstrip()[:1] == b"{":
             with contextlib.suppress(Refusal):
-                data = read_json(body)
+                data = await self._read_json(body)
         model = data["model"] if isinstance(data.get("model"), str) else ""
         if upstream is None:
             upstream = await self._state.route(model, self._key(call)) if model else self._state.upstreams[0]
@@ -200,7 +205,8 @@ class Gateway:
     async def _count_tokens(self, call: Call, route: routes.Route, record: Record) -> None:
         body = await call.read(self._config.limits)
         try:
-            request = anthropic.read_request({"max_tokens": 1, **read_json(body)})
+            data = await self._read_json(body)
+            request = await off_loop(len(body), anthropic.read_request, {"max_tokens": 1, **data})
         except RequestError as error:
             raise Refusal(error.status, error.message, param=error.param) from error
         record.model = request.model
@@ -226,7 +232,7 @@ class Gateway:
         await call.answer(200, to_json(listing.write_tags(await self._state.models(self._key(call)))))
 
     async def _show(self, call: Call, route: routes.Route, record: Record) -> None:
-        data = read_json(await call.read(self._config.limits))
+        data = await self._read_json(await call.read(self._config.limits))
         model = str(data.get("model") or data.get("name") or "")
         if not model:
             raise Refusal(400, "model is required", param="model")
@@ -246,7 +252,7 @@ class Gateway:
                 await call.answer(answer.status, found, headers=headers.for_client(answer.headers, same=True))
                 return
             with contextlib.suppress(Refusal):  # a list of fields that cannot be read is as good as none
-                told = read_json(found)
+                told = await self._read_json(found)
         knowledge = await self._state.librarian.know(upstream, model, settings, key)
         thinks = detect(model=settings.name or model).thinks if knowledge.format_source != "configuration" else None
         if thinks is None and knowledge.format is not None:

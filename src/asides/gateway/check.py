@@ -20,7 +20,7 @@ from ..engine.parser import Parser
 from ..events import Notice, TextDelta, ThinkingDelta
 from ..formats import formats, get_format
 from . import asking, logs
-from .exchange import read_json
+from .bodies import read_json
 from .knowledge import Knowledge
 from .refusals import Refusal
 from .state import State

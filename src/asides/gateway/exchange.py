@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import sys
 import time
-from collections.abc import Callable
 from types import ModuleType
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -24,6 +24,7 @@ from ..engine.parser import Parser
 from ..engine.policies import Start
 from ..formats import get_format
 from . import asking, headers, pipeline, quiet
+from .bodies import holds_more, off_loop, read_json
 from .call import Call
 from .knowledge import Knowledge
 from .record import Record
@@ -38,9 +39,8 @@ STARTS = get_args(Start)
 PASSTHROUGH = get_format("passthrough")
 log = logging.getLogger("asides.gateway")
 
-T = TypeVar("T")
-LARGE = 256 * 1024
-"""Bytes of a body from which on it is worked on in a thread."""
+STEP = 16 * 1024
+"""Bytes of a stream that are worked on at once, however many came: then other streams have their turn."""
 STOPPED = Refusal(503, "the gateway was stopped", code="stopped")
 
 
@@ -60,8 +60,8 @@ class Exchange:
 
     async def run(self, body: bytes) -> None:
         """Do it. A `Refusal` is raised while nothing of the answer has been sent."""
-        data = await off_loop(len(body), read_json, body)
         state, record = self._state, self._record
+        data = await off_loop(len(body), read_json, body, state.config.limits.values)
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
         record.stream = bool(data.get("stream", self._dialect is ollama))
         key = headers.own_key(self._call.headers, state.guarded)
@@ -187,16 +187,19 @@ class Exchange:
         beat = quiet.Beat(call, self._dialect, request, self._state.config)
         running = ""
         try:
-            while chunk := await answer.read_some():
-                out = line.feed(chunk)
-                if noted.reply_id and not running:
-                    running = noted.reply_id
-                    self._state.running[running] = (self._credential, upstream)
-                if out:
-                    beat.busy = True
-                    await call.write(out)
-                if line.over:
-                    break
+            while not line.over and (chunk := await answer.read_some()):
+                for start in range(0, len(chunk), STEP):
+                    out = line.feed(chunk[start : start + STEP])
+                    if noted.reply_id and not running:
+                        running = noted.reply_id
+                        self._state.running[running] = (self._credential, upstream)
+                    if out:
+                        beat.busy = True
+                        await call.write(out)
+                    if line.over:
+                        break
+                    if len(chunk) > STEP:
+                        await asyncio.sleep(0)
             last = line.finish()
         except UpstreamLost as error:
             record.error = str(error)
@@ -224,35 +227,40 @@ class Exchange:
         request = way.request
         noted = self._record.noted = self._noted(way)
         splitter = self._record.splitter = self._splitter(way, whole=True)
-        pieces = read_whole(way.theirs, body)
-        items = pipeline.items_of(
-            pieces,
-            splitter,
-            noted,
-            model=request.model if way.settings.name else "",
-            empty_answer=way.settings.empty_answer or "leave",
-            limits=self._state.config.limits,
-            on_error=self._log_failure,
-        )
+        items = await off_loop(len(body), self._read_items, body, splitter, noted, way)
         self._remember(upstream, splitter, way, noted)
         if request.stream and noted.failed is None:  # an upstream that does not stream
             writer = self._dialect.ReplyWriter(request, **self._choices(way))
             await self._begin_stream(answer, way)
-            await self._call.end(b"".join(writer.feed(item) for item in items) + writer.finish())
+            written = await off_loop(len(body), lambda: b"".join(map(writer.feed, items)) + writer.finish())
+            await self._call.end(written)
             return
-        written = self._write_whole(items, way)
+        written = await off_loop(len(body), self._write_whole, items, way)
         status = noted.failed.status if noted.failed is not None else 200
         kept = headers.for_client(answer.headers, same=way.theirs is self._dialect)
-        await self._call.answer(status, to_json(written), headers=kept)
+        await self._call.answer(status, written, headers=kept)
 
-    def _write_whole(self, items: list[Item], way: _Way) -> Any:
+    def _read_items(self, body: bytes, splitter: Splitter, noted: pipeline.Noted, way: _Way) -> list[Item]:
+        """What a whole reply tells."""
+        limits = self._state.config.limits
+        return pipeline.items_of(
+            read_whole(way.theirs, body, limits.values),
+            splitter,
+            noted,
+            model=way.request.model if way.settings.name else "",
+            empty_answer=way.settings.empty_answer or "leave",
+            limits=limits,
+            on_error=self._log_failure,
+        )
+
+    def _write_whole(self, items: list[Item], way: _Way) -> bytes:
         """A whole reply in the client's words; without what cannot be written of it, if that is what it takes."""
         try:
-            return self._dialect.write_reply(items, way.request, **self._choices(way))
+            return to_json(self._dialect.write_reply(items, way.request, **self._choices(way)))
         except Exception as error:
             self._log_failure(error)
         kept = [item for item in items if isinstance(item, Begin | Said | Ended | Failed)]
-        return self._dialect.write_reply(kept, way.request, **self._choices(way))
+        return to_json(self._dialect.write_reply(kept, way.request, **self._choices(way)))
 
     def _log_failure(self, error: Exception) -> None:
         """A reader or a writer of ours failed on what the upstream sent."""
@@ -368,13 +376,6 @@ class _Way(msgspec.Struct, frozen=True):
     """What the ids are made of that the model does not write: random."""
 
 
-async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
-    """Do something with a body of so many bytes; a large one in a thread, so that it stops no other request."""
-    if size < LARGE:
-        return work(*arguments)
-    return await asyncio.to_thread(work, *arguments)
-
-
 def check_count(data: dict[str, Any], most: int) -> None:
     """Refuse a conversation of more messages than are taken, before anything is made of them."""
     for name in ("messages", "input", "tools"):
@@ -383,19 +384,11 @@ def check_count(data: dict[str, Any], most: int) -> None:
             raise Refusal(400, words, param=name)
 
 
-def read_json(body: bytes) -> dict[str, Any]:
-    """The JSON object that a request or an answer must be."""
-    try:
-        data = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise Refusal(400, f"the body is not JSON: {error}") from error
-    if not isinstance(data, dict):
-        raise Refusal(400, "the body must be a JSON object")
-    return data
-
-
-def read_whole(theirs: ModuleType, body: bytes) -> list[Piece]:
+def read_whole(theirs: ModuleType, body: bytes, most: int = sys.maxsize) -> list[Piece]:
     """The pieces of a reply that came in one piece, whatever the upstream made of it."""
+    if holds_more(body, most):
+        words = f"the upstream's reply holds more than {most} values (limits.values)"
+        return [Failed(words, 502, "api_error", "malformed_frame")]
     try:
         pieces: list[Piece] = theirs.read_reply(read_json(body))
     except Refusal:

@@ -21,6 +21,7 @@ from ..detect.result import begin_of
 from ..engine.format import END, HEADER, Format
 from ..errors import Error
 from ..formats import get_format
+from .bodies import off_loop, read_json
 from .refusals import Refusal
 from .upstreams import ASK_AGAIN, Upstream, UpstreamLost, own_headers
 
@@ -42,6 +43,8 @@ MOST_SECONDS = 5.0
 """That a request waits for what its server may tell."""
 MOST_MODELS = 10_000
 """Models that are remembered: their names come from clients."""
+MOST_VALUES = 1_000_000
+"""JSON values of what a server tells."""
 _SPECIAL = re.compile(r"<[|｜].*|.*[|｜]>|\[/?[A-Z_]+\]")
 """How markers look that tokenizers hold as special tokens."""
 
@@ -201,7 +204,6 @@ async def ask_json(upstream: Upstream, method: str, path: str, body: bytes | Non
             return {}
         data = await answer.read(16 * 1024 * 1024)
     try:
-        found = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return await off_loop(len(data), read_json, data, MOST_VALUES)
+    except Refusal:
         return {}
-    return found if isinstance(found, dict) else {}

@@ -16,6 +16,7 @@ What is found by neither is a miss: it is counted, and never answered by a nearb
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -135,6 +136,8 @@ class ReplayCache:
         self._by_key: dict[bytes, int] = {}
         self._characters = 0
         self._count = 0
+        self._lock = threading.Lock()
+        """Large requests are looked up in threads."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -151,12 +154,13 @@ class ReplayCache:
         calls = tuple(calls)
         keys = [place.key((call.name, call.arguments) for call in calls)]
         keys += [_digest(place.owner, "id", call.id) for call in calls if _is_own_id(call, seed)]
-        self._count += 1
-        self._entries[self._count] = _Entry(thinking, tuple(keys))
-        self._by_key.update(dict.fromkeys(keys, self._count))
-        self._characters += len(thinking)
-        while len(self._entries) > self._limits.entries or self._characters > self._limits.characters:
-            self._evict()
+        with self._lock:
+            self._count += 1
+            self._entries[self._count] = _Entry(thinking, tuple(keys))
+            self._by_key.update(dict.fromkeys(keys, self._count))
+            self._characters += len(thinking)
+            while len(self._entries) > self._limits.entries or self._characters > self._limits.characters:
+                self._evict()
 
     def _evict(self) -> None:
         number, entry = self._entries.popitem(last=False)
@@ -186,15 +190,18 @@ class ReplayCache:
 
     def _find(self, place: Place, turn: Turn) -> str | None:
         calls = [piece for piece in turn.pieces if isinstance(piece, CallPiece)]
-        by_id = {self._by_key.get(_digest(place.owner, "id", call.id)) for call in calls if call.id}
-        found = by_id.pop() if len(by_id) == 1 else None  # several that disagree say nothing
-        if found is None:
-            found = self._by_key.get(place.key((call.name, call.arguments) for call in calls))
-        entry = self._entries.get(found) if found is not None else None
-        if entry is None or found is None:
-            return None
-        self._entries.move_to_end(found)
-        return entry.thinking
+        ids = [_digest(place.owner, "id", call.id) for call in calls if call.id]
+        key = place.key((call.name, call.arguments) for call in calls)
+        with self._lock:
+            by_id = {self._by_key.get(id) for id in ids}
+            found = by_id.pop() if len(by_id) == 1 else None  # several that disagree say nothing
+            if found is None:
+                found = self._by_key.get(key)
+            entry = self._entries.get(found) if found is not None else None
+            if entry is None or found is None:
+                return None
+            self._entries.move_to_end(found)
+            return entry.thinking
 
 
 def _has_dropped(turn: Turn) -> bool:

@@ -23,6 +23,9 @@ log = logging.getLogger("asides.gateway")
 BACKLOG = 2048
 COLLECT = (20_000, 20, 50)
 """How often the garbage collector runs: hardly anything here is a cycle, and a full run stops every stream."""
+SWITCH = 0.001
+"""Seconds till a thread that works on a large body lets the others run. Every read and write of a stream waits it out:
+with Python's usual 5 ms, sixty streams would stand still for most of a second."""
 
 
 class ServeError(Error):
@@ -84,6 +87,7 @@ class _Server(uvicorn.Server):
         gc.collect()
         gc.freeze()
         gc.set_threshold(*COLLECT)
+        sys.setswitchinterval(SWITCH)
         if self.started:
             self.announce()
 

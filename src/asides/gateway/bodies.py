@@ -1,0 +1,57 @@
+"""Bodies as JSON, whatever a peer sends: large ones are worked on in a thread, and nobody's stop the others."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from .refusals import Refusal
+
+T = TypeVar("T")
+LARGE = 256 * 1024
+"""Bytes of a body from which on it is worked on in a thread."""
+OPENERS = (b",", b"[", b"{")
+"""What stands before a value, unless it is the first or has a name."""
+
+
+async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
+    """Do something with a body of so many bytes; a large one in a thread, so that it stops no other request."""
+    if size < LARGE:
+        return work(*arguments)
+    return await asyncio.to_thread(work, *arguments)
+
+
+def read_json(body: bytes, most: int = sys.maxsize) -> dict[str, Any]:
+    """The JSON object that a request or an answer must be, of at most so many values."""
+    if holds_more(body, most):
+        raise Refusal(400, f"the body holds more than {most} values (limits.values)")
+    try:
+        data = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise Refusal(400, f"the body is not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise Refusal(400, "the body must be a JSON object")
+    return data
+
+
+def holds_more(body: bytes, most: int) -> bool:
+    """Whether a JSON text holds more values than this, found out at a fraction of what it costs to decode them.
+
+    The decoder cannot be interrupted: 60 MB of empty lists would stop every stream for seconds, and take gigabytes.
+    """
+    if len(body) <= most or _marks(body) <= most:
+        return False
+    # Much of it may stand in strings. Without escapes, every second piece between quotes is outside of them.
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if plain.count(b'"') > 2 * most:
+        return True
+    return _marks(b"".join(plain.split(b'"')[::2])) > most
+
+
+def _marks(text: bytes) -> int:
+    """How many values begin here, as far as marks tell. A part at a time: in between, other threads have their turn."""
+    return sum(text.count(mark, start, start + LARGE) for start in range(0, len(text), LARGE) for mark in OPENERS)
