@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from asides.dialects.splitter import Splitter, error_of, without_markers
 from asides.events import Event
 from asides.formats import get_format
 from tests.dialects.shapes import make_parser, told
+from tests.support import count_calls
 
 OPEN = '<tool_call>\n{"name": "open", "arguments": {"a": 1}}\n</tool_call>'
 
@@ -213,3 +215,43 @@ def test_every_format_can_be_read_behind_split_off_thinking() -> None:
     for name in asides.formats():
         found = split(Thought(0, "hm"), Words(0, "It is 4."), Ended(0), format=name)
         assert told(found).parts == (("thinking", "hm"), ("text", "It is 4.")), name
+
+
+def test_a_long_reply_costs_no_more_for_each_piece_than_a_short_one() -> None:
+    """It is asked now and then which text is still needed, not at every piece."""
+
+    def calls_for_each(before: list[Piece], pieces: int) -> float:
+        splitter = Splitter(get_format("qwen3"), make_parser(collect=False))
+        for piece in [*before, *[Words(0, "word ")] * 10]:
+            splitter.feed(piece)
+        return count_calls(lambda: [splitter.feed(Words(0, "word ")) for _ in range(pieces)]) / pieces
+
+    befores: tuple[list[Piece], ...] = ([], [Words(0, "<think>")], [Thought(0, "hm")])
+    for before in befores:
+        assert calls_for_each(before, 2_000) < 1.2 * calls_for_each(before, 40)
+
+
+@pytest.mark.parametrize("before", [(), (Thought(0, "hm"),)])
+def test_text_before_a_call_is_let_go_and_a_broken_call_is_told(before: tuple[Piece, ...]) -> None:
+    """However long the reply: what the model wrote of the call is there, what nobody needs is not."""
+    splitter = Splitter(get_format("qwen3"), make_parser(collect=False))
+    for piece in (*before, Words(0, "So.")):
+        splitter.feed(piece)
+
+    def grown() -> int:
+        start = tracemalloc.get_traced_memory()[0]
+        for number in range(4_000):
+            splitter.feed(Words(0, f"{number:100}"))
+        return tracemalloc.get_traced_memory()[0] - start
+
+    tracemalloc.start()
+    try:
+        grown()
+        assert grown() < 50_000
+    finally:
+        tracemalloc.stop()
+    written = '{"name": "f", "arguments": {"a": ' + "1" * 500
+    found = splitter.feed(Words(0, "\n<tool_call>\n"))
+    found += [item for at in range(0, len(written), 3) for item in splitter.feed(Words(0, written[at : at + 3]))]
+    found += splitter.feed(Ended(0, "length"))
+    assert [item.written for item in found if isinstance(item, Said) and item.written] == [written]

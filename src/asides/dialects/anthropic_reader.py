@@ -74,10 +74,10 @@ _FIELDS = {"text_delta": "text", "thinking_delta": "thinking"}
 class ReplyReader:
     """A streamed reply of an upstream that speaks this dialect."""
 
-    __slots__ = ("_alike", "_block", "_delta", "_idle", "_inputs", "_over", "_sse", "_stop", "_told", "_usage")
+    __slots__ = ("_alike", "_block", "_delta", "_idle", "_inputs", "_over", "_stop", "_told", "_usage", "frames")
 
     def __init__(self) -> None:
-        self._sse = SseReader()
+        self.frames = SseReader()
         self._alike = AlikeFrames()
         self._idle = True
         self._block: dict[str, Any] = {}
@@ -94,8 +94,8 @@ class ReplyReader:
     def feed(self, chunk: bytes) -> list[Piece]:
         """Read bytes and return what they tell."""
         if not self._idle or chunk[-2:] != b"\n\n" or b"\r" in chunk:
-            pieces = [piece for frame in self._sse.feed(chunk) for piece in self._read(frame)]
-            self._idle = self._sse.idle
+            pieces = [piece for frame in self.frames.feed(chunk) for piece in self._read(frame)]
+            self._idle = self.frames.idle
             return pieces
         if (alike := self._alike.find(chunk)) is not None:
             return self._more(*alike)
@@ -105,21 +105,16 @@ class ReplyReader:
         """A whole event. Most are like the one before but for their words."""
         if (alike := self._alike.find(block)) is not None:
             return self._more(*alike)
-        return [piece for frame in self._sse.feed(block) for piece in self._read(frame, block)]
+        return [piece for frame in self.frames.feed(block) for piece in self._read(frame, block)]
 
     def _more(self, kind: str, text: str) -> list[Piece]:
         if self._over:
             return []
         return [Words(0, text)] if kind == "text_delta" else self._thought(text, "")
 
-    @property
-    def pending(self) -> int:
-        """Bytes of a frame that is not whole yet."""
-        return self._sse.pending
-
     def finish(self) -> list[Piece]:
         """The stream is over."""
-        pieces = [piece for frame in self._sse.finish() for piece in self._read(frame)]
+        pieces = [piece for frame in self.frames.finish() for piece in self._read(frame)]
         if not self._over:
             pieces += self._end() if self._stop else [death()]
         return pieces

@@ -55,7 +55,7 @@ class ReplyReader:
     _dialect = NAME
 
     def __init__(self) -> None:
-        self._frames = SseReader()
+        self.frames = SseReader()
         self._alike = AlikeFrames()
         self._idle = True
         self._begun = False
@@ -91,9 +91,9 @@ class ReplyReader:
             if chunk.endswith(b"\n\n") and b"\r" not in chunk:
                 self._blocks(chunk, pieces)
                 return pieces
-        for frame in self._frames.feed(chunk):
+        for frame in self.frames.feed(chunk):
             self._frame(b"", frame.raw, pieces)
-        self._idle = self._frames.idle
+        self._idle = self.frames.idle
         return pieces
 
     def _blocks(self, chunk: bytes, pieces: list[Piece]) -> None:
@@ -102,18 +102,13 @@ class ReplyReader:
             block = text + b"\n\n"
             alike = self._alike.find(block)
             if alike is None or not alike[0].more(alike[1], pieces):
-                for frame in self._frames.feed(block):
+                for frame in self.frames.feed(block):
                     self._frame(block, frame.raw, pieces)
-
-    @property
-    def pending(self) -> int:
-        """Bytes of a frame that is not whole yet."""
-        return self._frames.pending
 
     def finish(self) -> list[Piece]:
         """The stream is over. If nothing said so before, that is a failure."""
         pieces: list[Piece] = []
-        for frame in self._frames.finish():
+        for frame in self.frames.finish():
             self._frame(b"", frame.raw, pieces)
         if self._unsaid:
             self._stopped(pieces)

@@ -107,28 +107,23 @@ def _context_of(body: dict[str, Any]) -> list[int] | None:
 class ReplyReader:
     """A streamed reply of an Ollama upstream, of either endpoint."""
 
-    __slots__ = ("_begun", "_calls", "_lines", "_over")
+    __slots__ = ("_begun", "_calls", "_over", "frames")
 
     def __init__(self) -> None:
-        self._lines = JsonLines()
+        self.frames = JsonLines()
         self._begun = False
         self._calls = 0
         self._over = False
 
     def feed(self, chunk: bytes) -> list[Piece]:
         """Read bytes and return what they tell."""
-        if self._lines.idle and chunk.find(b"\n") == len(chunk) - 1 > 0:
+        if self.frames.idle and chunk.find(b"\n") == len(chunk) - 1 > 0:
             return self._read(chunk)
-        return [piece for line in self._lines.feed(chunk) for piece in self._read(line)]
-
-    @property
-    def pending(self) -> int:
-        """Bytes of a frame that is not whole yet."""
-        return self._lines.pending
+        return [piece for line in self.frames.feed(chunk) for piece in self._read(line)]
 
     def finish(self) -> list[Piece]:
         """The stream is over."""
-        pieces = [piece for line in self._lines.finish() for piece in self._read(line)]
+        pieces = [piece for line in self.frames.finish() for piece in self._read(line)]
         if not self._over:
             self._over = True
             pieces.append(death())
@@ -161,7 +156,7 @@ class ReplyReader:
         if thinking:
             pieces.append(Thought(0, thinking, "thinking"))
         if text or line.logprobs:
-            pieces.append(Words(0, text or "", as_tokens(line.logprobs)))
+            pieces.append(Words(0, text or "", as_tokens(line.logprobs) if line.logprobs else ()))
         for call in (line.tool_calls if said is None else said.tool_calls) or ():
             arguments = _arguments(bytes(call.function.arguments))
             pieces.append(CallPiece(0, self._calls, call.id or "", call.function.name, arguments))

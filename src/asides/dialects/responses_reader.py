@@ -90,7 +90,7 @@ class ReplyReader:
     """Reads a streamed reply from bytes cut anywhere."""
 
     def __init__(self) -> None:
-        self._frames = SseReader()
+        self.frames = SseReader()
         self._items = _Items()
         self._begun: Begin | None = None
         self._over = False
@@ -105,23 +105,18 @@ class ReplyReader:
             and chunk.startswith(b"event: ")
             and chunk.endswith(b"\n\n")
             and b"\r" not in chunk
-            and self._frames.idle
+            and self.frames.idle
         ):
             self._frame(chunk[end + 7 : -2], chunk[7:end], pieces)
             return pieces
-        for frame in self._frames.feed(chunk):
+        for frame in self.frames.feed(chunk):
             self._frame(frame.raw, frame.event.encode(), pieces)
         return pieces
-
-    @property
-    def pending(self) -> int:
-        """Bytes of a frame that is not whole yet."""
-        return self._frames.pending
 
     def finish(self) -> list[Piece]:
         """The stream is over. If nothing said so before, that is a failure."""
         pieces: list[Piece] = []
-        for frame in self._frames.finish():
+        for frame in self.frames.finish():
             self._frame(frame.raw, frame.event.encode(), pieces)
         if not self._over:
             self._over = True

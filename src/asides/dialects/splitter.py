@@ -40,7 +40,7 @@ MakeParser = Callable[[Format], Parser]
 
 
 MOST_PIECES = 64
-"""Pieces of text that are kept before it is asked which are still needed."""
+"""How many more pieces of text are kept before it is asked again which are still needed."""
 LOOKBACK = 1024
 """Characters that are kept before what the parser holds back: whitespace before a marker."""
 MOST_COMPARED = 1_048_576
@@ -78,21 +78,22 @@ class Splitter:
     def feed(self, piece: Piece) -> list[Item]:
         """Read a piece and return what it tells."""
         try:
-            return self._feed(piece)
+            if type(piece) is Words:
+                return self._choice(piece.choice).words(piece)
+            if type(piece) is Thought:
+                if piece.field:
+                    self.fields.add(piece.field)
+                return self._choice(piece.choice).thought(piece)
+            if type(piece) is CallPiece:
+                return self._choice(piece.choice).call(piece)
+            return self._other(piece)
         except _SurplusChoiceError:
             self.surplus += 1
             return []
 
-    def _feed(self, piece: Piece) -> list[Item]:
-        if type(piece) is Words:
-            return self._choice(piece.choice).words(piece)
-        if type(piece) is Thought:
-            if piece.field:
-                self.fields.add(piece.field)
-            return self._choice(piece.choice).thought(piece)
+    def _other(self, piece: Piece) -> list[Item]:
+        """What comes only once or twice in a reply."""
         match piece:
-            case CallPiece(choice=number):
-                return self._choice(number).call(piece)
             case Ended(choice=number):
                 choice = self._choice(number)
                 items = choice.finish(cut=piece.reason == "length")
@@ -173,6 +174,8 @@ class _Choice:
         self._in_thought = False
         """Whether calls that come now were begun inside a thought that nothing closed."""
         self._tape = Tape()
+        self._trim_at = MOST_PIECES
+        """How many pieces of text there are when it is asked next which are still needed."""
         self._calling = False
         """Whether a call is open."""
         self._alignment: Alignment | None = None
@@ -202,7 +205,7 @@ class _Choice:
         assert self._parser is not None
         pieces = self._tape.pieces
         pieces.append(text)
-        if len(pieces) > MOST_PIECES:
+        if len(pieces) > self._trim_at:
             self._trim(self._parser, text)
         events = self._parser.feed(text)
         if len(events) == 1:
@@ -246,11 +249,12 @@ class _Choice:
         self._first = self._count
         self.plain = not self._first and self._repeat is None and self._alignment is None
         self._tape = Tape()
+        self._trim_at = MOST_PIECES
         return events + self._read(self._parser, text)
 
     def _read(self, parser: Parser, text: str) -> list[Event]:
         self._tape.pieces.append(text)
-        if len(self._tape.pieces) > MOST_PIECES:
+        if len(self._tape.pieces) > self._trim_at:
             self._trim(parser, text)
         return self._shift(parser, parser.feed(text))
 
@@ -258,6 +262,7 @@ class _Choice:
         """What was written is kept for a call that turns out broken: let go of what stands before any that may."""
         if not self._calling:
             self._tape.forget(self._tape.sync() - len(text) - parser.held - LOOKBACK)
+        self._trim_at = len(self._tape.pieces) + MOST_PIECES
 
     def thought(self, piece: Thought) -> list[Item]:
         """Thinking that is already split off."""

@@ -36,9 +36,22 @@ class BoundError(Exception):
         """What was written before."""
 
 
+def too_large_frame(limits: Limits) -> str:
+    """Why a reply ends within a frame."""
+    return f"the upstream sent a frame of more than {limits.frame} bytes (limits.frame)"
+
+
 def too_many_calls(limits: Limits) -> str:
     """Why a reply ends at the call behind the last that is taken."""
     return f"the upstream's reply holds more than {limits.calls} calls (limits.calls)"
+
+
+class Frames(Protocol):
+    """Cuts bytes into frames."""
+
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not whole yet."""
 
 
 class Reader(Protocol):
@@ -51,8 +64,8 @@ class Reader(Protocol):
         """The stream is over."""
 
     @property
-    def pending(self) -> int:
-        """Bytes of a frame that is not whole yet."""
+    def frames(self) -> Frames:
+        """What cuts the bytes into frames for it."""
 
 
 class Writer(Protocol):
@@ -89,9 +102,9 @@ class Noted:
         """The upstream's own id of the reply."""
 
     def see_delta(self, number: int, event: Event) -> None:
-        """Note more of a text or of a thought."""
+        """Note more of a text or of a thought, whose start was noted before."""
+        choice = self.choices[number]
         if type(event) is TextDelta:
-            choice = self._choice(number)
             choice.answered = True
             if self.keep and self._has_room(event.text):
                 choice.texts.append(event.text)
@@ -99,7 +112,7 @@ class Noted:
                 self.first_answer = time.monotonic()
         elif type(event) is ThinkingDelta:
             if self.keep and self._has_room(event.text):
-                self._choice(number).thoughts[-1].append(event.text)
+                choice.thoughts[-1].append(event.text)
             if self.first_thought is None:
                 self.first_thought = time.monotonic()
 
@@ -224,32 +237,28 @@ class Pipeline:
     def feed(self, chunk: bytes) -> bytes:
         """Read bytes of the upstream and return those for the client."""
         try:
-            return self._feed(chunk)
+            found = self._words(chunk) if self._words is not None else None
+            if found is None:
+                if not self._understood and len(self._head) < HEAD:
+                    self._head += chunk[:HEAD]
+                out = self._write(self._reader.feed(chunk))
+                if self._reader.frames.pending > self._limits.frame:
+                    raise BoundError(too_large_frame(self._limits), out)
+                return out
+            # One more frame of content, as most are: past the records between the rooms, through the same rooms.
+            number, text = found
+            told = self._splitter.delta(number, text)
+            if isinstance(told, list):
+                return self._give(told, []) if told else b""
+            kind = type(told)
+            if kind is not self._seen or number or self._noted.keep:
+                self._seen = kind
+                self._noted.see_delta(number, told)
+            return self._delta(number, told) if self._delta is not None else self._writer.feed(Said(number, told))
         except BoundError as error:
             return error.out + self._end_with(Failed(str(error), 502, "api_error", "malformed_frame"))
         except Exception as error:  # whatever it is, what was read so far is not lost
             return self._give_up(error)
-
-    def _feed(self, chunk: bytes) -> bytes:
-        found = self._words(chunk) if self._words is not None else None
-        if found is None:
-            if not self._understood and len(self._head) < HEAD:
-                self._head += chunk[:HEAD]
-            out = self._write(self._reader.feed(chunk))
-            if self._reader.pending > self._limits.frame:
-                words = f"the upstream sent a frame of more than {self._limits.frame} bytes (limits.frame)"
-                raise BoundError(words, out)
-            return out
-        # One more frame of content, as most are: past the records between the rooms, through the same rooms.
-        number, text = found
-        told = self._splitter.delta(number, text)
-        if isinstance(told, list):
-            return self._give(told, []) if told else b""
-        kind = type(told)
-        if kind is not self._seen or number or self._noted.keep:
-            self._seen = kind
-            self._noted.see_delta(number, told)
-        return self._delta(number, told) if self._delta is not None else self._writer.feed(Said(number, told))
 
     def finish(self) -> bytes:
         """The upstream's reply is over."""
