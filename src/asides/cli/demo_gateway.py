@@ -197,7 +197,7 @@ def _port(process: subprocess.Popen[bytes], said: Path) -> int:
     """The port, as soon as the gateway says it."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
-        found = re.search(rb"http://127\.0\.0\.1:(\d+)", said.read_bytes())
+        found = re.search(rb"listening on http://127\.0\.0\.1:(\d+)", said.read_bytes())
         if found:
             return int(found[1])
         time.sleep(0.02)

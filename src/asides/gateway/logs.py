@@ -80,6 +80,12 @@ def dropped() -> int:
     return sum(handler.dropped for handler in logging.getLogger().handlers if isinstance(handler, BackgroundHandler))
 
 
+def flush() -> None:
+    """Wait until what was logged is written."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
 def secrets_of(config: Config) -> list[str]:
     """What must never be logged, as far as the configuration knows it."""
     found = [*config.keys, config.run.key]

@@ -109,6 +109,7 @@ def announce(config: Config, url: str) -> None:
     for upstream in config.upstreams:
         log.info("upstream %s", upstream.name or upstream.url.rpartition("@")[2], extra={"event": "upstream"})
     if not config.upstreams and sys.stderr is not None:
+        logs.flush()  # what follows is no line of the log, and belongs behind it
         print(no_upstream(url), file=sys.stderr, flush=True)
 
 
