@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ import asides
 from asides import Thinking, ToolCall
 from asides.dialects import anthropic
 from asides.dialects import openai_chat as chat
+from asides.dialects.chat_reader import MOST_CHOICES, ChoiceReader
 from asides.dialects.reply import Begin, Ended, Failed, Foreign, Item, Piece, Said, Thought, Usage, Words
 from asides.dialects.reply import CallPiece as ReplyCall
 from asides.dialects.request import (
@@ -1081,3 +1083,13 @@ def test_instructions_come_first_for_clients_of_other_apis() -> None:
         ("assistant", "Hi"),
         ("user", "Be clear."),
     ]
+
+
+def test_invented_choices_are_told_and_not_remembered() -> None:
+    """An upstream that goes on inventing choices makes the reader hold no more of them."""
+    reader = chat.ReplyReader()
+    frame = b'data: {"choices": [{"index": %d, "delta": {"content": "x"}}]}\n\n'
+    before = sum(isinstance(each, ChoiceReader) for each in gc.get_objects())
+    told = [piece for number in range(3000) for piece in reader.feed(frame % number) if isinstance(piece, Words)]
+    assert [piece.choice for piece in told] == list(range(3000))
+    assert sum(isinstance(each, ChoiceReader) for each in gc.get_objects()) - before <= MOST_CHOICES + 1

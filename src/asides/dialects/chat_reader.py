@@ -43,6 +43,8 @@ ENDED = Failed(
     "the upstream ended its reply without saying that it was over", 502, "api_error", "upstream_ended", dialect=NAME
 )
 
+MOST_CHOICES = 1000
+"""Choices of one reply that are remembered. Words of further ones are told, each frame by itself."""
 _FRAME = frozenset({"id", "object", "created", "model", "choices", "usage"})
 _CHOICE = frozenset({"index", "delta", "message", "logprobs", "finish_reason", "text"})
 _DELTA = frozenset({"role", "content", "tool_calls", "reasoning_details", "thinking_blocks", *REASONING})
@@ -141,12 +143,14 @@ class ReplyReader:
 
     def _learn(self, block: bytes, data: bytes, piece: Piece) -> None:
         """Most frames are like the one before but for their words."""
+        choice = self._choices.get(piece.choice) if isinstance(piece, Thought | Words) else None
+        if choice is None:
+            return
         if isinstance(piece, Thought):
             if piece.field and not piece.details and not piece.logprobs:
-                meaning = Repeated(self._choices[piece.choice], piece.field)
-                self._alike.learn(block, data, self._path(piece.field), meaning)
+                self._alike.learn(block, data, self._path(piece.field), Repeated(choice, piece.field))
         elif isinstance(piece, Words) and not piece.logprobs:
-            self._alike.learn(block, data, self._path("content"), Repeated(self._choices[piece.choice], ""))
+            self._alike.learn(block, data, self._path("content"), Repeated(choice, ""))
 
     def _path(self, field: str) -> tuple[str | int, ...]:
         """Where the words of a frame stand."""
@@ -180,7 +184,9 @@ class ReplyReader:
             number = 0
         found = self._choices.get(number)
         if found is None:
-            found = self._choices[number] = ChoiceReader(number)
+            found = ChoiceReader(number)
+            if len(self._choices) < MOST_CHOICES:
+                self._choices[number] = found
         return found
 
     def _fields(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
