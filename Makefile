@@ -16,6 +16,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PYTEST_ARGUMENTS ?= -n auto --maxprocesses=8
 LAWS_ARGUMENTS ?= $(PYTEST_ARGUMENTS)
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= parser tokens replies requests config
 # Which tests `make test-pythons` runs (all), and `--others` to leave out the interpreter that `make test` takes.
 PYTHONS_TESTS ?=
 PYTHONS_ARGUMENTS ?=
@@ -56,14 +57,20 @@ bench: .venv-bench/.peers ## Measure the speed beside the peers that can be inst
 laws: .venv/.test ## Run the laws long (minutes to hours)
 	ASIDES_LAWS=long .venv/bin/python -m pytest tests/laws --timeout=14400 $(LAWS_ARGUMENTS)
 
-# It fails when atheris is missing: "nothing was fuzzed" is not a pass.
-fuzz: .venv-fuzz/.package ## Look for crashes and lost characters with atheris, FUZZ_SECONDS=60
-	@.venv-fuzz/bin/python $(PIP) atheris || { \
+# It fails when atheris is missing: "nothing was fuzzed" is not a pass. Every target is run, also behind one that failed.
+fuzz: .venv-fuzz/.package ## Look for new failures with atheris: FUZZ_SECONDS=60 for each of FUZZ_TARGETS
+	@.venv-fuzz/bin/python $(PIP) atheris hypothesis pyyaml || { \
 		echo "fuzz: atheris could not be installed here, so nothing was fuzzed. The laws do not need it: make laws" >&2; \
 		exit 1; \
 	}
 	@mkdir -p fuzz/artifacts
-	.venv-fuzz/bin/python fuzz/fuzz_parser.py -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=fuzz/artifacts/
+	@failed=; \
+	for target in $(FUZZ_TARGETS); do \
+		echo "fuzz: $$target"; \
+		.venv-fuzz/bin/python fuzz/fuzz_$$target.py -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 \
+			-artifact_prefix=fuzz/artifacts/$$target- || failed="$$failed $$target"; \
+	done; \
+	test -z "$$failed" || { echo "fuzz: failed:$$failed; the inputs are in fuzz/artifacts" >&2; exit 1; }
 
 # What the gateway bears, at full size: minutes. `make test` runs the same at a tenth.
 test-load: .venv/.test ## Load the gateway: clients gone, upstreams gone, 10,000 requests, 500 streams, large bodies, hostile peers, kill and restart

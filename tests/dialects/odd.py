@@ -502,6 +502,13 @@ def places(value: Any, path: Path = ()) -> Iterator[Path]:
         yield from places(each, (*path, key))
 
 
+def at(value: Any, path: Path) -> Any:
+    """What stands in a place."""
+    for step in path:
+        value = value[step]
+    return value
+
+
 def replaced(value: Any, path: Path, other: Any) -> Any:
     """The value with something else in one place; unchanged where it has no such place."""
     if not path:

@@ -86,6 +86,8 @@ def pieces(name: str) -> tuple[str, ...]:
     mentioned += [pair.format("a") for pair in pairs]
     fenced = [f"\n```\n{marker}\n```\n" for marker in own]
     misses = [miss for marker in own for miss in near_misses(marker) if miss]
+    within = [marker for marker in own if not {"<", ">", "\n"} & set(marker)][:6]
+    misses += [f"{tag[:-1]} a='{marker}' >" for tag in own if tag[:1] + tag[-1:] == "<>" for marker in within]
     stops = [stop + space for stop in stop_markers(format) for space in ("", "\n", " zebra7")]
     calls = samples(format) or list(BODIES)
     grammar = list(grammar_words(format)) or ["zebra7"]

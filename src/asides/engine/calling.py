@@ -278,7 +278,11 @@ class Calling(Telling):
         scan = max(self._scan - self._base, self._at)
         while True:
             found = self._find(table, scan, end)
-            if found is None or (not final and table.may_extend(self._buffer, found, end)):
+            if found is None:
+                break
+            if not final and (
+                table.may_extend(self._buffer, found, end) or table.may_enclose(self._buffer, found, scan, end)
+            ):
                 break
             verdict, stop = self._judge_quotes(found, end, final)
             if verdict is Verdict.WAIT:

@@ -229,6 +229,10 @@ class Table:
         marker = found.marker
         return (marker.text in self._extendable or marker is FOREIGN) and self._is_beginning(text[found.start : end])
 
+    def may_enclose(self, text: str, found: Found, start: int, end: int) -> bool:
+        """Whether a tag that is not at its end yet begins before what was found, and may hold it in an attribute."""
+        return self.has_spellings and self.begins(text, start, end) < found.start
+
     def at_end(self, text: str) -> list[Marker]:
         """The markers that a text ends with."""
         found = [marker for name, marker in self.markers.items() if text.endswith(name)]

@@ -30,6 +30,9 @@ class Prose(Calling):
             if found is None:
                 hold = end if final else table.begins(self._buffer, scan, end)
                 break
+            if not final and table.may_enclose(self._buffer, found, scan, end):
+                hold = table.begins(self._buffer, scan, end)
+                break
             if table.may_extend(self._buffer, found, end):
                 if not final:
                     hold = found.start
