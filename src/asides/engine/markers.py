@@ -160,8 +160,8 @@ class Table:
             self.longest = max(self.longest, LONGEST_TOKEN)
         firsts = {name[0] for name in names}
         firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
-        self.firsts = "".join(sorted(firsts))
-        """The characters that markers begin with."""
+        self.beginnings = tuple(sorted({name[:2] for name in names}))
+        """The first two characters of each marker."""
         self._first = re.compile(_one_of(firsts)).search
         self._flat = len(firsts) == 1 and not any(self.firsts in name[1:] for name in names)
         """Whether only the last of one character can begin a marker, because no marker holds it again."""

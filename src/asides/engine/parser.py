@@ -40,9 +40,14 @@ SHORT = 512
 
 
 @lru_cache(maxsize=256)
-def _calm(ends: str) -> Callable[[str], object]:
-    """Finds a character that cannot stand in a JSON string as it is, or that may end the string."""
-    return re.compile(f'[\\x00-\\x1f"\\\\\ud800-\udfff{re.escape(ends)}]').search
+def _calm(ends: str, beginnings: tuple[str, ...]) -> Callable[[str], object]:
+    """Finds what cannot stand in a JSON string as it is, or may end it: one of these characters, or a beginning of a
+    marker (two characters, or its first at the end of the chunk)."""
+    certain = f'\\x00-\\x1f"\\\\\ud800-\udfff{re.escape(ends)}'
+    firsts = re.escape("".join({text[0] for text in beginnings}))
+    behind = [f"(?<={re.escape(text[0])})(?:{re.escape(text[1:])}|\\Z)" for text in beginnings]
+    # One set of characters in front, because only such a pattern is searched for fast.
+    return re.compile(f"[{certain}{firsts}](?:{'|'.join([f'(?<=[{certain}])', *behind])})").search
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -291,7 +296,7 @@ class Parser(Prose):
             if reading and not self._holds and not self._carry and size <= SHORT:
                 ends = self._region.calm
                 if ends is not None:
-                    self._calm = _calm(ends + self._tables.closers_of(self._region.reader_syntax).firsts)
+                    self._calm = _calm(ends, self._tables.closers_of(self._region.reader_syntax).beginnings)
                     self._index = self._region.index
                     self._calm_into, self._calm_room = self._region.calm_into
             return

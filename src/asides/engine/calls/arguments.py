@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .json_scan import ESCAPE_START, LOOSE_BODY, STRING_BODY, JsonScanner, repeated_key, unescape
+from .json_scan import ESCAPE_START, LOOSE_BODY, STRING_BODY, JsonScanner, end_of_flat_object, repeated_key, unescape
 from .reader import Sink
 from .steps import SPACE, Step, StepReader, find_marker, skip, wait
 
@@ -44,14 +44,14 @@ class ArgumentsReader:
         write: Callable[[str], None],
         meet_string: Callable[[], None],
         meet_repeat: Callable[[str], None],
-        accepts: Callable[[str], bool],
+        accepts: Callable[[str], bool] | None,
     ) -> None:
         self._write = write
         self._meet_string = meet_string
         self._meet_repeat = meet_repeat
         self._accepts = accepts
         self._keys: list[str] = []
-        self._scanner = JsonScanner(self._meet_key)
+        self._scanner: JsonScanner | None = None
         self._inner: JsonScanner | None = None
         self._shape = ""
         self._tail = ""
@@ -65,7 +65,7 @@ class ArgumentsReader:
     @property
     def calm(self) -> bool:
         """Whether reading stopped inside a sound string of an object that is written as it comes."""
-        return self._shape == "{" and self._inner is None and self._scanner.calm
+        return self._shape == "{" and self._inner is None and self._scanner is not None and self._scanner.calm
 
     @property
     def escaped(self) -> bool:
@@ -75,7 +75,7 @@ class ArgumentsReader:
     @property
     def in_string(self) -> bool:
         """Whether reading stopped inside a string."""
-        return self._inner is not None or self._scanner.in_string
+        return self._inner is not None or (self._scanner is not None and self._scanner.in_string)
 
     def read(self, text: str, at: int, end: int, final: bool) -> int:
         """Read `text[at:end]`; return where reading stopped.
@@ -91,9 +91,17 @@ class ArgumentsReader:
                 self._inner = JsonScanner(self._meet_key)
                 self._shape = _IN_STRING
                 at += 1
+            elif self._shape == "{" and self._accepts is None:
+                stop = end_of_flat_object(text, at, end)
+                if stop:
+                    self._write(text[at:stop])
+                    self.done = True
+                    return stop
         if self._inner is not None:
             return self._read_string(text, at, end)
         scanner = self._scanner
+        if scanner is None:
+            scanner = self._scanner = JsonScanner(self._meet_key)
         stop = scanner.scan(text, at, end, final)
         if self._shape == "{":
             if stop > at:
@@ -112,6 +120,8 @@ class ArgumentsReader:
     def _meet_key(self, body: str) -> str | None:
         """A key of the arguments themselves, as it is written between its quotes; why it may not be one, if so."""
         self._keys.append(body)
+        if self._accepts is None:
+            return None
         key = unescape(body)
         return None if self._accepts(key) else f"the tool has no argument {key!r}"
 
@@ -244,7 +254,9 @@ class CallReader(StepReader):
         return match.end()
 
     def _begin_arguments(self, offset: int, after: Step) -> None:
-        self._arguments = ArgumentsReader(self._write, self._meet_string, self._sink.repeated, self._sink.accepts)
+        sink = self._sink
+        accepts = sink.accepts if sink.tentative else None
+        self._arguments = ArgumentsReader(self._write, self._meet_string, sink.repeated, accepts)
         self._arguments_at = offset
         self._after_arguments = after
         self._step = self._in_arguments

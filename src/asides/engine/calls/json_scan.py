@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from functools import cache
 
+import msgspec
+
 # `(?>(?:...)*)` and not `(?:...)*+`: before 3.11.5 a possessive repeat of a group loses its place (CPython gh-106052).
 _BODY = r'[^"\\\x00-\x1f]*+(?>(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*)'
 _STRING = rf'"{_BODY}"'
@@ -55,6 +57,36 @@ def _runs(of: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 def _member() -> re.Pattern[str]:
     """A pattern for one member of an object and the comma or the brace behind it, which tells its key."""
     return re.compile(rf'{_SPACE}"({_BODY})"{_SPACE}:{_SPACE}{_or_container(_SCALAR)}{_SPACE}([,}}])')
+
+
+_FURTHEST = 262_144
+"""How far the end of a flat object is looked for, so that looking costs no more than a fixed amount for each."""
+_LONG = 1024
+"""Objects that are longer than this are decoded only if their members are short; long strings are scanned faster."""
+_SHORT_MEMBER = 40
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def end_of_flat_object(text: str, at: int, end: int) -> int:
+    """Behind the object at `at`, where it is whole, holds no other, is JSON and has no key twice. Else 0: not known.
+
+    What the scanner would find too, step by step; this is one step, and calls are mostly such objects.
+    """
+    brace = text.find("}", at, min(end, at + _FURTHEST))
+    colons = text.count(":", at, brace) if brace >= 0 else 0
+    if not colons or brace - at > _LONG + _SHORT_MEMBER * colons:
+        return 0
+    whole = text[at : brace + 1]
+    try:
+        members = len(_MEMBERS.decode(whole))
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return 0
+    return brace + 1 if members == colons or members == _most_members(whole) else 0
+
+
+def _most_members(whole: str) -> int:
+    """No object has more members than this: colons that stand behind a quote or whitespace, as the colon of a key does."""
+    return sum(whole.count(before + ":") for before in '" \t\n\r')
 
 
 # What is expected next.
