@@ -53,7 +53,8 @@ def starts_bare(header: Header, text: str, at: int, end: int, final: bool) -> Ba
     place += len(channel)
     if role and channel:
         return BareStart.JOINED
-    marker = marker_at(text, place, end, (_TO, header.body, *header.joined), final)
+    followers = (_TO, header.body, *header.joined) if role or channel else (_TO, header.body)
+    marker = marker_at(text, place, end, followers, final)
     if marker is None or word is None:
         return BareStart.WAIT
     if marker == _TO:
@@ -101,8 +102,9 @@ def lost_channel_marker(header: Header, text: str, at: int, end: int, final: boo
     """Whether role and channel are joined behind a marker that opens a header; None when more must be seen."""
     if header.bare is None:
         return False
-    joined = tuple(role + channel for role in header.roles for channel in header.channels)
-    found = marker_at(text, at, end, joined, final)
+    found = marker_at(text, at, end, header.roles, final)
+    if found:
+        found = marker_at(text, at + len(found), end, tuple(header.channels), final)
     return None if found is None else bool(found)
 
 

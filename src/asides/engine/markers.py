@@ -160,6 +160,8 @@ class Table:
             self.longest = max(self.longest, LONGEST_TOKEN)
         firsts = {name[0] for name in names}
         firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
+        self.firsts = "".join(sorted(firsts))
+        """The characters that markers begin with."""
         self.beginnings = tuple(sorted({name[:2] for name in names}))
         """The first two characters of each marker."""
         self._first = re.compile(_one_of(firsts)).search

@@ -85,7 +85,7 @@ def end_of_flat_object(text: str, at: int, end: int) -> int:
 
 
 def _most_members(whole: str) -> int:
-    """No object has more members than this: colons that stand behind a quote or whitespace, as the colon of a key does."""
+    """No object has more members than this: colons behind a quote or whitespace, where the colon of a key stands."""
     return sum(whole.count(before + ":") for before in '" \t\n\r')
 
 

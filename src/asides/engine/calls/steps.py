@@ -58,12 +58,15 @@ def ends_inside(text: str, at: int, end: int, word: str) -> bool:
 
 def marker_at(text: str, at: int, end: int, markers: tuple[str, ...], final: bool) -> str | None:
     """The marker at `at`; empty when there is none, None when the text ends inside one."""
-    cut = False
+    if text.startswith(markers, at, end):
+        return next(marker for marker in markers if text.startswith(marker, at, end))
+    if final:
+        return ""
+    left = end - at
     for marker in markers:
-        if text.startswith(marker, at, end):
-            return marker
-        cut = cut or ends_inside(text, at, end, marker)
-    return None if cut and not final else ""
+        if left < len(marker) and marker.startswith(text[at:end]):
+            return None
+    return ""
 
 
 def find_marker(text: str, at: int, end: int, markers: tuple[str, ...], final: bool) -> tuple[int, bool]:

@@ -69,6 +69,13 @@ class _Types(NamedTuple):
     whole: bool
 
 
+_PLAIN = {
+    name: _Types(frozenset({"number" if type == "integer" else type}), frozenset(), type == "integer")
+    for name, type in _NAMES.items()
+}
+"""What a schema says that says no more than its type."""
+
+
 class Schema:
     """A JSON schema as far as it tells types. Whatever a caller gave, asking it never raises."""
 
@@ -97,19 +104,24 @@ class Schema:
     @property
     def only_string(self) -> bool:
         """Whether nothing but a string is allowed."""
-        return self.types == _STRING
+        return self._facts().types == _STRING
 
     @property
     def excludes_strings(self) -> bool:
         """Whether it names types, and a string is none of them."""
-        return self.types is not None and "string" not in self.types
+        types = self._facts().types
+        return types is not None and "string" not in types
 
     def allows(self, type: str) -> bool:
         """Whether a value may have this type."""
-        return self.types is None or type in self.types
+        types = self._facts().types
+        return types is None or type in types
 
     def member(self, key: str) -> Schema | None:
         """What it says of a member."""
+        own = self._node.get("properties") if type(self._node) is dict else None
+        if type(own) is dict and key in own:  # nearly always
+            return Schema(own[key], self._root)
         fallback: Schema | None = None
         for node in self._reach(into_typed=True):
             members = node.get("properties")
@@ -145,6 +157,11 @@ class Schema:
         return self._read
 
     def _read_types(self) -> _Types:
+        node = self._node
+        if type(node) is dict and "enum" not in node and "nullable" not in node:
+            named = node.get("type")
+            if isinstance(named, str) and named in _PLAIN:  # nearly always
+                return _PLAIN[named]
         types: set[str] = set()
         strings: set[str] = set()
         unknown = False
