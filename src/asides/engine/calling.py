@@ -88,11 +88,10 @@ class Calling(Telling):
         place = match.start()
         if not final and self._table.begins(self._buffer, place, end) == place:
             return False  # it may still become a marker
-        found = self._find(self._table, place, end)
-        if found is not None and found.start == place and found.marker.action is not Action.BARE:
-            self._bare = False
-            return False
         self._bare = False
+        marker = self._table.marker_at(self._buffer, place, end)
+        if marker is not None and marker.action is not Action.BARE:
+            return False
         self._flow(place, beside=False)
         opened = self._opened_call
         syntaxes = opened.syntaxes if opened is not None else self._tables.bare

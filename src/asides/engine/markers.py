@@ -186,6 +186,14 @@ class Table:
             assert found is not None
         return found
 
+    def marker_at(self, text: str, place: int, end: int) -> Marker | None:
+        """The marker that stands at `place`."""
+        for pattern in self.searches:
+            match = pattern.match(text, place)
+            if match is not None:
+                return self.marker(match.group()) if match.end() <= end else None
+        return None
+
     def begins(self, text: str, start: int, end: int) -> int:
         """Where a possible beginning of a marker stands at the end of `text[start:end]`, or `end`."""
         if self._flat:
