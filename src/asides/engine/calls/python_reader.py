@@ -133,12 +133,12 @@ class PythonReader(StepReader):
         self._step = self._argument
         if not self._bare:
             self._head()
+            self._sink.arguments("{")
         return place + 1
 
     def _head(self) -> None:
         self._headed = True
         self._sink.head(self._name)
-        self._sink.arguments("{")
         tools = self._sink.tools
         parameters = tools.parameters(self._name) if tools is not None else None
         self._schema = Schema(parameters) if parameters else None
@@ -155,18 +155,21 @@ class PythonReader(StepReader):
             if end - at < LONGEST_NAME and not final and _KEYWORD_PARTIAL.match(text, at, end):
                 return wait(at)
             return self._reject(at, "an argument must be written with its name")
+        before = ", " if self._members else ""
         if not self._headed:
             # A first call to a tool that was given shows what the others are.
             if not self._calls and self._unknown(self._name):
                 return self._reject(at, "no such tool was given")
             self._head()
+            before = "{"
         if match is None:
+            self._sink.arguments("{" if before == "{" else "")
             return self._end(at, base)
         key = match.group(1)
         if not self._sink.accepts(key):
             return self._reject(at, f"the tool has no argument {key!r}")
         self._sink.member(key, base + match.end())
-        self._put(f'{", " if self._members else ""}"{escape(key)}": ')
+        self._put(f'{before}"{escape(key)}": ')
         self._members += 1
         self._key_name, self._type = key, ""
         self._expected = self._schema.member(key) if self._schema is not None else None
@@ -279,6 +282,9 @@ class PythonReader(StepReader):
             if len(quote) == 1 and not final and _STRING_PARTIAL.match(text, at, end):
                 return wait(at)
             self._raw = match.group(1) in ("r", "R")
+            stop = 0 if key or self._raw or len(quote) > 1 else self._plain_string(text, match.end(), end, quote)
+            if stop:
+                return stop
             self._open_string()
             self._in_key = key
             self._quote = quote
@@ -323,12 +329,27 @@ class PythonReader(StepReader):
         return literal
 
     def _open_string(self) -> None:
-        if self._frames or self._expected is None or not self._expected.excludes_strings:
-            self._note_type('"')
-            self._put('"')
-        else:
+        if self._is_typed():
             # The writer tells whether it fits.
             self._typed = StringWriter(self._sink, self._expected, self._key_name)
+        else:
+            self._note_type('"')
+            self._put('"')
+
+    def _plain_string(self, text: str, at: int, end: int, quote: str) -> int:
+        """Behind a string that is whole, plainly ends and is written as it is; 0 where it must be read step by step."""
+        match = _RUNS[quote].match(text, at, end)
+        stop = match.end() if match else at
+        if end - stop < 2 or text[stop] != quote or text[stop + 1] not in ",)" or self._is_typed():
+            return 0
+        self._note_type('"')
+        self._put(f'"{_encode(text[at:stop])}"')
+        self._step = self._after_value
+        return stop + 1
+
+    def _is_typed(self) -> bool:
+        """Whether the string that begins must be something else by its schema."""
+        return not self._frames and self._expected is not None and self._expected.excludes_strings
 
     def _close_string(self) -> None:
         if self._typed is None:
