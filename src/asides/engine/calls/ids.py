@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .syntax import IdShape
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -17,6 +19,7 @@ def make_id(shape: IdShape, seed: int, index: int, name: str, ordinal: int) -> s
     return "call_" + _letters(seed, index, 24)
 
 
+@lru_cache(maxsize=256)
 def _letters(seed: int, index: int, count: int) -> str:
     # splitmix64: a few lines instead of importing `random`, whose import alone costs milliseconds.
     state = (seed * 0x9E3779B97F4A7C15 + index * 0xD1B54A32D192ED03 + 0x8CB92BA72F3D8DD7) & _MASK

@@ -6,11 +6,12 @@ Where a value ends is in `tagged_value.py`, its type in `values.py`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cached_property
 
 from .reader import Reader, Sink
 from .steps import LONGEST_SPACE, find_marker, skip, skip_some, wait
-from .syntax import CallSyntax
-from .tagged import LONGEST_TAG, TaggedReader
+from .tagged import LONGEST_TAG, TaggedCalls, TaggedReader
 from .tagged_value import Frame, skip_gap
 from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
 
@@ -21,7 +22,7 @@ _NEWLINE = "\\n"
 _GAP = re.compile(r"(?>(?:\s++|\\n)*)")
 
 
-class KeyedCalls(CallSyntax, frozen=True, kw_only=True):
+class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
     """A name, then keys and values."""
 
     key: str = "<arg_key>"
@@ -30,6 +31,36 @@ class KeyedCalls(CallSyntax, frozen=True, kw_only=True):
     value_close: str = "</arg_value>"
     separator: str = ""
     """What may stand between the name and the first key."""
+
+    @property
+    def begins_call(self) -> tuple[str, ...]:
+        """Its marker."""
+        return self.open
+
+    @cached_property
+    def pieces(self) -> tuple[tuple[str, Piece], ...]:
+        """The tags of a call; of the two that are around a value's name, the first."""
+        return (
+            (self.key, Piece.OPEN),
+            (self.value_close, Piece.CLOSE),
+            *((marker, Piece.CALL) for marker in self.open),
+            *((marker, Piece.END) for marker in self.close),
+        )
+
+    @cached_property
+    def whole_tags(self) -> Mapping[Piece, ReadWhole]:
+        """Those with a name."""
+        return {Piece.OPEN: self.read_quoted_pair, Piece.CALL: self.read_quoted_call}
+
+    @property
+    def tags_anywhere(self) -> bool:
+        """A key with its value's tag is too long a sequence to be written by chance, so it counts in any place."""
+        return True
+
+    def frame(self, over: tuple[str, ...]) -> Frame:
+        """Another key or the end of the call follows."""
+        # A gap takes every newline that is spelled out, so that can only be found half there.
+        return Frame(self.value_close, (self.key, *self.closers, _NEWLINE, *over), gap=_GAP)
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
         """A name, and behind it a key or the end of the call; in a section, the marker of a call."""
@@ -102,10 +133,9 @@ class KeyedReader(TaggedReader):
     """Reads one call, or a section of calls."""
 
     def __init__(self, syntax: KeyedCalls, sink: Sink, opener: str) -> None:
-        super().__init__(syntax, sink, opener, syntax.open)
+        super().__init__(syntax, sink, opener)
         self._syntax = syntax
-        # A gap takes every newline that is spelled out, so this last one can only be found half there.
-        self._behind_value = (syntax.key, *syntax.closers, _NEWLINE, *self._goes_on)
+        self._behind_value = self._layout.frame.next
         if not self._section:
             self._step = self._call_name
 
@@ -181,18 +211,4 @@ class KeyedReader(TaggedReader):
             return wait(at)
         if not found:
             return self._reject(at, "the value of a key is expected")
-        at += len(found)
-        frame = Frame(syntax.value_close, self._behind_value, gap=_GAP)
-        self._begin_value(self._write_key(self._key, base + at), frame, base + at)
-        return at
-
-    def _pieces(self) -> tuple[tuple[tuple[str, Piece], ...], dict[Piece, ReadWhole], bool]:
-        syntax = self._syntax
-        pieces = (
-            (syntax.key, Piece.OPEN),
-            (syntax.value_close, Piece.CLOSE),
-            *((marker, Piece.CALL) for marker in syntax.open),
-            *((marker, Piece.END) for marker in syntax.close),
-        )
-        # A key with its value's tag is too long a sequence to be written by chance, so it counts in any place.
-        return pieces, {Piece.OPEN: syntax.read_quoted_pair, Piece.CALL: syntax.read_quoted_call}, True
+        return self._argument(self._key, text, at + len(found), end, base)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any, cast
 
@@ -24,9 +24,9 @@ from ...events import NoticeCode
 from .reader import Reader, Sink
 from .steps import skip, wait
 from .tagged import LONGEST_TAG
-from .tagged_value import Frame, TaggedValue
+from .tagged_value import Frame
 from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
-from .values import Schema, ValueWriter, quote
+from .values import Schema, ValueWriter, quote, write_value
 from .xml_calls import XmlCalls, XmlReader
 
 _NAME = re.compile(r"[^<>\n]*+")
@@ -40,6 +40,63 @@ class NestedCalls(XmlCalls, frozen=True, kw_only=True):
 
     element: str = "item"
     """The tag of a list's elements."""
+
+    @property
+    def tags_anywhere(self) -> bool:
+        """The prefix is written by nothing else."""
+        return True
+
+    @cached_property
+    def pieces(self) -> tuple[tuple[str, Piece], ...]:
+        """The tags of a call."""
+        start = self.parameter.start
+        return (
+            (start, Piece.OPEN),
+            (start + "/", Piece.CLOSE),
+            (self.call.literal, Piece.CALL),
+            (self.call_close, Piece.END),
+        )
+
+    @cached_property
+    def whole_tags(self) -> Mapping[Piece, ReadWhole]:
+        """Those with a name."""
+        return {
+            Piece.OPEN: self._read_opening,
+            Piece.CLOSE: self._read_closing,
+            Piece.CALL: self.call.read_quoted,
+        }
+
+    def frame(self, over: tuple[str, ...]) -> Frame:
+        """Around all parameters; what stands around one depends on its name."""
+        return Frame(self.call_close, (*self.closes, *over))
+
+    def read_tag(self, text: str, at: int, end: int) -> tuple[str | None, int]:
+        """The name of the tag that opens here and where it ends; no name when more must be seen."""
+        start = self.parameter.start
+        found = literal_at((start,), text, at, end)
+        if found is None:
+            return None, at
+        match = _NAME.match(text, at + len(start), min(end, at + LONGEST_TAG))
+        stop = match.end() if match and found else at
+        if found and stop == end and stop < at + LONGEST_TAG:
+            return None, at
+        if not found or text[stop : stop + 1] != ">" or stop == at + len(start) or text[at + len(start)] == "/":
+            return "", -1
+        return text[at + len(start) : stop].strip(), stop + 1
+
+    def _read_opening(self, text: str, place: int, end: int) -> WholeTag | None:
+        name, stop = self.read_tag(text, place, end)
+        if name is None:
+            return None
+        return NO_TAG if stop < 0 or name.endswith("/") else WholeTag(stop, name)
+
+    def _read_closing(self, text: str, place: int, end: int) -> WholeTag | None:
+        at = place + len(self.parameter.start) + 1
+        match = _NAME.match(text, at, min(end, at + LONGEST_TAG))
+        stop = match.end() if match else at
+        if stop == end and stop < at + LONGEST_TAG:
+            return None
+        return WholeTag(stop + 1) if text[stop : stop + 1] == ">" else NO_TAG
 
     def reader(self, sink: Sink, opener: str) -> Reader:
         """A reader for what follows the opener."""
@@ -66,6 +123,10 @@ class _Output:
         """What waits: text, and notices between."""
         self.offset = 0
         """How far has been read."""
+        # What is asked for with every call; `__getattr__` finds the rest, but slowly.
+        self.begin, self.named, self.head, self.end = sink.begin, sink.named, sink.head, sink.end
+        self.member, self.member_end = sink.member, sink.member_end
+        self.limit, self.stops, self.tools = sink.limit, sink.stops, sink.tools
 
     @property
     def calls(self) -> int:
@@ -190,24 +251,8 @@ class _Container(msgspec.Struct, eq=False):
     names: set[str] = msgspec.field(default_factory=set)
 
 
-class _Leaf(TaggedValue):
-    """A value in a nested tag: behind it the tag around it closes, or any other opens."""
-
-    __slots__ = ()
-
-    def _expected(self, text: str, at: int, end: int) -> str | None:
-        *closing, start = self.frame.next
-        found = literal_at(tuple(closing), text, at, end)
-        # A start that is cut off, or has nothing behind it, is the beginning of a closing tag as well.
-        if found == "" and text.startswith(start, at, end) and text[at + len(start)] != "/":
-            return start
-        return found
-
-
 class NestedReader(XmlReader):
     """Reads calls with nested parameters."""
-
-    _value_type = _Leaf
 
     def __init__(self, syntax: NestedCalls, sink: Sink, opener: str) -> None:
         self._out = _Output(sink)
@@ -215,10 +260,10 @@ class NestedReader(XmlReader):
         self._space: list[str] = []
         self._element = syntax.element
         self._start = syntax.parameter.start
-        self._argument = ""
+        self._member_name = ""
         self._member_stop = 0
+        self._read_tag = syntax.read_tag
         super().__init__(syntax, cast(Sink, self._out), opener)
-        self._behind_value = (syntax.call_close, *syntax.closers, *self._goes_on)
 
     def _clear(self) -> None:
         super()._clear()
@@ -270,7 +315,7 @@ class NestedReader(XmlReader):
 
     def _open(self, text: str, at: int, end: int, base: int) -> int:
         """A tag opens."""
-        name, stop = self._tag(text, at, end)
+        name, stop = self._read_tag(text, at, end)
         if name is None:
             return wait(at)
         if stop < 0:
@@ -284,24 +329,9 @@ class NestedReader(XmlReader):
             schema = self._begin_member(container, name, base + stop)
         self._open_tags.append(_Container(self._start + "/" + name + ">", schema))
         if schema is not None and schema.only_string:
-            self._begin_leaf(base + stop)
-        else:
-            self._step = self._opened
+            return self._begin_leaf(text, stop, end, base)
+        self._step = self._opened
         return stop
-
-    def _tag(self, text: str, at: int, end: int) -> tuple[str | None, int]:
-        """The name of the tag that opens here and where it ends; no name when more must be seen."""
-        start = self._start
-        found = literal_at((start,), text, at, end)
-        if found is None:
-            return None, at
-        match = _NAME.match(text, at + len(start), min(end, at + LONGEST_TAG))
-        stop = match.end() if match and found else at
-        if found and stop == end and stop < at + LONGEST_TAG:
-            return None, at
-        if not found or text[stop : stop + 1] != ">" or stop == at + len(start) or text[at + len(start)] == "/":
-            return "", -1
-        return text[at + len(start) : stop].strip(), stop + 1
 
     # Members that may repeat.
 
@@ -318,7 +348,7 @@ class NestedReader(XmlReader):
         schema = container.schema.member(name) if container.schema is not None else None
         again = arguments and name in self._given
         if arguments:
-            self._argument = name
+            self._member_name = name
             self._sink.member(name, start)
         opening = "{" if arguments else ""
         self._sink.arguments(f"{', ' if container.members else opening}{quote(name)}: ")
@@ -378,8 +408,7 @@ class NestedReader(XmlReader):
             self._space.append(text[at:place])
             self._spaces += place - at
             if self._spaces > self._sink.limit:
-                self._begin_leaf(base + place)
-                return place
+                return self._begin_leaf(text, place, end, base)
         found = literal_at((container.close, self._start), text, place, end)
         if found is None:
             return wait(place)
@@ -393,7 +422,7 @@ class NestedReader(XmlReader):
             self._tag_closed(place, place + len(found), base)
             return place + len(found)
         if found == self._start:
-            name, stop = self._tag(text, place, end)
+            name, stop = self._read_tag(text, place, end)
             if name is None:
                 return wait(place)
             if stop >= 0:
@@ -402,8 +431,7 @@ class NestedReader(XmlReader):
                 self._step = self._behind_a_value
                 return place
         self._begin_element(text[place])
-        self._begin_leaf(base + place)
-        return place
+        return self._begin_leaf(text, place, end, base)
 
     def _begin_container(self, container: _Container, name: str, types: frozenset[str]) -> None:
         """The innermost tag holds others, of which the first has this name."""
@@ -424,7 +452,7 @@ class NestedReader(XmlReader):
             return
         container.is_list = "object" not in types and ("array" in types or name == self._element)
         if container.schema is not None and not container.schema.allows("array" if container.is_list else "object"):
-            self._sink.invalid(self._argument)
+            self._sink.invalid(self._member_name)
         self._sink.arguments("[" if container.is_list else "{")
         self._forbid_repeat(around=self._open_tags[-2])
 
@@ -447,50 +475,25 @@ class NestedReader(XmlReader):
         if member is not None and member.repeats is _Repeats.ARRAY:
             member.repeats = _Repeats.NO
 
-    def _begin_leaf(self, start: int) -> None:
-        """The innermost tag holds text."""
+    def _begin_leaf(self, text: str, at: int, end: int, base: int) -> int:
+        """The innermost tag holds text, which begins at `at` but for whitespace. Returns where reading goes on."""
         container = self._open_tags.pop()
-        writer = ValueWriter(self._sink, container.schema, key=self._argument)
+        around = tuple(tag.close for tag in self._open_tags[: -_AROUND - 1 : -1] if tag.close)
+        frame = Frame(container.close, around[:1] or self._behind_value, self._start, around)
+        if not self._space:
+            place, stop = self._find_simple(frame, text, at, end)
+            if stop >= 0:
+                write_value(self._sink, container.schema, "untyped", self._member_name, "", text[at:place])
+                return self._end_simple(frame, place, stop, base)
+        writer = ValueWriter(self._sink, container.schema, key=self._member_name)
         writer.add("".join(self._space))
         self._forget_space()
-        around = tuple(tag.close for tag in self._open_tags[: -_AROUND - 1 : -1] if tag.close)
-        behind = around[:1] or self._behind_value
-        self._begin_value(writer, Frame(container.close, (*behind, self._start), around), start)
+        self._begin_value(writer, frame, base + at)
+        return at
 
     def _forget_space(self) -> None:
         self._space.clear()
         self._spaces = 0
-
-    # Tags in a value.
-
-    def _pieces(self) -> tuple[tuple[tuple[str, Piece], ...], dict[Piece, ReadWhole], bool]:
-        syntax = self._syntax
-        pieces = (
-            (self._start, Piece.OPEN),
-            (self._start + "/", Piece.CLOSE),
-            (syntax.call.literal, Piece.CALL),
-            (syntax.call_close, Piece.END),
-        )
-        read: dict[Piece, ReadWhole] = {
-            Piece.OPEN: self._read_opening,
-            Piece.CLOSE: self._read_closing,
-            Piece.CALL: syntax.call.read_quoted,
-        }
-        return pieces, read, True
-
-    def _read_opening(self, text: str, place: int, end: int) -> WholeTag | None:
-        name, stop = self._tag(text, place, end)
-        if name is None:
-            return None
-        return NO_TAG if stop < 0 or name.endswith("/") else WholeTag(stop, name)
-
-    def _read_closing(self, text: str, place: int, end: int) -> WholeTag | None:
-        at = place + len(self._start) + 1
-        match = _NAME.match(text, at, min(end, at + LONGEST_TAG))
-        stop = match.end() if match else at
-        if stop == end and stop < at + LONGEST_TAG:
-            return None
-        return WholeTag(stop + 1) if text[stop : stop + 1] == ">" else NO_TAG
 
 
 def _repeats(schema: Schema | None) -> _Repeats:

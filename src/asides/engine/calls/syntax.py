@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -11,8 +12,11 @@ from .reader import Reader, Sink
 IdShape = Literal["openai", "mistral", "kimi"]
 
 
-class CallSyntax(msgspec.Struct, frozen=True, kw_only=True):
-    """One way of writing calls. Subclasses add what their grammar needs and make its reader."""
+class CallSyntax(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One way of writing calls. Subclasses add what their grammar needs and make its reader.
+
+    What follows from the fields is worked out once: a syntax outlives every reply that is read with it.
+    """
 
     open: tuple[str, ...] = ()
     """Markers that open one call (or one list of calls)."""
@@ -38,12 +42,12 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True):
         """What a call without an opening marker begins with, behind prose."""
         return ()
 
-    @property
+    @cached_property
     def openers(self) -> tuple[str, ...]:
         """Every marker at which reading this syntax begins."""
         return self.section + self.open
 
-    @property
+    @cached_property
     def closers(self) -> tuple[str, ...]:
         """Every marker that ends a call or a section of this syntax."""
         return self.close + self.section_close

@@ -6,26 +6,96 @@ ends is in `tagged_value.py`, its type in `values.py`, the tags that it may hold
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
+
 from .reader import Sink, Status
 from .steps import StepReader, skip, wait
 from .syntax import CallSyntax
-from .tagged_value import Frame, TaggedValue
+from .tagged_value import CDATA, Frame, TaggedValue, skip_gap
 from .value_tags import CallMarkers, Piece, PlainReading, ReadWhole, ValueTags, literal_at, spelling
-from .values import Kind, Schema, ValueWriter, quote
+from .values import Kind, Schema, ValueWriter, quote, write_value
 
 LONGEST_TAG = 1024
 """A tag, with a name and attributes, is no longer than this, in characters."""
 
 
+class TaggedCalls(CallSyntax, frozen=True, kw_only=True):
+    """What the syntaxes have in common that write arguments between tags."""
+
+    @cached_property
+    def begins_call(self) -> tuple[str, ...]:
+        """What a call in a section begins with."""
+        raise NotImplementedError
+
+    @cached_property
+    def pieces(self) -> tuple[tuple[str, Piece], ...]:
+        """How the tags are spelled that count in a value."""
+        raise NotImplementedError
+
+    @cached_property
+    def whole_tags(self) -> Mapping[Piece, ReadWhole]:
+        """How those are read of which this is only the beginning."""
+        raise NotImplementedError
+
+    @property
+    def tags_anywhere(self) -> bool:
+        """Whether an argument's tag counts in the middle of a line too."""
+        raise NotImplementedError
+
+    def frame(self, over: tuple[str, ...]) -> Frame:
+        """What stands around a value. `over`: what tells that the call is over though nothing closed it."""
+        raise NotImplementedError
+
+    def layout(self, stops: tuple[str, ...]) -> Layout:
+        """What readers need to know, in a format where these markers end a turn."""
+        layout = self._layouts.get(stops)
+        if layout is None:
+            layout = self._layouts[stops] = Layout(self, stops)
+        return layout
+
+    @cached_property
+    def _layouts(self) -> dict[tuple[str, ...], Layout]:
+        return {}
+
+
+class Layout:
+    """What follows from a syntax and the format that it stands in, for all regions alike."""
+
+    __slots__ = ("_stops", "_syntax", "_tags", "frame", "goes_on")
+
+    def __init__(self, syntax: TaggedCalls, stops: tuple[str, ...]) -> None:
+        self._syntax = syntax
+        self._stops = stops
+        self.goes_on = tuple(dict.fromkeys((*syntax.openers, *syntax.begins_call, *stops)))
+        """What tells that the call is over though nothing closed it: another call, or the end of the turn."""
+        self.frame = syntax.frame(self.goes_on)
+        """What stands around a value."""
+        self._tags: dict[tuple[str, ...], ValueTags] = {}
+
+    def tags(self, last: tuple[str, ...]) -> ValueTags:
+        """The tags that count inside a value. `last`: the markers without which the call is not over."""
+        tags = self._tags.get(last)
+        if tags is None:
+            syntax = self._syntax
+            markers = CallMarkers(syntax.closers, last, (*syntax.begins_call, *syntax.openers), self._stops)
+            around = (*syntax.section, *syntax.begins_call, *syntax.closers)
+            others = tuple((marker, Piece.OTHER) for marker in around)
+            spelled = spelling((*syntax.pieces, *others))
+            tags = self._tags[last] = ValueTags(spelled, syntax.whole_tags, markers, syntax.tags_anywhere)
+        return tags
+
+
+_NOT_SIMPLE = (-1, -1)
+
+
 class TaggedReader(StepReader):
     """The steps that every tagged grammar takes. Subclasses say what stands between a call's opener and its end."""
 
-    _value_type: type[TaggedValue] = TaggedValue
-
-    def __init__(self, syntax: CallSyntax, sink: Sink, opener: str, calls: tuple[str, ...]) -> None:
+    def __init__(self, syntax: TaggedCalls, sink: Sink, opener: str) -> None:
         super().__init__(sink)
         self._markers = syntax
-        self._begins_call = calls
+        self._layout = syntax.layout(sink.stops)
         self._section = opener in syntax.section
         self._wrapped = False
         self._calls = 0
@@ -33,9 +103,6 @@ class TaggedReader(StepReader):
         self._value: TaggedValue | None = None
         self._plain: PlainReading | None = None
         self._missed = False
-        self._value_tags: dict[bool, ValueTags] = {}
-        self._goes_on = tuple(dict.fromkeys((*syntax.openers, *calls, *sink.stops)))
-        """What tells that the call is over though nothing closed it: another call, or the end of the turn."""
         if self._section:
             self._step = self._item
         self._clear()
@@ -51,7 +118,7 @@ class TaggedReader(StepReader):
     @property
     def calm(self) -> str | None:
         """Inside a value."""
-        return self._value.calm if self._inside_value and self._value is not None else None
+        return self._value.calm if self._value is not None and self._step == self._in_value else None
 
     @property
     def quoting(self) -> bool:
@@ -82,19 +149,19 @@ class TaggedReader(StepReader):
         if at == end:
             self._miss_close(base + at)
             return self._done(at)
-        section_close = self._markers.section_close
-        over = self._goes_on if self._calls else ()
-        found = literal_at((*self._begins_call, *section_close, *over), text, at, end)
+        begins_call, section_close = self._markers.begins_call, self._markers.section_close
+        over = self._layout.goes_on if self._calls else ()
+        found = literal_at((*begins_call, *section_close, *over), text, at, end)
         if found is None and not final:
             return wait(at)
-        if found is None and literal_at(self._begins_call, text, at, end) is None:
+        if found is None and literal_at(begins_call, text, at, end) is None:
             self._sink.begin(base + at)
             return wait(at)
         if not found:
             return self._reject(at, "a call is expected")
         if found in section_close:
             return self._done(at + len(found))
-        if found not in self._begins_call:
+        if found not in begins_call:
             self._miss_close(base + at)
             return self._done(at)
         self._missed = False
@@ -109,28 +176,62 @@ class TaggedReader(StepReader):
 
     def _tags(self) -> ValueTags:
         """The tags that count inside a value of the call that is being read."""
-        tags = self._value_tags.get(self._wrapped)
-        if tags is None:
-            syntax = self._markers
-            last = syntax.section_close if self._section else syntax.close if self._wrapped else ()
-            markers = CallMarkers(syntax.closers, last, (*self._begins_call, *syntax.openers), self._sink.stops)
-            pieces, read, anywhere = self._pieces()
-            around = (*syntax.section, *self._begins_call, *syntax.closers)
-            others = tuple((marker, Piece.OTHER) for marker in around)
-            tags = ValueTags(spelling((*pieces, *others)), read, markers, anywhere)
-            self._value_tags[self._wrapped] = tags
-        return tags
+        syntax = self._markers
+        return self._layout.tags(syntax.section_close if self._section else syntax.close if self._wrapped else ())
 
-    def _pieces(self) -> tuple[tuple[tuple[str, Piece], ...], dict[Piece, ReadWhole], bool]:
-        """How this syntax spells its tags, how they are read whole, and whether they count in the middle of a line."""
-        raise NotImplementedError
+    def _argument(self, key: str, text: str, at: int, end: int, base: int, kind: Kind = "untyped") -> int:
+        """A member of the arguments begins, with its value at `at`. Returns where reading goes on."""
+        self._head()
+        self._given.add(key)
+        self._sink.member(key, base + at)
+        opening = f"{', ' if self._members else '{'}{quote(key)}: "
+        self._members += 1
+        schema = self._schema.member(key) if self._schema is not None else None
+        frame = self._layout.frame
+        place, stop = self._find_simple(frame, text, at, end)
+        if stop < 0:
+            self._sink.arguments(opening)
+            self._begin_value(ValueWriter(self._sink, schema, kind, key), frame, base + at)
+            return at
+        write_value(self._sink, schema, kind, key, opening, frame.inner(text, at, place))
+        return self._end_simple(frame, place, stop, base)
 
     def _begin_value(self, writer: ValueWriter, frame: Frame, start: int) -> None:
-        """A value begins at this offset."""
-        self._value = self._value_type(
+        """A value begins at this offset, which may not be there as a whole."""
+        self._value = TaggedValue(
             writer, self._tags(), frame, start, self._sink.limit, self._may_be_given, self._pass_limit
         )
         self._step = self._in_value
+
+    def _find_simple(self, frame: Frame, text: str, at: int, end: int) -> tuple[int, int]:
+        """Where a value ends that is there as a whole and quotes no tag, and where reading goes on.
+
+        Most are such. The others, for which this is (-1, -1), take a `TaggedValue`, which reads such ones alike.
+        """
+        tags = self._tags()
+        match = tags.search(text, at, end) if self._plain is None else None
+        if match is None or not text.startswith(frame.close, match.start(), end):
+            return _NOT_SIMPLE
+        place = match.start()
+        closed = place + len(frame.close)
+        read = tags.read(text, place, match.group(), end)
+        if read is None or read[0] is not Piece.CLOSE or read[1].stop != closed:
+            return _NOT_SIMPLE
+        stop = skip_gap(frame.gap, text, closed, end)
+        if stop - at >= self._sink.limit or (frame.cdata and text.startswith(CDATA, skip(text, at, place))):
+            return _NOT_SIMPLE
+        follows = frame.follows(text, stop, end)
+        # Nobody reads beyond a closing marker before it is told what that closes, but it may be there to be seen.
+        if follows or (follows is None and text.startswith(self._markers.closers, stop)):
+            return place, stop
+        return _NOT_SIMPLE
+
+    def _end_simple(self, frame: Frame, place: int, stop: int, base: int) -> int:
+        """A value that was there as a whole is written."""
+        self._reach(base + stop)
+        self._ended_at = base + place + len(frame.close)
+        self._value_ended(base + place, base + stop)
+        return stop
 
     def _may_be_given(self, name: str) -> bool:
         """Whether an argument of this name could follow."""
@@ -204,7 +305,7 @@ class TaggedReader(StepReader):
 
     def _is_over(self, found: str) -> bool:
         """Whether what was found where an argument is expected tells that the call is over."""
-        return found in self._goes_on and self._members > 0
+        return found in self._layout.goes_on and self._members > 0
 
     def _end(self, at: int, alone: bool) -> int:
         """The call is over, and with it the region unless that is a section."""
@@ -228,16 +329,6 @@ class TaggedReader(StepReader):
             tools = self._sink.tools
             parameters = tools.parameters(self._name) if tools is not None else None
             self._schema = Schema(parameters) if parameters is not None else None
-
-    def _write_key(self, key: str, offset: int, kind: Kind = "untyped") -> ValueWriter:
-        """A member of the arguments begins; its value, which begins at `offset`, goes to what is returned."""
-        self._head()
-        self._given.add(key)
-        self._sink.member(key, offset)
-        self._sink.arguments(f"{', ' if self._members else '{'}{quote(key)}: ")
-        self._members += 1
-        schema = self._schema.member(key) if self._schema is not None else None
-        return ValueWriter(self._sink, schema, kind, key)
 
     def _close_arguments(self) -> None:
         self._head()

@@ -48,6 +48,8 @@ class Frame(NamedTuple):
     """The tag that closes it."""
     next: tuple[str, ...]
     """What may follow that tag."""
+    start: str = ""
+    """The beginning of tags of any name, where such may follow too; what closes something begins so as well."""
     around: tuple[str, ...] = ()
     """The tags that close what it stands in, the innermost first."""
     framed: bool = False
@@ -57,6 +59,23 @@ class Frame(NamedTuple):
     cdata: bool = False
     gap: re.Pattern[str] = SPACE
     """What may stand between two tags."""
+
+    def inner(self, text: str, at: int, stop: int) -> str:
+        """The value that stands between `at` and `stop`, without what is framing."""
+        if self.framed:
+            led = at < stop and text[at] == "\n"
+            at += led
+            stop -= at < stop and text[stop - 1] == "\n" and (led or not self.paired)
+        return text[at:stop]
+
+    def follows(self, text: str, at: int, end: int) -> str | None:
+        """Which of the things that may follow a value stands here; as `literal_at`."""
+        found = literal_at(self.next, text, at, end)
+        start = self.start
+        # A start that is cut off, or has nothing behind it, is the beginning of a closing tag as well.
+        if start and found == "" and text.startswith(start, at, end) and text[at + len(start)] != "/":
+            return start
+        return found
 
 
 class Ending(NamedTuple):
@@ -225,7 +244,12 @@ class TaggedValue:
         if match is None:
             stop = tags.begins(text, at, end)
             if stop > at:
-                self._take(text[at:stop])
+                words = text[at:stop]
+                self._before = words[-1]
+                if self._holding:
+                    self._append(words)
+                else:
+                    self._put(words)
             return wait(stop)
         place = match.start()
         self._take(text[at:place])
@@ -279,7 +303,7 @@ class TaggedValue:
             self._before = text[stop - 1]
             at = stop
         if self._closed:
-            found = self._expected(text, at, end)
+            found = self.frame.follows(text, at, end)
         else:
             found = literal_at((self.frame.close,), text, at, end)
         if found is None and not (final and self._closed):
@@ -294,10 +318,6 @@ class TaggedValue:
             return at
         self._pass_close(ends=found != "")
         return at
-
-    def _expected(self, text: str, at: int, end: int) -> str | None:
-        """Which of the things that may follow a value stands here; as `literal_at`."""
-        return literal_at(self.frame.next, text, at, end)
 
     def _pass_close(self, ends: bool) -> None:
         """The closing tag is part of the value, at least for now. `ends`: the plain rule could end the value here."""
@@ -401,7 +421,7 @@ class TaggedValue:
                 return
             words = "".join(tail) + words
             self._tail, self._tail_size = [], 0
-        if words[-1] in _SPACES:
+        if words[-1] in _SPACES and "\n" in words:
             place = words.find("\n", len(words.rstrip(_SPACES)))
             if place >= 0:
                 self._tail, self._tail_size = [words[place:]], len(words) - place

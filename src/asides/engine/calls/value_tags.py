@@ -8,7 +8,7 @@ whose count did not come out: it knows the call up to its end, and says once for
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
@@ -24,13 +24,13 @@ _PLAIN_NAME = re.compile(r"[\w.\-]+")
 
 def literal_at(literals: tuple[str, ...], text: str, at: int, end: int) -> str | None:
     """Which of the literals stands at `at`: the empty string when none does, None when more must be seen."""
-    cut = False
     for literal in literals:
-        stop = at + len(literal)
         if text.startswith(literal, at, end):
             return literal
-        cut = cut or (stop > end and literal.startswith(text[at:end]))
-    return None if cut else ""
+    for literal in literals:
+        if at + len(literal) > end and literal.startswith(text[at:end]):
+            return None
+    return ""
 
 
 class Piece(Enum):
@@ -74,15 +74,25 @@ def spelling(pieces: tuple[tuple[str, Piece], ...]) -> Spelling:
     for literal, piece in pieces:
         if literal:
             known.setdefault(literal, piece)
-    ordered = sorted(known, key=len, reverse=True)
-    firsts = "".join(sorted({literal[0] for literal in ordered}))
-    if len(firsts) == 1:
-        # One character in front is searched for at memory speed.
-        source = re.escape(firsts) + "(?:" + "|".join(re.escape(literal[1:]) for literal in ordered) + ")"
-    else:
-        source = "|".join(re.escape(literal) for literal in ordered)
-    prefixes = frozenset(literal[:size] for literal in ordered for size in range(1, len(literal)))
-    return Spelling(re.compile(source), known, prefixes, len(ordered[0]), firsts)
+    firsts = "".join(sorted({literal[0] for literal in known}))
+    prefixes = frozenset(literal[:size] for literal in known for size in range(1, len(literal)))
+    return Spelling(re.compile(_pattern(known)), known, prefixes, max(map(len, known)), firsts)
+
+
+def _pattern(literals: Collection[str]) -> str:
+    """A pattern for the longest of the literals. What several begin with stands in it once.
+
+    So a character that all begin with is searched for at memory speed, and where no tag follows it, that is seen at
+    the next one.
+    """
+    longer: dict[str, list[str]] = {}
+    for literal in literals:
+        if literal:
+            longer.setdefault(literal[0], []).append(literal[1:])
+    branches = "|".join(re.escape(first) + _pattern(rest) for first, rest in longer.items())
+    if "" in literals:
+        return f"(?:{branches})?" if branches else ""
+    return f"(?:{branches})" if len(longer) > 1 else branches
 
 
 class CallMarkers(NamedTuple):

@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
+import msgspec
+
 from .json_scan import JsonScanner, unescape
 from .steps import escape
 
@@ -58,7 +60,10 @@ class ValueSink(Protocol):
 
 def quote(text: str) -> str:
     """`text` as a JSON string."""
-    return f'"{escape(text)}"'
+    try:
+        return msgspec.json.encode(text).decode()
+    except UnicodeEncodeError:
+        return f'"{escape(text)}"'
 
 
 class _Types(NamedTuple):
@@ -69,6 +74,7 @@ class _Types(NamedTuple):
     whole: bool
 
 
+_UNTYPED = _Types(None, frozenset(), False)
 _PLAIN = {
     name: _Types(frozenset({"number" if type == "integer" else type}), frozenset(), type == "integer")
     for name, type in _NAMES.items()
@@ -89,32 +95,32 @@ class Schema:
     @property
     def types(self) -> frozenset[str] | None:
         """Which types are allowed, an integer being a number; None when it does not say."""
-        return self._facts().types
+        return self.facts().types
 
     @property
     def strings(self) -> frozenset[str]:
         """The strings that it lists."""
-        return self._facts().strings
+        return self.facts().strings
 
     @property
     def whole(self) -> bool:
         """Whether a number must be a whole one."""
-        return self._facts().whole
+        return self.facts().whole
 
     @property
     def only_string(self) -> bool:
         """Whether nothing but a string is allowed."""
-        return self._facts().types == _STRING
+        return self.facts().types == _STRING
 
     @property
     def excludes_strings(self) -> bool:
         """Whether it names types, and a string is none of them."""
-        types = self._facts().types
+        types = self.facts().types
         return types is not None and "string" not in types
 
     def allows(self, type: str) -> bool:
         """Whether a value may have this type."""
-        types = self._facts().types
+        types = self.facts().types
         return types is None or type in types
 
     def member(self, key: str) -> Schema | None:
@@ -150,7 +156,7 @@ class Schema:
                 return Schema(node["items"], self._root)
         return None
 
-    def _facts(self) -> _Types:
+    def facts(self) -> _Types:
         """What it says of its own value; of a schema whose members alone are asked for, this is never read."""
         if self._read is None:
             self._read = self._read_types()
@@ -283,9 +289,8 @@ class ValueWriter:
         self._key = key
         self._kind = kind
         self._schema = schema
-        self._types = schema.types if schema is not None else None
-        self._strings = schema.strings if schema is not None else frozenset()
-        self._must = schema is not None and schema.excludes_strings
+        self._types, self._strings, _ = schema.facts() if schema is not None else _UNTYPED
+        self._must = self._types is not None and "string" not in self._types
         # Where it is known that the value need not be a string, whitespace around it means nothing.
         self._loose = kind == "json" or self._types is not None
         self._pieces: list[str] | None = []
@@ -295,7 +300,7 @@ class ValueWriter:
         self._scanner: JsonScanner | None = None
         self.fits = True
         """Whether the value has the type that its schema wants."""
-        if (kind == "string" and not self._must) or (kind != "json" and self._types == _STRING):
+        if is_string(schema, kind):
             self._flow()
 
     @property
@@ -443,6 +448,25 @@ class ValueWriter:
         inner.add(unescape(text[1:-1]))
         inner.close()
         return "".join(heard.pieces) if inner.fits else ""
+
+
+def write_value(sink: ValueSink, schema: Schema | None, kind: Kind, key: str, opening: str, text: str) -> None:
+    """Write a value that is there as a whole, no longer than may be held, behind `opening`."""
+    if is_string(schema, kind):
+        sink.arguments(opening + quote(text))
+        return
+    sink.arguments(opening)
+    writer = ValueWriter(sink, schema, kind, key)
+    writer.add(text)
+    writer.close()
+
+
+def is_string(schema: Schema | None, kind: Kind) -> bool:
+    """Whether it is known before its first character that a value is a string."""
+    types = schema.types if schema is not None else None
+    if kind == "string":
+        return types is None or "string" in types
+    return kind != "json" and types == _STRING
 
 
 class StringWriter:

@@ -7,6 +7,8 @@ A syntax says how each tag is spelled; the reader is one. Where a value ends is 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -14,8 +16,7 @@ import msgspec
 from .arguments import ArgumentsReader
 from .reader import Reader, Sink
 from .steps import LONGEST_SPACE, skip, skip_some, wait
-from .syntax import CallSyntax
-from .tagged import LONGEST_TAG, TaggedReader
+from .tagged import LONGEST_TAG, TaggedCalls, TaggedReader
 from .tagged_value import Frame
 from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
 from .values import Kind
@@ -35,11 +36,12 @@ class ReadTag(NamedTuple):
     """Where it ends; -1 when it is no such tag."""
     name: str
     attributes: dict[str, str]
+    """Those beside the name."""
     empty: bool = False
     """Whether it closes itself: `<invoke name="f"/>`."""
 
 
-class Tag(msgspec.Struct, frozen=True):
+class Tag(msgspec.Struct, frozen=True, dict=True):
     """How an opening tag is spelled."""
 
     start: str
@@ -51,13 +53,28 @@ class Tag(msgspec.Struct, frozen=True):
     escaped: bool = False
     """Whether attributes write `&` and quotes as `&amp;` and `&quot;`."""
 
-    @property
+    @cached_property
+    def _usual(self) -> re.Pattern[str]:
+        """The tag as nearly all are written: its name, and perhaps one more attribute and what that holds."""
+        name = f"({_NAME.pattern})()()"
+        if self.attribute:
+            name = rf"""\s++{re.escape(self.attribute)}="([^"&]*+)"(?:\s++([^\s"'=<>]++)="([^"&]*+)")?"""
+        return re.compile(re.escape(self.start) + name + re.escape(self.stop))
+
+    @cached_property
     def literal(self) -> str:
         """What tells that it is this tag."""
         return self.start + " " if self.attribute else self.start
 
     def read(self, text: str) -> ReadTag | None:
         """Read the tag that `text` begins with; None when more must be seen."""
+        usual = self._usual.match(text)
+        if usual is not None:
+            name, other, value = usual.groups()
+            if not self.attribute:
+                return ReadTag(usual.end(), name.strip(), {})
+            if other != self.attribute:
+                return ReadTag(usual.end(), name, {other: value} if other else {})
         end = len(text)
         place = len(self.start)
         attributes: dict[str, str] = {}
@@ -68,7 +85,7 @@ class Tag(msgspec.Struct, frozen=True):
                 attributes[match[1]] = value.replace("&quot;", '"').replace("&amp;", "&") if self.escaped else value
                 place = match.end()
             begun = _BEGUN.fullmatch(text, place) is not None
-            name = attributes.get(self.attribute)
+            name = attributes.pop(self.attribute, None)
             place = skip(text, place, end)
         else:
             match = _NAME.match(text, place)
@@ -92,7 +109,7 @@ class Tag(msgspec.Struct, frozen=True):
         return WholeTag(place + tag.stop, tag.name)
 
 
-class XmlCalls(CallSyntax, frozen=True, kw_only=True):
+class XmlCalls(TaggedCalls, frozen=True, kw_only=True):
     """Calls as tags. `open` may name markers around one call, or the beginning of the call's own tag."""
 
     call: Tag
@@ -124,10 +141,50 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
     json_close: str = ""
     """The tag behind it."""
 
-    @property
+    @cached_property
     def wrappers(self) -> tuple[str, ...]:
         """The markers that stand around one call."""
         return tuple(opener for opener in self.open if not opener.startswith(self.call.start))
+
+    @cached_property
+    def begins_call(self) -> tuple[str, ...]:
+        """A marker around a call, or the call's own tag."""
+        return (*self.wrappers, self.call.literal)
+
+    @cached_property
+    def closes(self) -> tuple[str, ...]:
+        """What closes a call, or what it stands in."""
+        return (self.call_close, *self.closers)
+
+    @cached_property
+    def pieces(self) -> tuple[tuple[str, Piece], ...]:
+        """The tags of a call."""
+        return (
+            (self.parameter.literal, Piece.OPEN),
+            (self.parameter_close, Piece.CLOSE),
+            (self.call.literal, Piece.CALL),
+            (self.call_close, Piece.END),
+        )
+
+    @cached_property
+    def whole_tags(self) -> Mapping[Piece, ReadWhole]:
+        """Those with a name."""
+        return {Piece.OPEN: self.parameter.read_quoted, Piece.CALL: self.call.read_quoted}
+
+    @property
+    def tags_anywhere(self) -> bool:
+        """As the syntax says."""
+        return self.anywhere
+
+    def frame(self, over: tuple[str, ...]) -> Frame:
+        """Another parameter or the end of the call follows."""
+        return Frame(
+            self.parameter_close,
+            (self.parameter.literal, *self.closes, *over),
+            framed=self.framed,
+            paired=self.paired,
+            cdata=self.cdata,
+        )
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
         """A call's tag, or what may stand before it; or the rest of a tag that the opener began."""
@@ -154,12 +211,11 @@ class XmlReader(TaggedReader):
     """Reads one call, the calls between two markers, or a section of calls."""
 
     def __init__(self, syntax: XmlCalls, sink: Sink, opener: str) -> None:
-        super().__init__(syntax, sink, opener, (*syntax.wrappers, syntax.call.literal))
+        super().__init__(syntax, sink, opener)
         self._syntax = syntax
         self._wrapped = opener in syntax.wrappers
-        self._closes = (syntax.call_close, *syntax.closers)
         self._begun = "" if self._section or self._wrapped else opener
-        self._behind_value = (syntax.parameter.literal, syntax.call_close, *syntax.closers, *self._goes_on)
+        self._behind_value = self._layout.frame.next
         if not self._section:
             self._step = self._lead if self._wrapped else self._call_tag
 
@@ -278,7 +334,7 @@ class XmlReader(TaggedReader):
             return wait(at)
         if found == syntax.parameter.literal and self._whole is None:
             return self._parameter(text, at, end, base, final)
-        if not found or found == syntax.parameter.literal or not (found in self._closes or self._is_over(found)):
+        if not found or found == syntax.parameter.literal or not (found in syntax.closes or self._is_over(found)):
             return self._reject(at, "a parameter or the end of the call is expected")
         self._close_arguments()
         self._step = self._behind_call
@@ -289,21 +345,7 @@ class XmlReader(TaggedReader):
         return at
 
     def _is_over(self, found: str) -> bool:
-        return super()._is_over(found) or (found in self._goes_on and self._whole is not None)
-
-    def _pieces(self) -> tuple[tuple[tuple[str, Piece], ...], dict[Piece, ReadWhole], bool]:
-        syntax = self._syntax
-        pieces: tuple[tuple[str, Piece], ...] = (
-            (syntax.parameter.literal, Piece.OPEN),
-            (syntax.parameter_close, Piece.CLOSE),
-            (syntax.call.literal, Piece.CALL),
-            (syntax.call_close, Piece.END),
-        )
-        read: dict[Piece, ReadWhole] = {
-            Piece.OPEN: syntax.parameter.read_quoted,
-            Piece.CALL: syntax.call.read_quoted,
-        }
-        return pieces, read, syntax.anywhere
+        return super()._is_over(found) or (found in self._layout.goes_on and self._whole is not None)
 
     def _parameter(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         syntax = self._syntax
@@ -316,16 +358,7 @@ class XmlReader(TaggedReader):
         kind: Kind = "untyped"
         if attribute in tag.attributes:
             kind = "string" if tag.attributes[attribute] == string else "json"
-        frame = Frame(
-            syntax.parameter_close,
-            self._behind_value,
-            framed=syntax.framed,
-            paired=syntax.paired,
-            cdata=syntax.cdata,
-        )
-        at += tag.stop
-        self._begin_value(self._write_key(tag.name, base + at, kind), frame, base + at)
-        return at
+        return self._argument(tag.name, text, at + tag.stop, end, base, kind)
 
     def _behind_call(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Behind a call: the marker that closes it, another call between the same markers, or neither."""
