@@ -40,10 +40,11 @@ SHORT = 512
 
 
 @lru_cache(maxsize=256)
-def _calm(ends: str, beginnings: tuple[str, ...]) -> Callable[[str], object]:
-    """Finds what cannot stand in a JSON string as it is, or may end it: one of these characters, or a beginning of a
-    marker (two characters, or its first at the end of the chunk)."""
-    certain = f'\\x00-\\x1f"\\\\\ud800-\udfff{re.escape(ends)}'
+def _calm(ends: tuple[str, ...], markers: tuple[str, ...]) -> Callable[[str], object]:
+    """Finds what cannot stand in a JSON string as it is, or may end it: a beginning of one of its ends or of a marker
+    (one or two characters, or the first of two at the end of the chunk)."""
+    certain = '\\x00-\\x1f"\\\\\ud800-\udfff'
+    beginnings = (*ends, *markers)
     firsts = re.escape("".join({text[0] for text in beginnings}))
     behind = [f"(?<={re.escape(text[0])})(?:{re.escape(text[1:])}|\\Z)" for text in beginnings]
     # One set of characters in front, because only such a pattern is searched for fast.

@@ -227,8 +227,8 @@ class Region:
         return self._index
 
     @property
-    def calm(self) -> str | None:
-        """While the call streams through a string: the first characters of what ends it. Else None."""
+    def calm(self) -> tuple[str, ...] | None:
+        """While the call streams through a string: the first characters of each thing that may end it. Else None."""
         if self.reader is None or self.waiting or self._owner.repair or self._aside is not None:
             return None
         return self.reader.calm

@@ -154,3 +154,15 @@ def test_no_more_is_held_than_the_limit_allows(case: Case) -> None:
     for limit in (20, 60, 100, 150):
         assert "limit" in found(read(case, text, limit=limit, tools=TOOLS))
     assert "limit" not in found(read(case, text, limit=1000, tools=TOOLS))
+
+
+@every_syntax
+@pytest.mark.parametrize("words", ["abc", "a\nb", "\nabc", "a < b", "a <"])
+def test_an_opening_tag_behind_words(case: Case, words: str) -> None:
+    """Whether a line begins at a tag does not depend on where the words before it were cut."""
+    _, _, before, _ = case
+    text = whole(case, "f", {"content": words + opener(case, "path") + "x"})
+    place = text.index(words + opener(case, "path"), len(before))
+    format = format_of(case[0])
+    ways = [cut(text, [place, place + len(words)]), cut(text, [place, place + 1, place + len(words)])]
+    check_chunking(format, text, ways, {"tools": TOOLS})

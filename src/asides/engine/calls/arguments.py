@@ -216,10 +216,10 @@ class CallReader(StepReader):
         self._clear()
 
     @property
-    def calm(self) -> str | None:
+    def calm(self) -> tuple[str, ...] | None:
         """Inside a string of the arguments."""
         reading = self._headed and self._step == self._in_arguments
-        return "" if reading and self._arguments is not None and self._arguments.calm else None
+        return () if reading and self._arguments is not None and self._arguments.calm else None
 
     def _clear(self) -> None:
         """Forget the call before."""

@@ -238,13 +238,13 @@ class BraceReader(StepReader):
         return self._end_string(stop + 1)
 
     @property
-    def calm(self) -> str | None:
+    def calm(self) -> tuple[str, ...] | None:
         """Inside a string value."""
         if self._string is None or not self._string.flows:
             return None
         if self._step == self._in_json_string:
-            return ""
-        return self._syntax.quote[0] if self._step == self._in_string else None
+            return ()
+        return (self._syntax.quote[:2],) if self._step == self._in_string else None
 
     def _extend_key(self, text: str, size: int) -> int:
         """More of a key, written in `size` characters; how many of them were allowed if it is too long, else -1."""

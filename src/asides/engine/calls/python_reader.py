@@ -185,9 +185,9 @@ class PythonReader(StepReader):
         return at + 1
 
     @property
-    def calm(self) -> str | None:
+    def calm(self) -> tuple[str, ...] | None:
         """Inside a string that is written as it comes."""
-        return "'" if self._step == self._string and not self._unsettled and self._typed is None else None
+        return ("'",) if self._step == self._string and not self._unsettled and self._typed is None else None
 
     def _put(self, text: str) -> None:
         """Write, or keep what stands inside a parenthesis that may or may not be a tuple."""

@@ -114,8 +114,9 @@ class Reader(Protocol):
     """When rejected: the error's code."""
 
     @property
-    def calm(self) -> str | None:
-        """Inside a string that streams as it comes, with nothing held back: the first characters of what ends it.
+    def calm(self) -> tuple[str, ...] | None:
+        """Inside a string that streams as it comes, with nothing held back: the first one or two characters of each
+        thing that may end it.
 
         Quotes, backslashes and control characters need not be named. None everywhere else. Text without any of these
         is its own JSON, so it may be told without asking the reader.

@@ -122,7 +122,7 @@ class StepReader:
         self._step: Step = self._lead
 
     @property
-    def calm(self) -> str | None:
+    def calm(self) -> tuple[str, ...] | None:
         """Not known to be inside a string."""
         return None
 

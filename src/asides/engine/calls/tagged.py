@@ -116,7 +116,7 @@ class TaggedReader(StepReader):
         self._given: set[str] = set()
 
     @property
-    def calm(self) -> str | None:
+    def calm(self) -> tuple[str, ...] | None:
         """Inside a value."""
         return self._value.calm if self._value is not None and self._step == self._in_value else None
 

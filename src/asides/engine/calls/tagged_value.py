@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .steps import SPACE, begins, skip, wait
-from .value_tags import MARK, NO_TAG, Piece, PlainReading, ValueTags, literal_at
+from .value_tags import LINE_START, MARK, NO_TAG, Piece, PlainReading, ValueTags, literal_at
 from .values import ValueWriter
 
 LONGEST_INDENT = 64
@@ -184,13 +184,13 @@ class TaggedValue:
         return at
 
     @property
-    def calm(self) -> str | None:
+    def calm(self) -> tuple[str, ...] | None:
         """What may end the value, while it is a string that is written as it comes."""
         if self.done or self._step != self._body or self._holding or self._tail or not self._writer.flows:
             return None
-        if self._before == MARK:
+        if self._before in LINE_START:
             return None  # a tag that follows directly counts otherwise than one behind words
-        return self._tags.firsts
+        return self._tags.spelling.beginnings
 
     @property
     def quoting(self) -> bool:

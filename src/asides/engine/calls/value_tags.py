@@ -65,6 +65,8 @@ class Spelling(msgspec.Struct, frozen=True):
     longest: int
     firsts: str
     """The characters that tags begin with."""
+    beginnings: tuple[str, ...]
+    """The first two characters of each."""
 
 
 @lru_cache(maxsize=256)
@@ -76,7 +78,8 @@ def spelling(pieces: tuple[tuple[str, Piece], ...]) -> Spelling:
             known.setdefault(literal, piece)
     firsts = "".join(sorted({literal[0] for literal in known}))
     prefixes = frozenset(literal[:size] for literal in known for size in range(1, len(literal)))
-    return Spelling(re.compile(_pattern(known)), known, prefixes, max(map(len, known)), firsts)
+    beginnings = tuple(sorted({literal[:2] for literal in known}))
+    return Spelling(re.compile(_pattern(known)), known, prefixes, max(map(len, known)), firsts, beginnings)
 
 
 def _pattern(literals: Collection[str]) -> str:
