@@ -19,10 +19,9 @@ from .calls.named_calls import BodyCalls
 from .calls.steps import marker_at
 from .calls.syntax import CallSyntax
 from .calls.tools import Tools
-from .format import HEADER, TEXT, THINKING, Format, Header, State
+from .format import HEADER, TEXT, THINKING, TO, Format, Header, State
 from .headers import LONGEST, HeaderResult
 
-_TO = " to="
 _RECIPIENT = re.compile(r"[^\s<{]*+")
 _SPACE = re.compile(r"\s{0,4}")
 _NAME_GOES_ON = "_-."
@@ -53,11 +52,11 @@ def starts_bare(header: Header, text: str, at: int, end: int, final: bool) -> Ba
     place += len(channel)
     if role and channel:
         return BareStart.JOINED
-    followers = (_TO, header.body, *header.joined) if role or channel else (_TO, header.body)
+    followers = (TO, header.body, *header.joined) if role or channel else (TO, header.body)
     marker = marker_at(text, place, end, followers, final)
     if marker is None or word is None:
         return BareStart.WAIT
-    if marker == _TO:
+    if marker == TO:
         return _starts_with_recipient(header, text, place, end, final, bool(role), bool(channel))
     if not channel or place == end:
         return BareStart.NO
@@ -98,16 +97,6 @@ def _begins_words(character: str) -> bool:
     return character.isalpha() and character.lower() == character.upper()
 
 
-def lost_channel_marker(header: Header, text: str, at: int, end: int, final: bool) -> bool | None:
-    """Whether role and channel are joined behind a marker that opens a header; None when more must be seen."""
-    if header.bare is None:
-        return False
-    found = marker_at(text, at, end, header.roles, final)
-    if found:
-        found = marker_at(text, at + len(found), end, tuple(header.channels), final)
-    return None if found is None else bool(found)
-
-
 def read_bare_header(
     header: Header, text: str, start: int, end: int, final: bool, tools: Tools | None
 ) -> HeaderResult | None:
@@ -124,7 +113,7 @@ def read_bare_header(
         return None
     if again and _begins_words(text[at + len(again) : at + len(again) + 1]):
         channel, at = again, at + len(again)
-    led = marker_at(text, at, end, (_TO,), final)
+    led = marker_at(text, at, end, (TO,), final)
     if led is None:
         return None
     recipient = ""
@@ -156,7 +145,7 @@ def _recipient(header: Header, text: str, at: int, end: int, final: bool) -> tup
     It stops before whitespace, a brace or a marker, and behind the channel where it is none of the tools: in
     `to=assistantanalysisNeed it.` the words follow at once. What has no end is none: it stops where it would begin.
     """
-    start = at + len(_TO)
+    start = at + len(TO)
     known = tuple(name + channel for name in (*header.roles, *header.recipients) for channel in header.channels)
     whole = marker_at(text, start, end, known, final)
     if whole is None:

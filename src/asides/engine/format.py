@@ -33,6 +33,10 @@ States = Mapping[State, Mapping[str, State]]
 CallsInThinking = Literal["resolve", "never", "always"]
 
 
+TO = " to="
+"""What stands before a recipient in a header."""
+
+
 class BareHeader(msgspec.Struct, frozen=True, kw_only=True):
     """How headers read where a server has left their markers out: `role``channel to=recipient type` and the words."""
 
@@ -71,7 +75,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         """What a header behind the first begins with where markers are missing: the role, and what runs into it."""
         if self.bare is None:
             return ()
-        ends = (*self.channels, " to=", self.channel_marker, self.body)
+        ends = (*self.channels, TO, self.channel_marker, self.body)
         return tuple(role + end for role in self.roles for end in ends)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import groupby
 
 import msgspec
@@ -18,8 +18,8 @@ import msgspec
 from ..events import NoticeCode
 from .calls.syntax import CallSyntax
 from .foreign import LONGEST_TOKEN, TAGS, TOKEN, TOKEN_BEGINNING, strings
-from .format import END, HEADER, OUTSIDE, TEXT, THINKING, CallsInThinking, Format, State
-from .tag_markers import LONGEST_TAG, TagRule, closing_tags, is_tag, tag_beginning, tag_source
+from .format import END, HEADER, OUTSIDE, TEXT, THINKING, TO, CallsInThinking, Format, State
+from .tag_markers import LONGEST_TAG, TagRule, at_a_glance, closing_tags, is_tag, tag_beginning, tag_source
 
 ATTRIBUTES = r"\s[^<>\r\n]{0,256}"
 """What may stand in an opener after its name, where the format allows attributes."""
@@ -116,6 +116,8 @@ class Table:
         foreign: bool = False,
     ) -> None:
         self.state = state
+        self.after_words = self
+        """What can still act behind words: the table without the markers that act only before any."""
         self._foreign = FOREIGN if foreign else None
         self.markers = {marker.text: marker for marker in markers}
         self._ignore_case = ignore_case
@@ -129,6 +131,7 @@ class Table:
         # One pattern for each first character, with that character in front: a search for one literal character runs
         # at memory speed, the search for one of several is ten times slower.
         self.searches = []
+        self._short_searches = []
         for first, group in groupby(names, key=lambda name: name[0]):
             plain, sources = [], []
             for name in group:
@@ -137,12 +140,19 @@ class Table:
                 elif name not in tags:
                     plain.append(name[1:])
             if plain:
-                sources.append(_branches(sorted(plain)))
+                sources.append(_alternatives(sorted(plain, reverse=True)))
+            if ignore_case:
+                same = [name for name in names if name[0] == first]
+                sources = [at_a_glance(same) + "(?:" + "|".join(sources) + ")"]
             if tags and first == "<":
                 sources.append(tag_source(tags))
             if foreign and first == "<":
                 sources.append(TOKEN)
-            self.searches.append(re.compile(re.escape(first) + "(?:" + "|".join(sources) + ")", flags))
+            pattern = re.compile(re.escape(first) + "(?:" + "|".join(sources) + ")", flags)
+            self.searches.append(pattern)
+            # In short texts, looking for the character is cheaper than a search; every text holds the empty string.
+            cased = ignore_case and first != first.swapcase()
+            self._short_searches.append(("" if cased else first, pattern.search))
         unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
         self._attributed = re.compile(unfinished, flags) if unfinished else None
         self.has_spellings = ignore_case or bool(taking) or bool(tags)
@@ -170,9 +180,8 @@ class Table:
         glanced = firsts | {"`", "~"} if state == TEXT else firsts
         self.glance = re.compile(_one_of(glanced)).search
         """Finds a character that a marker or, in a text, a fence begins with: cheap, and nearly always enough."""
-        padded = (*sorted(glanced), *sorted(glanced)[-1:] * 3)[:3]
-        self.few = padded if 0 < len(glanced) <= 3 else None
-        """The same characters, where they are at most three: `in` is cheaper than a search."""
+        self.few = _few(sorted(glanced))
+        """The same characters, where they are at most four: `in` is cheaper than a search."""
 
     def marker(self, text: str) -> Marker:
         """The marker that a search has found as `text`."""
@@ -254,29 +263,36 @@ class Table:
 
     def holds_marker(self, text: str) -> bool:
         """Whether a marker stands in the text."""
-        for pattern in self.searches:  # noqa: SIM110 - this is a hot path, and a generator costs more than the search
-            if pattern.search(text):
+        for first, search in self._short_searches:  # noqa: SIM110 - this is a hot path, and a generator costs more
+            if first in text and search(text):
                 return True
         return False
+
+
+def _few(characters: list[str]) -> tuple[str, str, str, str | None] | None:
+    """Three characters, some perhaps twice, and perhaps a fourth. None where there are more, or none."""
+    if not 0 < len(characters) <= 4:
+        return None
+    one, two, three, *more = characters + characters[-1:] * (3 - len(characters))
+    return one, two, three, (more[0] if more else None)
 
 
 def _one_of(characters: set[str]) -> str:
     return f"[{re.escape(''.join(sorted(characters)))}]" if characters else NEVER
 
 
-def _branches(texts: list[str]) -> str:
-    """A pattern for any of the texts, which are sorted; the longer is preferred to one that it begins with.
+def _alternatives(texts: list[str]) -> str:
+    """A pattern for any of the texts, which are sorted backwards: the longer is preferred to one that it begins with.
 
     Beginnings that several share are written once, so that a search leaves at the first character that none has.
     """
-    ends = texts[0] == ""
     found = []
-    for _, group in groupby(texts[1:] if ends else texts, key=lambda text: text[0]):
+    for _, group in groupby(texts, key=lambda text: text[:1]):
         same = list(group)
         shared = _shared(same[0], same[-1])
-        rest = _branches([text[shared:] for text in same]) if len(same) > 1 else ""
+        rest = f"(?:{_alternatives([text[shared:] for text in same])})" if len(same) > 1 else ""
         found.append(re.escape(same[0][:shared]) + rest)
-    return f"(?:{'|'.join(found)})" + ("?" if ends else "") if found else ""
+    return "|".join(found)
 
 
 def _shared(one: str, other: str) -> int:
@@ -338,14 +354,18 @@ class Tables:
 
     def _table(self, state: State, markers: Iterable[Marker], foreign: bool = False) -> Table:
         format = self._format
-        return Table(
+        make = partial(
+            Table,
             state,
-            markers,
             ignore_case=format.ignore_case,
             attributes=format.attributes,
             tag_rules=format.tag_rules,
             foreign=foreign,
         )
+        table = make(markers)
+        if any(marker.leading for marker in table.markers.values()):
+            table.after_words = make(marker for marker in table.markers.values() if not marker.leading)
+        return table
 
     def _given(self, state: State, actions: Mapping[State, Action]) -> dict[str, Marker]:
         """The markers that the format itself lists in a state."""
@@ -451,6 +471,29 @@ class Tables:
         """What acts in a text that a joined header may show to be no text at all."""
         joined = [Marker(text=name, action=Action.HEADER, target=HEADER, joined=True) for name in self._joined]
         return self._table(TEXT, [*self.text.markers.values(), *joined]) if joined else self.text
+
+    @cached_property
+    def bare_firsts(self) -> str:
+        """The characters that an output can begin with if it begins with a header without markers."""
+        header = self._format.header
+        if header is None or header.bare is None:
+            return ""
+        return "".join({text[0] for text in (*header.roles, *header.channels, TO)})
+
+    @cached_property
+    def header_openers(self) -> tuple[str, ...]:
+        """The markers that open a header."""
+        markers = self.text.markers.values()
+        return tuple(marker.text for marker in markers if marker.action is Action.HEADER and not marker.joined)
+
+    @cached_property
+    def lost_channels(self) -> tuple[str, ...]:
+        """What a header begins with whose channel has lost its marker, where such are read."""
+        header = self._format.header
+        if header is None or header.bare is None:
+            return ()
+        heads = [opener + role for opener in ("", *self.header_openers) for role in header.roles]
+        return tuple(head + channel for head in heads for channel in header.channels)
 
     @cached_property
     def header(self) -> Table:

@@ -119,9 +119,15 @@ class Parser(Prose):
         # The fast path: a part is open, at most whitespace or the beginning of a marker is held, and nothing in the
         # chunk can matter.
         delta = self._quick
+        matters: object
         if delta is not None:
             few = self._few
-            if (few[0] in chunk or few[1] in chunk or few[2] in chunk) if few else self._glance(chunk):
+            if few is not None:
+                one, two, three, four = few
+                matters = one in chunk or two in chunk or three in chunk or (four is not None and four in chunk)
+            else:
+                matters = self._glance(chunk)
+            if matters:
                 text = self._carry + chunk
                 if len(text) < SHORT and self._harmless(text):
                     self._keep(chunk)
@@ -163,7 +169,7 @@ class Parser(Prose):
 
     def _harmless(self, text: str) -> bool:
         """Whether what is held and a chunk that holds the first character of a marker or a fence hold neither."""
-        table = self._table
+        table = self._table.after_words
         if table.holds_marker(text):
             return False
         if table.state == THINKING:
@@ -177,7 +183,7 @@ class Parser(Prose):
 
     def _arm(self, text: str) -> int:
         """Where the beginning of a marker stands in what is held; while there is one, every chunk is looked at."""
-        table = self._table
+        table = self._table.after_words
         hold = table.begins(text, 0, len(text))
         self._few, self._glance = (table.few, table.glance) if hold == len(text) else (None, ALWAYS)
         return hold

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from .bare_headers import BareStart, bare_format, lost_channel_marker, read_bare_header, starts_bare
+from .bare_headers import BareStart, bare_format, read_bare_header, starts_bare
 from .calling import Calling
+from .calls.steps import marker_at
 from .fences import begins_line
 from .format import HEADER, TEXT, THINKING
 from .headers import HeaderResult, read_header, starts_header
@@ -21,7 +22,7 @@ class Prose(Calling):
 
     def _read_prose(self, end: int, final: bool) -> bool:
         """Read text or thinking up to the next marker that acts."""
-        table = self._table
+        table = self._table if self._blank else self._table.after_words
         scan = max(self._scan - self._base, self._at)
         if self._bare and self._blank and self._begin_bare(end, final):
             return True
@@ -30,6 +31,9 @@ class Prose(Calling):
             if found is None:
                 hold = end if final else table.begins(self._buffer, scan, end)
                 break
+            if found.marker.leading and not (self._blank and self._blank_before(found.start)):
+                scan = found.start + 1
+                continue
             if not final and table.may_enclose(self._buffer, found, scan, end):
                 hold = table.begins(self._buffer, scan, end)
                 break
@@ -227,8 +231,10 @@ class Prose(Calling):
         return True
 
     def _starts_bare(self, end: int, final: bool) -> BareStart:
-        header = self._format.header
-        return starts_bare(header, self._buffer, self._at, end, final) if header is not None else BareStart.NO
+        header, at = self._format.header, self._at
+        if header is None or (at < end and self._buffer[at] not in self._tables.bare_firsts):
+            return BareStart.NO
+        return starts_bare(header, self._buffer, at, end, final)
 
     def _watch_for_headers(self) -> None:
         """Read on as text, held back, until a joined header shows that the first word was one too."""
@@ -258,13 +264,6 @@ class Prose(Calling):
         self._scan = offset
         self._mode = self._read_bare_header
 
-    def _header_opener(self, place: int) -> str:
-        """The marker at `place` that opens a header."""
-        for name, marker in self._tables.text.markers.items():
-            if marker.action is Action.HEADER and not marker.joined and self._buffer.startswith(name, place):
-                return name
-        return ""
-
     def _header_markers(self) -> tuple[str, ...]:
         header = self._format.header
         return (header.channel_marker, header.body) if header is not None else ()
@@ -274,7 +273,7 @@ class Prose(Calling):
         header = self._format.header
         assert header is not None
         place = self._scan - self._base
-        words = place + len(self._header_opener(place))
+        words = place + len(marker_at(self._buffer, place, end, self._tables.header_openers, True) or "")
         result = read_bare_header(header, self._buffer, words, end, final, self.tools)
         if result is None:
             return False
@@ -285,15 +284,12 @@ class Prose(Calling):
         """Read the header of a message and enter the state that it names."""
         place = self._scan - self._base
         before, text = self._header_before, self._buffer
-        header = self._format.header
-        if not before and header is not None and header.bare is not None:
-            words = place + len(self._header_opener(place))
-            bare = lost_channel_marker(header, text, words, end, final)
-            if bare is None:
-                return False
-            if bare:
-                self._begin_bare_headers(self._scan)
-                return True
+        lost = "" if before else marker_at(text, place, end, self._tables.lost_channels, final)
+        if lost is None:
+            return False
+        if lost:
+            self._begin_bare_headers(self._scan)
+            return True
         if before:
             text = before + text[place:]
             shift = place - len(before)

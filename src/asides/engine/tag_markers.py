@@ -39,6 +39,18 @@ def is_tag(marker: str) -> bool:
     return marker.startswith("<") and marker.endswith(">") and len(marker) > 3
 
 
+def at_a_glance(markers: Iterable[str]) -> str:
+    """Looks whether what follows the first character of these markers, in any case, may stand here.
+
+    In front of alternatives that ignore case or look around themselves, each of which takes long to try.
+    """
+    names = list(markers)
+    if any(len(name) < 4 for name in names):
+        return ""
+    pair = ("".join(sorted({name[at] for name in names})) for at in (1, 2))
+    return "(?=" + "".join(f"[{re.escape(each + each.swapcase())}]" for each in pair) + ")"
+
+
 def tag_source(rules: Mapping[str, TagRule]) -> str:
     """A pattern for what follows the `<` of any of these tags. It looks back at most three characters."""
     closers = [marker[2:-1] for marker in rules if marker[1] == "/"]
@@ -50,8 +62,7 @@ def tag_source(rules: Mapping[str, TagRule]) -> str:
     otherwise = rf"(?<![\w.:]<)(?ai:{_any_of(openers)}){_PAIRS}{_SPACE}*>"
     # The name stands first, so that a search leaves at once where another tag begins.
     names = [*closers, *openers]
-    firsts = "".join(sorted({name[0] for name in names} | {name[0].upper() for name in names}))
-    named = rf"(?=[/{re.escape(firsts)}])(?=/?(?ai:{_any_of(names)})[\s>])"
+    named = rf"{at_a_glance(rules)}(?=/?(?ai:{_any_of(names)})[\s>])"
     opening = rf"(?<!\(\?<)(?<!\(\?P<)(?:{exactly}|{otherwise})"
     return rf"{named}{room}(?:/(?ai:{_any_of(closers)}){_SPACE}*>|{opening})"
 
