@@ -250,18 +250,18 @@ class Machine:
             entries = self._cache[table] = [(NOWHERE, -1, -1, None)] * len(table.searches)
         base = self._base
         offset = base + scan
+        nearest = NOWHERE
         first: tuple[int, int, int, Marker | None] = (0, NOWHERE, NOWHERE, None)
-        for number, pattern in enumerate(table.searches):
-            entry = entries[number]
+        for number, entry in enumerate(entries):
             if not entry[0] <= offset <= entry[1]:
-                match = pattern.search(self._buffer, scan)
+                match = table.searches[number].search(self._buffer, scan)
                 if match is None:
                     entry = (offset, NOWHERE, NOWHERE, None)
                 else:
                     entry = (offset, base + match.start(), base + match.end(), table.marker(match.group()))
                 entries[number] = entry
-            if entry[1] < first[1]:
-                first = entry
+            if entry[1] < nearest:
+                first, nearest = entry, entry[1]
         if first[3] is None or first[2] - base > end:
             return None
         return Found(first[1] - base, first[2] - base, first[3])

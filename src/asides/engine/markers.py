@@ -167,6 +167,7 @@ class Table:
         self._longest_text = max(map(len, names), default=0)
         self.longest = self._longest_text + (300 if taking else LONGEST_TAG if tags else 0)
         if foreign:
+            self._extendable.add(FOREIGN.text)
             self.longest = max(self.longest, LONGEST_TOKEN)
         firsts = {name[0] for name in names}
         firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
@@ -245,12 +246,13 @@ class Table:
 
     def may_extend(self, text: str, found: Found, end: int) -> bool:
         """Whether what was found may still turn out to be a longer marker."""
-        marker = found.marker
-        return (marker.text in self._extendable or marker is FOREIGN) and self._is_beginning(text[found.start : end])
+        return found.marker.text in self._extendable and self._is_beginning(text[found.start : end])
 
     def may_enclose(self, text: str, found: Found, start: int, end: int) -> bool:
         """Whether a tag that is not at its end yet begins before what was found, and may hold it in an attribute."""
-        return self.has_spellings and self.begins(text, start, end) < found.start
+        if not self.has_spellings or text[found.start] == "<" or end - found.start >= self.longest:
+            return False  # no attribute holds a `<`
+        return self.begins(text, start, end) < found.start
 
     def at_end(self, text: str) -> list[Marker]:
         """The markers that a text ends with."""

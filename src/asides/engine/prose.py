@@ -9,7 +9,7 @@ from .calling import Calling
 from .calls.steps import marker_at
 from .fences import begins_line
 from .format import HEADER, TEXT, THINKING
-from .headers import HeaderResult, read_header, starts_header
+from .headers import LONGEST, HeaderResult, read_header, starts_header
 from .machine import NON_SPACE, log
 from .markers import Action, Found, compile_tables
 from .mentions import Verdict
@@ -31,7 +31,8 @@ class Prose(Calling):
             if found is None:
                 hold = end if final else table.begins(self._buffer, scan, end)
                 break
-            if found.marker.leading and not (self._blank and self._blank_before(found.start)):
+            marker = found.marker
+            if marker.leading and not (self._blank and self._blank_before(found.start)):
                 scan = found.start + 1
                 continue
             if not final and table.may_enclose(self._buffer, found, scan, end):
@@ -42,8 +43,8 @@ class Prose(Calling):
                     hold = found.start
                     break
                 # The output ends inside the longer marker: the rest is part of it, not of what follows.
-                found = Found(found.start, end, found.marker)
-            if found.marker.action is Action.BARE:
+                found = Found(found.start, end, marker)
+            if marker.action is Action.BARE:
                 if self._may_be_call(found.start):
                     self._begin_bare_line(found.start)
                     return True
@@ -226,6 +227,7 @@ class Prose(Calling):
             self._settle_as_bare()
         elif start is BareStart.NO:
             self._mode = self._read_prose
+            return self._read_prose(end, final)
         else:
             self._watch_for_headers()
         return True
@@ -284,7 +286,8 @@ class Prose(Calling):
         """Read the header of a message and enter the state that it names."""
         place = self._scan - self._base
         before, text = self._header_before, self._buffer
-        lost = "" if before else marker_at(text, place, end, self._tables.lost_channels, final)
+        seen = final or end - place > LONGEST
+        lost = "" if before else marker_at(text, place, end, self._tables.lost_channels, seen)
         if lost is None:
             return False
         if lost:

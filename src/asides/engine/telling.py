@@ -40,14 +40,14 @@ class Telling(Machine):
             if beside and self._spilled:
                 self._end_spill(self._base + stop)
             return
-        words = len(text.rstrip())
+        words = text.rstrip()
         if words:
-            self._say(self._at + words)
+            self._say(self._at + len(words), words)
             self._spilled = False
         if final:
             self._say(stop)
-        elif words < len(text):
-            space = text[words:]
+        elif len(words) < len(text):
+            space = text[len(words) :]
             spills = not self._fresh_start() and (self._spilled or len(space) > self.limit)
             if spills:
                 self._say(stop)
@@ -84,11 +84,11 @@ class Telling(Machine):
         if space and self._table.state == TEXT and self._seen_text:
             self._gap = max(self._gap, space, key=_width)
         elif space and self._table.state == THINKING:
-            self._thinking_gap = max(self._thinking_gap, space, key=_width)
+            self._thinking_gap = max(self._thinking_gap, space, key=_width) if self._thinking_gap else space
 
-    def _say(self, stop: int) -> None:
-        """Give `_buffer[_at:stop]` to the part, as it is."""
-        text = self._buffer[self._at : stop]
+    def _say(self, stop: int, text: str = "") -> None:
+        """Give `_buffer[_at:stop]` to the part, as it is; `text` is that, where it has been cut out already."""
+        text = text or self._buffer[self._at : stop]
         if not text:
             return
         if self._kind is None:
@@ -165,12 +165,14 @@ class Telling(Machine):
 
     def _settle_on(self, met: str | CallSyntax) -> None:
         """`auto` alone: go on with the format that this marker or call syntax belongs to."""
-        if self._format.settle is not None:
-            state = self._table.state
-            self._known_end = (0, 0, None)  # other markers may end a thought now
-            self._format = self._format.settle(met)
-            self._tables = compile_tables(self._format, self._calls_in_thinking, self._reads_calls)
-            self._table = self._table_of(state)
+        settle = self._format.settle
+        if settle is None or (format := settle(met)) is self._format:
+            return
+        state = self._table.state
+        self._known_end = (0, 0, None)  # other markers may end a thought now
+        self._format = format
+        self._tables = compile_tables(format, self._calls_in_thinking, self._reads_calls)
+        self._table = self._table_of(state)
 
     def _settle_as_text(self) -> None:
         self._undecided = False
