@@ -11,11 +11,10 @@ from ..engine.format import Format
 from ..engine.policies import Start
 from ..errors import Error, UsageError
 from ..events import PartEnd, PartStart, ThinkingDelta
-from ..formats import get_format
 from .selfai_config import ThinkTags, read_config
 from .selfai_tags import FORMAT, parse_think_tags
 from .source import Message, Source, Transport
-from .streaming import words_of
+from .streaming import without_call_markers, words_of
 
 if TYPE_CHECKING:
     from ..backends.client import Client
@@ -54,7 +53,7 @@ class ChatClient:
         self._source = Source(api_base, api_key)
         self._model = model
         # Calls are words of the answer: SelfAI reads them further down its pipeline.
-        self._format = get_format(format).but(calls=())
+        self._format = without_call_markers(format)
         self._start = start
         self.ui = ui
         self.config = config if isinstance(config, ThinkTags) else read_config(config)

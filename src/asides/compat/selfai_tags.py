@@ -11,7 +11,7 @@ from ..engine.policies import Start
 from ..events import Event, PartEnd, PartStart, ThinkingDelta
 from ..formats import get_format
 from .selfai_buffer import SHORT, LongThinkBuffer, ThinkBuffer
-from .streaming import words_of
+from .streaming import without_call_markers, words_of
 
 FORMAT = "think_tag"
 """`<think>`, `<thinking>`, `<reasoning>`, `<internal>` and their like, in any case."""
@@ -61,7 +61,7 @@ class _Stream:
     """One stream: its parser, and the raw text that is not yet released."""
 
     def __init__(self, format: str | Format, start: Start | None) -> None:
-        self._parser = Parser(format, start=start, calls=False, collect=False)
+        self._parser = Parser(without_call_markers(format), start=start, collect=False)
         self._length = 0
         self._mark = 0
         """Up to this offset everything was released."""

@@ -5,7 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from ..engine.format import Format
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..formats import get_format
+
+_WITHOUT: dict[int, tuple[Format, Format]] = {}
+"""By the identity of a format: itself, and the same without markers of calls. A parser keeps tables by the object."""
+
+
+def without_call_markers(format: str | Format) -> Format:
+    """The format with its call markers as text, whatever it settles on.
+
+    Not `calls=False`: where calls are messages of their own (gpt-oss), their name stands in a header and would be
+    lost. These are read, and written out in a known syntax.
+    """
+    found = get_format(format)
+    known = _WITHOUT.get(id(found))
+    if known is None:
+        settle = found.settle
+        then = None if settle is None else lambda met: without_call_markers(settle(met))
+        known = _WITHOUT[id(found)] = (found, found.but(calls=(), settle=then))
+    return known[1]
 
 
 class TwoTexts:

@@ -13,7 +13,7 @@ from ..api import Parser
 from ..engine.format import Format
 from ..engine.policies import Start
 from ..errors import UsageError
-from .streaming import TwoTexts
+from .streaming import TwoTexts, without_call_markers
 
 __all__ = ["LEVELS", "Level", "ProcessedChunk", "ThinkValue", "ThinkingParser"]
 
@@ -52,13 +52,13 @@ class ThinkingParser:
         start: Start | None = None,
         prompt: str | None = None,
     ) -> None:
-        self._format = format
+        self._format = without_call_markers(format)
         self._start = start
         self._prompt = prompt
         self._begin()
 
     def _begin(self) -> None:
-        self._parser = Parser(self._format, start=self._start, prompt=self._prompt, calls=False, collect=False)
+        self._parser = Parser(self._format, start=self._start, prompt=self._prompt, collect=False)
         self._texts = TwoTexts()
 
     @property
