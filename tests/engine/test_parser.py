@@ -606,3 +606,12 @@ def test_without_collecting_a_broken_call_stands_where_it_stood(name: str, text:
 def test_without_collecting_a_draft_that_has_named_an_argument_is_given_back_whole() -> None:
     text = "<|channel><|tool_call>call:f{a:zebra7}<tool_call|>zebra7"
     assert joined(asides.split(list(text), "gemma4", collect=False)) == run("gemma4", (text,)).events
+
+
+def test_in_a_string_of_a_call_only_what_may_begin_a_marker_is_held() -> None:
+    """Its first character at the end of a chunk waits; with another character behind it, nothing does."""
+    parser = Parser("mistral", collect=False)
+    parser.feed('[TOOL_CALLS]f[ARGS]{"a": "x')
+    told = [parser.feed(chunk) for chunk in ("a[", "[", "i] b", "<", "p>[/", "TOOL", '"}')]
+    texts = ["".join(event.text for event in events if isinstance(event, ToolCallDelta)) for events in told]
+    assert texts == ["a", "[", "[i] b", "", "<p>", "", '[/TOOL"}']

@@ -159,7 +159,7 @@ class Machine:
         self._out: list[Event] = []
         self._holds: list[list[Event]] = []
         self._finished = False
-        self._calm: Callable[[str], object] | None = None
+        self._calm: Callable[[str], re.Match[str] | None] | None = None
         self._calm_into: list[str] | None = None
         self._calm_room = 0
         self._header_before = ""

@@ -40,15 +40,15 @@ SHORT = 512
 
 
 @lru_cache(maxsize=256)
-def _calm(ends: tuple[str, ...], markers: tuple[str, ...]) -> Callable[[str], object]:
+def _calm(ends: tuple[str, ...], markers: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
     """Finds what cannot stand in a JSON string as it is, or may end it: a beginning of one of its ends or of a marker
-    (one or two characters, or the first of two at the end of the chunk)."""
+    (one or two characters; or the first of two, as the group, where the text ends)."""
     certain = '\\x00-\\x1f"\\\\\ud800-\udfff'
     beginnings = (*ends, *markers)
     firsts = re.escape("".join({text[0] for text in beginnings}))
-    behind = [f"(?<={re.escape(text[0])})(?:{re.escape(text[1:])}|\\Z)" for text in beginnings]
+    behind = [f"(?<={re.escape(text[0])}){re.escape(text[1:])}" for text in beginnings]
     # One set of characters in front, because only such a pattern is searched for fast.
-    return re.compile(f"[{certain}{firsts}](?:{'|'.join([f'(?<=[{certain}])', *behind])})").search
+    return re.compile(f"[{certain}{firsts}](?:{'|'.join([f'(?<=[{certain}])', *behind])}|(\\Z))").search
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -149,23 +149,42 @@ class Parser(Prose):
                     self._keep(chunk)
                     self._carry += chunk
                     return []
-        elif self._calm is not None and chunk and self._calm(chunk) is None:
+        elif self._calm is not None and chunk:
             # The same for a call: inside a string of its arguments, nothing but more of the string.
-            waiting = self._calm_into
-            if waiting is None:
+            words = self._carry + chunk
+            met = self._calm(words)
+            if met is None and self._calm_into is None:
                 self._keep(chunk)
-                event = ToolCallDelta(self._index, chunk)
+                self._carry = ""
+                event = ToolCallDelta(self._index, words)
                 if self._collect:
                     self._collector.add(event)
                 return [event]
-            self._calm_room -= len(chunk)
-            if self._calm_room >= 0:
-                self._keep(chunk)
-                waiting.append(chunk)
-                return []
+            return self._hold_string(chunk, words, met)
         if self._finished:
             raise UsageError("feed() was called after finish(); make a new Parser for the next message")
         return self._advance(chunk, False)
+
+    def _hold_string(self, chunk: str, words: str, met: re.Match[str] | None) -> list[Event]:
+        """In a string of a call that waits as a whole, or whose last character may begin a marker; else read on."""
+        waiting = self._calm_into
+        if waiting is not None:
+            self._calm_room -= len(chunk)
+            if met is not None or self._calm_room < 0:
+                return self._advance(chunk, False)
+            self._keep(chunk)
+            waiting.append(chunk)
+            return []
+        if met is None or not met.lastindex:
+            return self._advance(chunk, False)
+        self._keep(chunk)
+        self._carry = words[-1]
+        if len(words) == 1:
+            return []
+        event = ToolCallDelta(self._index, words[:-1])
+        if self._collect:
+            self._collector.add(event)
+        return [event]
 
     def _harmless(self, text: str) -> bool:
         """Whether what is held and a chunk that holds the first character of a marker or a fence hold neither."""
