@@ -335,14 +335,16 @@ def test_stop_from_a_signal_handler(hanging: Upstream) -> None:
     """A signal handler may stop a reply: no exception is torn through the reading."""
     client = Client(hanging.url)
     previous = signal.signal(signal.SIGUSR1, lambda *_: client.stop())
+    main = threading.main_thread().ident
+    assert main is not None
+    sending = threading.Timer(0.01, signal.pthread_kill, (main, signal.SIGUSR1))
     try:
         gathering = Gathering()
         for item in client.talk("hi", model="m"):
             gathering.add(item)
-            if isinstance(item, Said) and isinstance(item.event, TextDelta):
-                main = threading.main_thread().ident
-                assert main is not None
-                threading.Timer(0.01, signal.pthread_kill, (main, signal.SIGUSR1)).start()
+            if isinstance(item, Said) and isinstance(item.event, TextDelta) and "Hi" in item.event.text:
+                sending.start()
+        sending.join()  # once more, and later, it would end the tests themselves
     finally:
         signal.signal(signal.SIGUSR1, previous)
     assert gathering.reply.text == "Hi <th"
