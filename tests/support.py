@@ -472,10 +472,22 @@ def _may_separate(character: str) -> bool:
 # What a format's own words are.
 
 
+def may_settle_on(format: Format) -> list[Format]:
+    """The format, and where it settles on others (`auto`) any that there is."""
+    return [format, *map(asides.get_format, asides.formats())] if format.settle is not None else [format]
+
+
+def ignored(format: Format) -> set[str]:
+    """The markers that are left out of a text without a word."""
+    return {marker for other in may_settle_on(format) for marker in other.ignored}
+
+
 def markers(format: Format) -> list[str]:
     """Every marker of a format, the longest first."""
     found = {name for table in format.states.values() for name in table} | set(format.tag_rules)
-    found.update(format.ignored, format.strays)
+    found.update(ignored(format))
+    for other in may_settle_on(format):
+        found.update(other.strays)
     for syntax in format.calls:
         found.update(syntax.openers, syntax.closers)
     if format.header is not None:
@@ -497,7 +509,7 @@ def _marker_pattern(format: Format) -> re.Pattern[str]:
     for name in markers(format):
         if name in format.tag_rules:
             sources.append(rf"(?ai:{re.escape(name[:-1])})(?:\s[^<>\r\n]{{0,200}})?>")
-        elif (format.attributes or name in format.ignored) and name.startswith("<") and name.endswith(">"):
+        elif (format.attributes or name in ignored(format)) and name.startswith("<") and name.endswith(">"):
             sources.append(re.escape(name[:-1]) + r"(?:\s[^<>\r\n]{0,256})?>")
         else:
             sources.append(re.escape(name))
