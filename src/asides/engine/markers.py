@@ -430,7 +430,8 @@ class Tables:
             markers[name] = Marker(text=name, action=Action.IGNORED, notice="stray_marker")
         # Only where every `<` is looked at anyway: a search for one more character would cost all prose.
         foreign = self._format.foreign and any(name.startswith("<") for name in markers)
-        if foreign:
+        # A format that writes nothing but special tokens passes over the tags in code at no cost, and shall go on so.
+        if foreign and any(name.startswith("<") and name[1:2] not in "|｜" for name in markers):
             markers = {name: _foreign_tag(name) for name in TAGS} | markers
         return self._table(TEXT, markers.values(), foreign)
 
