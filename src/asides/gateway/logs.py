@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import queue
 import re
+import select
 import sys
 import threading
 import time
@@ -159,14 +161,16 @@ class BackgroundHandler(logging.Handler):
     """Lines for standard error, written by a thread of their own.
 
     Standard error may be a pipe that nobody reads. A write into a full pipe waits for ever, so no request may do it:
-    lines wait in a queue, and what finds the queue full is dropped and counted.
+    lines wait in a queue, and what finds the queue full is dropped and counted. They are written to the descriptor,
+    past Python's own buffer: a thread that waited inside that buffer would hold its lock, and the interpreter would
+    wait for it when it ends.
     """
 
     def __init__(self, stream: TextIO, size: int = WAITING_LINES) -> None:
         super().__init__()
         self.dropped = 0
         """Lines that found the queue full, since the start."""
-        self._stream = stream
+        self._descriptor = stream.fileno()
         self._queue: queue.SimpleQueue[logging.LogRecord | threading.Event] = queue.SimpleQueue()
         self._size = size
         self._thread: threading.Thread | None = None
@@ -202,8 +206,16 @@ class BackgroundHandler(logging.Handler):
                 continue
             # Nothing can be said where nothing can be written: the gateway goes on.
             with contextlib.suppress(Exception):
-                self._stream.write(self.format(item) + "\n")
-                self._stream.flush()
+                self._write(f"{self.format(item)}\n".encode("utf-8", "backslashreplace"))
+
+    def _write(self, line: bytes) -> None:
+        rest = memoryview(line)
+        while rest:
+            try:
+                rest = rest[os.write(self._descriptor, rest) :]
+            except BlockingIOError:
+                # Another program that shares the terminal has made it non-blocking.
+                select.select([], [self._descriptor], [])
 
 
 class _Lines(logging.Formatter):
