@@ -65,9 +65,14 @@ _OPENAI = re.compile(
 
 def plain(path: str) -> str:
     """A path as the tables have it: in lower case, without `/v1` before it, no slash doubled or at the end."""
+    return _cut_version(path)[0].rstrip("/") or "/"
+
+
+def _cut_version(path: str) -> tuple[str, bool]:
+    """A path with no slash doubled and without `/v1` before it, and whether it had one."""
     path = _SLASHES.sub("/", path)
     found = _VERSIONED.match(path.lower())
-    return (path[found.end() :] if found else path).rstrip("/") or "/"
+    return (path[found.end() :], True) if found else (path, False)
 
 
 def find(method: str, path: str) -> Route:
@@ -120,7 +125,5 @@ def is_below(path: str) -> bool:
 
 def upstream_path(path: str) -> str:
     """The path under which an upstream knows what is passed on: OpenAI's under `/v1`, others as they are."""
-    path = _SLASHES.sub("/", path)
-    found = _VERSIONED.match(path.lower())
-    short = path[found.end() :] if found else path
-    return f"/v1{short}" if found or _OPENAI.match(short.lower()) else path
+    short, versioned = _cut_version(path)
+    return f"/v1{short}" if versioned or _OPENAI.match(short.lower()) else short
