@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 import asides
-from asides.dialects.reply import Begin, Ended, Item, Usage, Words
 from asides.dialects.request import Request
-from asides.dialects.splitter import Splitter
-from asides.formats import get_format
+from asides.families import get_format
+from asides.reply.items import Begin, Ended, Item, Usage, Words
+from asides.reply.splitter import Splitter
 from benchmarks import measure, samples
 
 DIALECTS = ("openai_chat", "completions", "anthropic", "openai_responses", "ollama")

@@ -17,8 +17,8 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from statistics import median
 
-from asides import history
-from asides.history import History, Reply, Thought, Where
+from asides import _history as history
+from asides._history import History, Reply, Thought, Where
 from benchmarks import measure
 
 SIZES = (10_000, 100_000)

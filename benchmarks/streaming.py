@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import asides
-from asides.engine.format import THINKING
-from asides.engine.policies import Start
+from asides._engine.format import THINKING
 from asides.events import Event, TextDelta
-from asides.formats import get_format
+from asides.families import get_format
+from asides.policies import Start
 from benchmarks import measure, samples
 
 CHUNK = 4

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import asides
-from asides.engine.format import THINKING
-from asides.engine.markers import compile_tables
-from asides.formats import get_format
+from asides._engine.format import THINKING
+from asides._engine.markers import compile_tables
+from asides.families import get_format
 from asides.parts import Span
 from benchmarks import measure, samples
 

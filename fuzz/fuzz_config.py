@@ -10,8 +10,8 @@ from pathlib import Path
 
 from common import HEAD, ROOT, cases, every_marker, fuzz, head_of
 
-from asides.config import ConfigError, load
-from asides.config.showing import show
+from asides._config import ConfigError, load
+from asides._config.showing import show
 
 YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 ENVIRONMENT = {"HOME": "/nowhere", "KEY": "secret", "EMPTY": ""}

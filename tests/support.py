@@ -27,7 +27,7 @@ from asides import (
     ToolCall,
     ToolCallDelta,
 )
-from asides.engine.format import END, HEADER, OUTSIDE, TEXT, THINKING
+from asides._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING
 from asides.events import NOTICES, Event
 
 Policies = Mapping[str, Any]

@@ -13,28 +13,35 @@ import asides
 PACKAGE = Path(asides.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-LEAF = {"errors", "parts", "events"}
+VALUES = {"errors", "parts", "events", "policies", "message"}
+ENGINE = VALUES | {"_engine"}
+READING = ENGINE | {"families"}
 MAY_IMPORT = {
-    # Every room of the house and those that it may know. Rooms that are not listed may know all that are.
+    # Every package and those that it may know. Packages that are not listed may know all that are.
     "errors": {"events"},  # for its annotations alone
     "parts": set(),
     "events": {"parts"},
-    "engine": LEAF,
-    "formats": LEAF | {"engine"},
-    "api": LEAF | {"engine", "formats"},
-    "token_api": LEAF | {"engine", "formats"},
-    "detect": LEAF | {"engine", "formats"},
-    "render": LEAF | {"engine", "formats"},
-    "dialects": LEAF | {"engine"},
-    "config": LEAF | {"engine", "formats"},
-    "backends": LEAF | {"detect", "dialects", "engine", "formats"},
-    "analysis": LEAF | {"engine", "formats", "api", "terminal"},
-    "history": LEAF | {"engine", "formats", "api", "analysis"},
-    "terminal": LEAF,
-    "compat": LEAF
-    | {"analysis", "api", "backends", "config", "dialects", "engine", "formats", "history", "render", "terminal"},
+    "policies": set(),
+    "message": {"events", "parts"},
+    "_engine": VALUES,
+    "families": ENGINE,
+    "_api": READING,
+    "_token_api": READING,
+    "streamer": READING | {"_token_api"},
+    "detect": READING,
+    "render": READING,
+    "reply": READING,
+    "dialects": READING | {"reply"},
+    "client": READING | {"detect", "dialects", "reply"},
+    "_recordings": READING | {"dialects", "reply", "render"},
+    "_config": READING,
+    "terminal": VALUES,
+    "analysis": READING | {"_api", "terminal"},
+    "_history": READING | {"_api", "analysis"},
+    "compat": READING
+    | {"_api", "_config", "_history", "analysis", "client", "detect", "dialects", "render", "reply", "terminal"},
 }
-TOP = {"cli", "gateway", "__main__"}
+TOP = {"_cli", "_gateway", "__main__"}
 """Nothing imports these, but they each other."""
 
 

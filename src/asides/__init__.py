@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import typing as _typing
 
-from .api import Parser, asplit, clean, parse, split
-from .engine.format import Format
-from .engine.message import Message
+from ._api import Parser, asplit, clean, parse, split
+from ._engine.format import Format
 from .errors import Error, StrictError, UnknownFormatError, UsageError
 from .events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from .formats import formats, get_format, register
+from .families import formats, get_format, register
+from .message import Message
 from .parts import Text, Thinking, ToolCall
 
 if _typing.TYPE_CHECKING:
+    from ._token_api import TokenParser
     from .detect import Detection, detect
-    from .token_api import TokenParser
 
 __all__ = [
     "Detection",
@@ -45,7 +45,7 @@ __all__ = [
     "split",
 ]
 
-_LATER = {"Detection": "detect", "TokenParser": "token_api", "detect": "detect"}
+_LATER = {"Detection": "detect", "TokenParser": "_token_api", "detect": "detect"}
 """Names that most callers do not need, and where they are: importing them costs start-up."""
 
 

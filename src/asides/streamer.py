@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .engine.message import Message
+from ._token_api import TokenParser
 from .errors import UsageError
 from .events import Event
-from .formats import get_format
-from .token_api import TokenParser
+from .families import get_format
+from .message import Message
 
 
 class Streamer:

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import asides
-from asides.backends.recordings import recordings as replies
-from asides.cli.demo import chunks, recordings
-from asides.cli.demo_gateway import CLIENTS
+from asides._cli.demo.command import chunks, recordings
+from asides._cli.demo.gateway import CLIENTS
+from asides._recordings.replies import recordings as replies
 from tests.cli.running import OnScreen, run
 from tests.waiting import PATIENCE
 
@@ -91,7 +91,7 @@ def test_every_kind_of_client_is_shown_the_gateway(shown: str) -> None:
 
 def test_without_the_extra_it_says_how_to_get_it() -> None:
     """Where the gateway's packages are missing the rest plays all the same."""
-    program = "import sys; sys.modules['aiohttp'] = None; from asides.cli import main; sys.exit(main(['demo']))"
+    program = "import sys; sys.modules['aiohttp'] = None; from asides._cli import main; sys.exit(main(['demo']))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, b"")
     shown = done.stdout.decode()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides import history
+from asides import _history as history
 from tests.cli.running import COMMAND, environment, run
 
 REPLY = b"<think>2+2\nis 4</think>\n\nIt is 4.<think>sure?</think>\nYes."

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import asides
-from asides.cli.formats import detail
+from asides._cli.formats import detail
 from tests.cli.running import run
 
 

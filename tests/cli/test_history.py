@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from asides import history
-from asides.cli import main
-from asides.history.sqlite import SqliteHistory
+from asides import _history as history
+from asides._cli import main
+from asides._history.sqlite import SqliteHistory
 from tests.cli.running import COMMAND, OnScreen, Running, environment, run
 from tests.history.samples import asked, reply
 from tests.waiting import PATIENCE

@@ -14,8 +14,8 @@ from threading import Thread
 
 import pytest
 
-from asides import history
-from asides.history import Reply
+from asides import _history as history
+from asides._history import Reply
 from tests.cli.running import Running
 from tests.history.samples import aged
 from tests.waiting import PATIENCE, eventually

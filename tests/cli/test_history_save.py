@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from asides import history
-from asides.cli.history_save import save
+from asides import _history as history
+from asides._cli.history.save import save
 from tests.history.samples import message
 
 

@@ -184,7 +184,7 @@ def test_a_large_input_in_constant_memory() -> None:
     # Not getrusage: its maximum begins with what the process that started this one held.
     script = (
         "import re, sys\n"
-        "from asides.cli import main\n"
+        "from asides._cli import main\n"
         "code = main(['-f', 'qwen3'])\n"
         "most = re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())\n"
         "sys.exit(code or int(most.group(1)) // 1024)\n"

@@ -109,7 +109,7 @@ def test_wrong_usage() -> None:
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(folder: Path) -> None:
-    hide = "import sys; sys.modules['jinja2'] = None; import asides.cli; sys.exit(asides.cli.main(sys.argv[1:]))"
+    hide = "import sys; sys.modules['jinja2'] = None; import asides._cli; sys.exit(asides._cli.main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", hide, "probe", str(folder)], capture_output=True, timeout=PATIENCE, env=environment()
     )

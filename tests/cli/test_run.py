@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from asides import history
-from asides.cli import main
-from asides.cli.run_server import ollama_url
-from tests.backends.upstream import Script, chat, fails, lines, serve, think
+from asides import _history as history
+from asides._cli import main
+from asides._cli.run.server import ollama_url
 from tests.cli.running import COMMAND, Running, environment
+from tests.client.upstream import Script, chat, fails, lines, serve, think
 from tests.waiting import PATIENCE
 
 ANSWER = chat(think("2+2"), "It is ", "4.")
@@ -416,6 +416,7 @@ def test_a_reply_that_dies_is_written_and_told(run: Run) -> None:
 
 def test_the_help_needs_no_client() -> None:
     """What talks to servers and terminals is imported only once there is something to talk about."""
-    script = "import sys, asides.cli.run; print(sorted({'http.client', 'prompt_toolkit', 'ssl'} & set(sys.modules)))"
+    heavy = "{'http.client', 'prompt_toolkit', 'ssl'}"
+    script = f"import sys, asides._cli.run.command; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], timeout=PATIENCE, check=True, capture_output=True)
     assert done.stdout == b"[]\n"

@@ -15,10 +15,10 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]  # it has none
 import pytest
 
-from asides import history
-from asides.cli.run_input import PLACEHOLDER
-from tests.backends.upstream import Script, Upstream, chat, fails, serve, think
+from asides import _history as history
+from asides._cli.run.input import PLACEHOLDER
 from tests.cli.running import OnScreen, environment
+from tests.client.upstream import Script, Upstream, chat, fails, serve, think
 from tests.waiting import PATIENCE
 
 ANSWER = chat(think("2+2"), "It is 4.")

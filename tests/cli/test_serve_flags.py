@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.cli.serve import _flags, _parser
-from asides.config.variables import FLAGS
+from asides._cli.serve import _flags, _parser
+from asides._config.variables import FLAGS
 from tests.cli.running import COMMAND, Running, environment, run
 from tests.waiting import PATIENCE
 
@@ -76,7 +76,7 @@ def test_without_the_packages_of_the_gateway_the_extra_is_named(tmp_path: Path) 
     script = (
         "import sys\n"
         "sys.modules['uvicorn'] = None\n"
-        "from asides.cli import main\n"
+        "from asides._cli import main\n"
         "sys.exit(main(['serve', '--port', '0']))\n"
     )
     done = subprocess.run(

@@ -28,7 +28,7 @@ def test_the_filter_imports_little(given: bytes) -> None:
     """Neither with nothing to read nor with a thought to write into a pipe."""
     script = (
         "import sys\n"
-        "from asides.cli import main\n"
+        "from asides._cli import main\n"
         "main([])\n"
         f"print('', *(name for name in {HEAVY!r} if name in sys.modules))\n"
     )
@@ -38,6 +38,6 @@ def test_the_filter_imports_little(given: bytes) -> None:
 
 def test_what_lays_thoughts_out_is_imported_when_there_are_some() -> None:
     """An answer without thoughts on a pipe, and no input at all, start as fast as if there were no such thing."""
-    script = "import sys\nfrom asides.cli import main\nmain([])\nprint('asides.terminal' in sys.modules)\n"
+    script = "import sys\nfrom asides._cli import main\nmain([])\nprint('asides.terminal' in sys.modules)\n"
     done = subprocess.run([COMMAND[0], "-c", script], input=b"", capture_output=True, env=environment())
     assert done.stdout == b"False\n"

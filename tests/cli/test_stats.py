@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides import history
+from asides import _history as history
 from tests.cli.running import Running, environment, run
 from tests.detect.test_tokenizer import QWEN, tokenizer_json, write
 from tests.waiting import PATIENCE
@@ -319,7 +319,7 @@ def test_a_closed_pipe_is_no_error(traces: Path) -> None:
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     """Twenty times the traces, hardly more memory."""
     script = (
-        "import sys\nfrom asides.cli import main\n"
+        "import sys\nfrom asides._cli import main\n"
         "main(['stats', '--json', sys.argv[1], '--by', 'model'])\n"
         "print(*[line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')], file=sys.stderr)\n"
     )

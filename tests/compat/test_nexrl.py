@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 import asides
-from asides.backends.client import UpstreamError
+from asides._config import load
+from asides._config.schema import Config, InferenceService
+from asides.client.client import UpstreamError
 from asides.compat import nexrl
 from asides.compat.nexrl import (
     DETECTORS,
@@ -22,9 +24,7 @@ from asides.compat.nexrl import (
     parser_from_config,
     split_output,
 )
-from asides.config import load
-from asides.config.schema import Config, InferenceService
-from tests.backends.upstream import chat, fails, serve, think
+from tests.client.upstream import chat, fails, serve, think
 from tests.compat.texts import chunkings, letters, places, texts
 from tests.laws.effort import examples
 

@@ -29,7 +29,7 @@ from asides.compat.selfai import (
     read_config,
     show_think_tags,
 )
-from tests.backends.upstream import chat, serve, think
+from tests.client.upstream import chat, serve, think
 from tests.compat.test_thinking_parser import HARMONY
 from tests.compat.texts import chunkings, letters, places, texts
 from tests.laws.effort import examples

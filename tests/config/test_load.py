@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from asides.config import Config, ConfigError, load, load_all, resolve_model
-from asides.config.problems import Origin
+from asides._config import Config, ConfigError, load, load_all, resolve_model
+from asides._config.problems import Origin
 from asides.errors import UsageError
 
 
@@ -317,7 +317,7 @@ def test_without_pyyaml_the_error_names_the_extra(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         "sys.modules['yaml'] = None\n"
-        "from asides.config import Config, load\n"
+        "from asides._config import Config, load\n"
         "from asides.errors import Error\n"
         "assert load(environ={'HOME': '/nonexistent', 'ASIDES_CONFIG': ''}, path=None) == Config()\n"
     )
@@ -329,12 +329,12 @@ def test_without_pyyaml_the_error_names_the_extra(tmp_path: Path) -> None:
 
 
 def test_importing_the_room_imports_nothing_heavy() -> None:
-    """`asides.config` alone costs neither the schema nor YAML."""
+    """`asides._config` alone costs neither the schema nor YAML."""
     script = (
         "import sys, asides\n"
         "before = set(sys.modules)\n"
-        "import asides.config\n"
+        "import asides._config\n"
         "print(*sorted(set(sys.modules) - before))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["asides.config"]
+    assert done.stdout.split() == ["asides._config"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.config import Config, ConfigError, load
+from asides._config import Config, ConfigError, load
 
 CASES = [
     ("listen: {prot: 1}", 1, "listen.prot", "unknown key; did you mean port?"),

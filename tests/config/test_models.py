@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.config import Config, ModelSettings, matches, resolve_model
+from asides._config import Config, ModelSettings, matches, resolve_model
 
 CONFIG = Config(
     defaults=ModelSettings(format="kimi", extra_body={"a": 1, "b": 1}, replay="tags"),

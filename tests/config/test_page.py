@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from asides.config import ConfigError, load, resolve_model
-from asides.config.table import with_tables
-from asides.config.variables import FLAGS, settings, variable
-from asides.gateway.metrics import Metrics
+from asides._config import ConfigError, load, resolve_model
+from asides._config.table import with_tables
+from asides._config.variables import FLAGS, settings, variable
+from asides._gateway.observe.metrics import Metrics
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "configuration.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -18,7 +18,7 @@ EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 def test_the_tables_are_current() -> None:
     """Every key, its default, variable and flag stand there as the schema has them, each with a meaning."""
-    assert with_tables(PAGE) == PAGE, "run: python -m asides.config.table --write"
+    assert with_tables(PAGE) == PAGE, "run: python -m asides._config.table --write"
     rows = re.findall(r"^\| `\w+` \|.*\|$", PAGE.partition("<!-- settings")[2].partition("<!-- /settings")[0], re.M)
     assert len(rows) > 40
     assert not [row for row in rows if row.endswith("|  |")]

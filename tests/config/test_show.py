@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.config import Config, ModelSettings, UpstreamSettings, hide_url, load, load_all, show
-from asides.config.schema import History, Listen, Talk
+from asides._config import Config, ModelSettings, UpstreamSettings, hide_url, load, load_all, show
+from asides._config.schema import History, Listen, Talk
 
 SECRET = "hunter2"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import asides
-from asides.formats import registry
+from asides.families import registry
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import asides
+from asides._engine.format import Format
 from asides.detect import detect
-from asides.engine.format import Format
 from tests.detect.templates import KNOWN, UNKNOWN_CLOSER, UNKNOWN_IN_PROMPT, UNKNOWN_PAIR
 from tests.detect.test_tokenizer import tokenizer_json
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import asides
+from asides._engine.format import Format
 from asides.detect import detect
 from asides.detect.facts import choose_template
-from asides.engine.format import Format
 from tests.detect.templates import ECHO, NO_THOUGHTS, STRIPPING
 from tests.support import count_calls
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from asides.dialects import anthropic, completions, ollama, openai_chat, openai_responses
 from asides.dialects.framing import to_json
-from asides.dialects.reply import Failed, Item, Piece
 from asides.dialects.request import Request, RequestError
-from asides.dialects.splitter import Splitter
-from asides.formats import get_format
+from asides.families import get_format
+from asides.reply.items import Failed, Item, Piece
+from asides.reply.splitter import Splitter
 from tests.dialects.shapes import BY_NAME, items, make_parser
 
 Path = tuple[str | int, ...]

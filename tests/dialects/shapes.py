@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import asides
-from asides.dialects.reply import Begin, Ended, Failed, Item, Reason, Said, Usage, Words
-from asides.dialects.splitter import MakeParser, Splitter
-from asides.engine.format import Format
+from asides._engine.format import Format
 from asides.events import PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.formats import get_format
+from asides.families import get_format
+from asides.reply.items import Begin, Ended, Failed, Item, Reason, Said, Usage, Words
+from asides.reply.splitter import MakeParser, Splitter
 
 DEATH = Failed("the upstream ended its reply without saying that it was over", 502, "api_error", "upstream_ended")
 REFUSED = Failed("the model is not loaded", 503, "service_unavailable_error", "not_loaded")

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from asides.dialects import anthropic as dialect
 from asides.dialects.framing import SseReader
-from asides.dialects.reply import Begin, Ended, Failed, Foreign, Item, Piece, Reason, Said, Thought, Usage, Words
 from asides.dialects.request import (
     CallPiece,
     ImagePiece,
@@ -27,10 +26,11 @@ from asides.dialects.request import (
     Wish,
     WriteOptions,
 )
-from asides.dialects.splitter import Splitter
 from asides.events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.formats import get_format
+from asides.families import get_format
 from asides.parts import Text, Thinking
+from asides.reply.items import Begin, Ended, Failed, Foreign, Item, Piece, Reason, Said, Thought, Usage, Words
+from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
 

@@ -10,10 +10,10 @@ import pytest
 
 from asides.dialects import anthropic, ollama, openai_chat, openai_responses
 from asides.dialects.framing import SseReader, to_json
-from asides.dialects.reply import CallPiece, Ended, Failed, Item, Piece, Thought, Words
 from asides.dialects.request import Request, WriteOptions
-from asides.dialects.splitter import Splitter
-from asides.formats import get_format
+from asides.families import get_format
+from asides.reply.items import CallPiece, Ended, Failed, Item, Piece, Thought, Words
+from asides.reply.splitter import Splitter
 from tests.dialects.replay import cut
 from tests.dialects.shapes import make_parser
 

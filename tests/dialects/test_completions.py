@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.dialects import completions
-from asides.dialects.reply import Begin, Ended, Failed, Foreign, Item, Piece, Thought, Usage, Words
 from asides.dialects.request import Request, RequestError, TextPiece, Turn, Wish, WriteOptions
-from asides.dialects.splitter import Splitter
-from asides.formats import get_format
+from asides.families import get_format
+from asides.reply.items import Begin, Ended, Failed, Foreign, Item, Piece, Thought, Usage, Words
+from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.dialects import ollama as dialect
-from asides.dialects.reply import Begin, CallPiece, Ended, Failed, Item, Piece, Reason, Said, Thought, Usage, Words
 from asides.dialects.request import CallPiece as EarlierCall
 from asides.dialects.request import (
     ImagePiece,
@@ -26,9 +25,10 @@ from asides.dialects.request import (
     Wish,
     WriteOptions,
 )
-from asides.dialects.splitter import Splitter
 from asides.events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.formats import get_format
+from asides.families import get_format
+from asides.reply.items import Begin, CallPiece, Ended, Failed, Item, Piece, Reason, Said, Thought, Usage, Words
+from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, NDJSON, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
 

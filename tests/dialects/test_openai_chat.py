@@ -20,9 +20,7 @@ import asides
 from asides import Thinking, ToolCall
 from asides.dialects import anthropic
 from asides.dialects import openai_chat as chat
-from asides.dialects.chat_reader import MOST_CHOICES, ChoiceReader
-from asides.dialects.reply import Begin, Ended, Failed, Foreign, Item, Piece, Said, Thought, Usage, Words
-from asides.dialects.reply import CallPiece as ReplyCall
+from asides.dialects.openai_chat.reader import MOST_CHOICES, ChoiceReader
 from asides.dialects.request import (
     CallPiece,
     ImagePiece,
@@ -35,9 +33,11 @@ from asides.dialects.request import (
     Wish,
     WriteOptions,
 )
-from asides.dialects.splitter import Splitter
 from asides.events import PartEnd, PartStart
-from asides.formats import get_format
+from asides.families import get_format
+from asides.reply.items import Begin, Ended, Failed, Foreign, Item, Piece, Said, Thought, Usage, Words
+from asides.reply.items import CallPiece as ReplyCall
+from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, DEATH, FAILING, SHAPES, WHOLE, Shape, expected, items, make_parser, told
 

@@ -19,8 +19,6 @@ from asides import Text, Thinking
 from asides.dialects import openai_chat as chat
 from asides.dialects import openai_responses as responses
 from asides.dialects.framing import SseReader
-from asides.dialects.reply import Begin, Ended, Failed, Item, Piece, Reason, Said, Usage, Words
-from asides.dialects.reply import CallPiece as ReplyCall
 from asides.dialects.request import (
     CallPiece,
     ImagePiece,
@@ -34,9 +32,11 @@ from asides.dialects.request import (
     Wish,
     WriteOptions,
 )
-from asides.dialects.splitter import Splitter
 from asides.events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.formats import get_format
+from asides.families import get_format
+from asides.reply.items import Begin, Ended, Failed, Item, Piece, Reason, Said, Usage, Words
+from asides.reply.items import CallPiece as ReplyCall
+from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, DEATH, FAILING, WHOLE, Shape, expected, items, make_parser, told
 

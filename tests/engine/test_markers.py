@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asides import Format
-from asides.engine.markers import compile_tables
-from asides.formats import get_format
+from asides._engine.markers import compile_tables
+from asides.families import get_format
 
 
 @pytest.mark.parametrize("name", ["gemma4", "granite", "functionary_v3_2"])

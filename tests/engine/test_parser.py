@@ -26,8 +26,8 @@ from asides import (
     UnknownFormatError,
     UsageError,
 )
-from asides.engine.policies import Start
 from asides.events import Event
+from asides.policies import Start
 from tests.support import joined, run
 
 CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import asides
-from asides.engine.tokens import TokenParser
-from asides.engine.vocabulary import Vocabulary, vocabulary_of
+from asides._engine.tokens import TokenParser
+from asides._engine.vocabulary import Vocabulary, vocabulary_of
 from asides.events import Event, Notice, PartEnd, TextDelta, ThinkingDelta
 from asides.parts import Thinking, ToolCall
 from tests.render.real import encode, tokenizer, vocabulary

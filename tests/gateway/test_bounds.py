@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from asides.gateway.bodies import holds_more
-from asides.gateway.logs import BackgroundHandler
+from asides._gateway.bodies import holds_more
+from asides._gateway.observe.logs import BackgroundHandler
 from tests.gateway.clients import PATHS, body_of, get, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.sockets import connected
@@ -304,7 +304,7 @@ def test_a_writer_that_fails(house: House, tmp_path: Path) -> None:
         "    if type(item).__name__ == 'Usage': raise KeyError('deliberate')\n"
         "    return real(self, item)\n"
         "chat_writer.ReplyWriter.feed = feed\n"
-        "from asides.cli import main\n"
+        "from asides._cli import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     usage = b'data: {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}\n\n'

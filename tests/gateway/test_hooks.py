@@ -17,7 +17,7 @@ from aiohttp.client_proto import ResponseHandler
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server
 
-from asides.gateway.protocol import Connection
+from asides._gateway.protocol import Connection
 from tests.waiting import eventually
 
 HOOKS = (

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.config import Config, UpstreamSettings
-from asides.config.schema import Listen, Log
-from asides.gateway import logs
-from asides.gateway.finished import Finished
+from asides._config import Config, UpstreamSettings
+from asides._config.schema import Listen, Log
+from asides._gateway.finished import Finished
+from asides._gateway.observe import logs
 
 FINISHED = Finished(
     id="req_1",
@@ -34,9 +34,9 @@ FINISHED = Finished(
 )
 PREPARE = """
 import logging, msgspec, sys
-from asides.config.schema import Log
-from asides.gateway import logs
-from asides.gateway.finished import Finished
+from asides._config.schema import Log
+from asides._gateway import logs
+from asides._gateway.finished import Finished
 given = msgspec.json.decode(sys.stdin.buffer.read())
 logs.setup(msgspec.convert(given["log"], Log), secrets=given["secrets"])
 finished = msgspec.convert(given["finished"], Finished)
@@ -203,7 +203,7 @@ def test_a_failure_is_a_warning_and_levels_are_kept() -> None:
     )
     assert logged("logging.getLogger('uvicorn.error').info('x')") == ""
     assert only_line(logged("logging.getLogger('uvicorn.error').error('x')"))["logger"] == "uvicorn.error"
-    assert only_line(logged("logging.getLogger('asides.gateway').debug('x')", level="debug"))["message"] == "x"
+    assert only_line(logged("logging.getLogger('asides._gateway').debug('x')", level="debug"))["message"] == "x"
 
 
 def test_setting_up_again_replaces_the_first() -> None:

@@ -6,8 +6,8 @@ import msgspec
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from asides.gateway.finished import Finished
-from asides.gateway.metrics import Metrics
+from asides._gateway.finished import Finished
+from asides._gateway.observe.metrics import Metrics
 
 FINISHED = Finished(
     id="r",

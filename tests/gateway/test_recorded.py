@@ -14,8 +14,8 @@ import ollama
 import openai
 import pytest
 
-from asides.backends.recorded import Recorded
-from asides.backends.recordings import NOTE, VOICES, recordings
+from asides._recordings.replies import NOTE, VOICES, recordings
+from asides._recordings.upstream import Recorded
 from tests.gateway.clients import DIALECTS, Dialect, ask
 from tests.gateway.running import gateway
 from tests.waiting import PATIENCE

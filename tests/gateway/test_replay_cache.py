@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from asides.config.schema import Cache
+from asides._config.schema import Cache
+from asides._gateway.replay_cache import ReplayCache
 from asides.dialects.request import CallPiece, Request, TextPiece, Turn
-from asides.gateway.replay_cache import ReplayCache
 from tests.gateway.clients import WITH_TOOLS, Dialect, ask, body_of, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import Upstream, upstream

@@ -17,7 +17,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from asides.gateway import protocol
+from asides._gateway import protocol
 from tests.cli.running import run
 from tests.gateway.clients import FUNCTION, PATHS, ask, body_of, get, post
 from tests.gateway.running import Gateway, gateway

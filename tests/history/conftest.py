@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asides import history
+from asides import _history as history
 from tests.history import servers
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 import asides
-from asides.history import Reply, Turn
+from asides._history import Reply, Turn
 
 START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 RAW = (

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from asides import history
-from asides.history import DamagedError, Reply
-from asides.history.damage import examine
-from asides.history.salvage import Salvage, Salvaged
-from asides.history.sqlite_pages import TABLE_LEAF, Pages
+from asides import _history as history
+from asides._history import DamagedError, Reply
+from asides._history.damage import examine
+from asides._history.salvage import Salvage, Salvaged
+from asides._history.sqlite_pages import TABLE_LEAF, Pages
 from tests.history.samples import HOSTILE, reply
 
 COUNT = 300

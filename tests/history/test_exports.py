@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asides
-from asides import UsageError, history
-from asides.history import Reply, Thought
-from asides.history.exports import JsonLines, Parquet, PlainFiles, Writer
-from asides.history.imports import read_line
-from asides.history.records import encode_line
+from asides import UsageError
+from asides import _history as history
+from asides._history import Reply, Thought
+from asides._history.exports import JsonLines, Parquet, PlainFiles, Writer
+from asides._history.imports import read_line
+from asides._history.records import encode_line
 from tests.history.generated import STEADY
 from tests.history.samples import HOSTILE, START, asked, reply
 

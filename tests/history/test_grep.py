@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides import UsageError
-from asides.history.grep import compile_pattern, matching_lines
+from asides._history.grep import compile_pattern, matching_lines
 from tests.history.generated import STEADY
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"

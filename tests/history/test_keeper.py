@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from asides import history
-from asides.history import Keeper
+from asides import _history as history
+from asides._history import Keeper
 from tests.history.samples import aged, reply
 from tests.waiting import PATIENCE, eventually
 
@@ -42,7 +42,7 @@ def test_it_is_written_without_closing(tmp_path: Path) -> None:
 def test_a_program_that_ends_without_closing(tmp_path: Path) -> None:
     """The end of the program writes what waits."""
     program = (
-        "import sys; from asides.history import Keeper; from tests.history.samples import reply\n"
+        "import sys; from asides._history import Keeper; from tests.history.samples import reply\n"
         "keeper = Keeper(sys.argv[1]); keeper.keep(reply('last words'))\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "h.db")], check=True, timeout=PATIENCE)
@@ -183,7 +183,7 @@ def test_replies_that_are_too_old(address: str) -> None:
 
 def test_it_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once in a while, also while nothing is kept."""
-    monkeypatch.setattr("asides.history.keeper.PURGE_EVERY", 0.05)
+    monkeypatch.setattr("asides.history.background_writer.PURGE_EVERY", 0.05)
     keeper = Keeper(str(tmp_path / "h.db"), keep_days=1)
     with history.open(str(tmp_path / "h.db")) as store:
         store.add([aged(2, "old")])

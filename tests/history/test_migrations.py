@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from asides import history
-from asides.history import postgres_schema, sqlite_schema
+from asides import _history as history
+from asides._history import postgres_schema, sqlite_schema
 from tests.history.samples import reply
 
 WRITTEN = {

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from asides import history
-from asides.history import HistoryError, Keeper
+from asides import _history as history
+from asides._history import HistoryError, Keeper
 from tests.history.samples import reply
 from tests.waiting import PATIENCE, eventually
 

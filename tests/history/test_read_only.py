@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from asides import history
-from asides.history import sqlite_schema
+from asides import _history as history
+from asides._history import sqlite_schema
 from tests.cli.running import COMMAND, environment
 from tests.history.samples import reply
 from tests.waiting import PATIENCE

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from asides import history
+from asides import _history as history
+from asides._history import HistoryError
+from asides._history.sqlite import SqliteHistory
 from asides.errors import UsageError
-from asides.history import HistoryError
-from asides.history.sqlite import SqliteHistory
 from tests.history.samples import reply
 from tests.waiting import PATIENCE
 

@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from asides import history
-from asides.history import Reply, Thought, Turn, Where
+from asides import _history as history
+from asides._history import Reply, Thought, Turn, Where
 from tests.history.generated import STEADY
 from tests.history.samples import START
 

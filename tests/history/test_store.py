@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 import asides
-from asides import history
-from asides.history import History, HistoryError, Reply, Thought, Turn, Where
+from asides import _history as history
+from asides._history import History, HistoryError, Reply, Thought, Turn, Where
 from tests.history.samples import HOSTILE, QUERIES, START, asked, message, reply
 
 

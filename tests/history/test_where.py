@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from asides import UsageError
-from asides.history import read_time
+from asides._history import read_time
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from asides import history
-from asides.history import sqlite
+from asides import _history as history
+from asides._history import sqlite
 from tests.history.samples import reply
 from tests.waiting import PATIENCE
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 from asides import Format
-from asides.engine.calls.brace_calls import BraceCalls
-from asides.engine.calls.keyed_calls import KeyedCalls
-from asides.engine.calls.named_calls import BodyCalls, NamedCalls
-from asides.engine.calls.python_calls import PythonCalls
-from asides.engine.calls.syntax import CallSyntax
-from asides.engine.calls.xml_calls import Tag, XmlCalls
+from asides._engine.calls.brace_calls import BraceCalls
+from asides._engine.calls.keyed_calls import KeyedCalls
+from asides._engine.calls.named_calls import BodyCalls, NamedCalls
+from asides._engine.calls.python_calls import PythonCalls
+from asides._engine.calls.syntax import CallSyntax
+from asides._engine.calls.xml_calls import Tag, XmlCalls
 
 JSON_BODIES = (
     '{"name": "f", "arguments": {"a": 1}}',

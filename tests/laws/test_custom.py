@@ -8,9 +8,9 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from asides import Format, UsageError
-from asides.engine.calls.json_calls import JsonCalls
-from asides.engine.format import TEXT, THINKING
-from asides.engine.tag_markers import TagRule
+from asides._engine.calls.json_calls import JsonCalls
+from asides._engine.format import TEXT, THINKING
+from asides._engine.tag_markers import TagRule
 from tests.laws.effort import examples
 from tests.laws.texts import policies
 from tests.support import characters, check_chunking, check_held, check_kept, check_one_path, markers, two_way_splits

@@ -14,12 +14,12 @@ import pytest
 
 import asides
 from asides import Message, Text, Thinking, ToolCall
+from asides._engine.parser import Parser
 from asides.dialects import anthropic, completions, ollama, openai_chat, openai_responses
-from asides.dialects.reply import Ended, Words
 from asides.dialects.request import Request
-from asides.dialects.splitter import Splitter
-from asides.engine.parser import Parser
-from asides.formats import get_format
+from asides.families import get_format
+from asides.reply.items import Ended, Words
+from asides.reply.splitter import Splitter
 from tests.laws.effort import LONG
 from tests.support import run, show_parts
 from tests.test_cases import ALL, Case

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asides.engine.vocabulary import Vocabulary, vocabulary_of
+from asides._engine.vocabulary import Vocabulary, vocabulary_of
 
 SPLINTR = ("qwen3", "deepseek_v3", "kimi_k2", "glm4", "gpt-oss", "llama3")
 """Vocabularies that splintr carries with it."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..engine.format import HEADER, TEXT, THINKING, Format
-from ..engine.message import Message
-from ..formats import get_format
+from .._engine.format import HEADER, TEXT, THINKING, Format
+from ..families import get_format
+from ..message import Message
 
 
 def count_empty(message: Message, format: str | Format = "auto") -> int:

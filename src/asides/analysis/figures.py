@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ..api import parse
-from ..engine.format import Format
-from ..engine.message import Message
+from .._api import parse
+from .._engine.format import Format
+from ..message import Message
 from ..parts import Text, Thinking, ToolCall
 from .empty import count_empty
 from .grading import Quality, grade

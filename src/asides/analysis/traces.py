@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..engine.message import Message
+from ..message import Message
 from ..parts import Part, Text, Thinking, ToolCall
 
 OUTPUT_FIELDS = (

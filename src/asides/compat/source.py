@@ -9,14 +9,14 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..api import Parser
-from ..engine.format import Format
-from ..engine.policies import Start
-from ..formats import get_format
+from .._api import Parser
+from .._engine.format import Format
+from ..families import get_format
+from ..policies import Start
 
 if TYPE_CHECKING:
-    from ..backends.client import Client
-    from ..dialects.reply import Item, Piece
+    from ..client.client import Client
+    from ..reply.items import Item, Piece
 
 Message = Mapping[str, Any]
 Transport = Callable[..., str | Mapping[str, Any] | Iterable[str]]
@@ -33,7 +33,7 @@ class Source:
         if callable(origin):
             self._transport = origin
         elif isinstance(origin, str):
-            from ..backends.client import Client
+            from ..client.client import Client
 
             self._client = Client(origin, key)
         else:
@@ -59,9 +59,9 @@ class Source:
         self, messages: Sequence[Message], model: str, found: Format, start: Start | None, extra: Mapping[str, Any]
     ) -> Iterator[Item]:
         """The same from the callable."""
-        from ..backends.client import UpstreamError
-        from ..dialects.reply import Failed
-        from ..dialects.splitter import Splitter
+        from ..client.client import UpstreamError
+        from ..reply.items import Failed
+        from ..reply.splitter import Splitter
 
         seed = random.getrandbits(32)
 
@@ -87,7 +87,7 @@ class Source:
 
 def _pieces(answer: str | Mapping[str, Any] | Iterable[str]) -> Iterator[Piece]:
     from ..dialects import openai_chat
-    from ..dialects.reply import Begin, Ended, Words
+    from ..reply.items import Begin, Ended, Words
 
     if isinstance(answer, Mapping):
         yield from openai_chat.read_reply(dict(answer))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from ..engine.format import Format
+from .._engine.format import Format
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ..formats import get_format
+from ..families import get_format
 
 _WITHOUT: dict[int, tuple[Format, Format]] = {}
 """By the identity of a format: itself, and the same without markers of calls. A parser keeps tables by the object."""

@@ -9,10 +9,10 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ..api import Parser
-from ..engine.format import Format
-from ..engine.policies import Start
+from .._api import Parser
+from .._engine.format import Format
 from ..errors import UsageError
+from ..policies import Start
 from .streaming import TwoTexts, without_call_markers
 
 __all__ = ["LEVELS", "Level", "ProcessedChunk", "ThinkValue", "ThinkingParser"]

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..engine.format import Format
-from ..engine.vocabulary import Vocabulary
+from .._engine.format import Format
+from .._engine.vocabulary import Vocabulary
 from ..errors import UsageError
-from ..formats import get_format
+from ..families import get_format
 from . import from_name, from_prompt, from_template, from_tokenizer
 from .facts import Facts, choose_template, read
 from .files import read_text

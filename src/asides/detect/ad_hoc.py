@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 
-from ..engine.calls.syntax import CallSyntax
-from ..engine.format import TEXT, THINKING, Format
+from .._engine.calls.syntax import CallSyntax
+from .._engine.format import TEXT, THINKING, Format
 from ..errors import UsageError
-from ..formats.auto import SYNTAXES
-from ..formats.auto_markers import STOPS
+from ..families.auto import SYNTAXES
+from ..families.auto_markers import STOPS
 from .evidence import Evidence
 from .markers import TAG, counterparts
 from .reading import Turn, header_of, reads

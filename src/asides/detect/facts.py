@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ..engine.vocabulary import added_tokens
+from .._engine.vocabulary import added_tokens
 from ..errors import UsageError
 from .files import read_json, read_text
 from .from_gguf import is_gguf, read_metadata

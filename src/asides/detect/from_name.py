@@ -11,8 +11,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from ..formats import formats, get_format
-from ..formats.registry import fold
+from ..families import formats, get_format
+from ..families.registry import fold
 from .markers import GENERIC
 from .result import Finding, Start, own_begin
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine.format import Format
-from ..engine.parser import read_prompt
-from ..engine.tokens import read_prompt_ids
-from ..formats import get_format
+from .._engine.format import Format
+from .._engine.parser import read_prompt
+from .._engine.tokens import read_prompt_ids
+from ..families import get_format
 from .markers import candidates, closers, openers
 from .result import WORDS, Begin, Finding, begin_of
 

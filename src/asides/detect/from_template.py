@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..engine.format import HEADER, TEXT, THINKING, Format
-from ..engine.parser import read_prompt
-from ..formats import get_format
+from .._engine.format import HEADER, TEXT, THINKING, Format
+from .._engine.parser import read_prompt
+from ..families import get_format
 from . import ad_hoc, from_name
 from .evidence import Echo, Evidence, Prompt, gather
 from .markers import call_openers, candidates, closers, openers

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..engine.format import Format
+from .._engine.format import Format
 from ..errors import UsageError
-from ..formats.auto import SYNTAXES
-from ..formats.auto_markers import STOPS
+from ..families.auto import SYNTAXES
+from ..families.auto_markers import STOPS
 from .markers import candidates, closers, counterparts, literals, openers
 from .result import Finding
 

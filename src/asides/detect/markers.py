@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import msgspec
 
-from ..engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
-from ..formats import formats, get_format
+from .._engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
+from ..families import formats, get_format
 
 COMMON = (
     "qwen3",

@@ -10,9 +10,9 @@ import re
 
 import msgspec
 
-from ..engine.format import Format
-from ..engine.message import Message
-from ..engine.parser import Parser, read_prompt
+from .._engine.format import Format
+from .._engine.parser import Parser, read_prompt
+from ..message import Message
 from .markers import call_literals, closers, openers, wrappers
 from .result import Start
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..engine.format import HEADER, THINKING, Format, State
+from .._engine.format import HEADER, THINKING, Format, State
 
 Start = Literal["text", "thinking"]
 Source = Literal["prompt", "template", "tokenizer", "name"]

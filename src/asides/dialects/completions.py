@@ -10,7 +10,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from .chat_reader import (
+from ..reply.items import Begin, Ended, Failed, Foreign, Item, Piece, Said, Usage
+from .checks import expect, expect_object, optional
+from .fields import as_json, as_objects, as_reply
+from .framing import DONE, sse, to_json
+from .openai_chat.reader import (
     ChoiceReader,
     failed_of,
     read_begin,
@@ -19,13 +23,9 @@ from .chat_reader import (
     unknown_fields,
     write_error,
 )
-from .chat_reader import ReplyReader as ChatReader
-from .chat_request import REASONING, SAMPLING, THINKING, read_options, read_stop, read_wish, write_wish
-from .chat_writer import ChoiceWriter, Delta, Reasoning, chosen, head, write_usage
-from .checks import expect, expect_object, optional
-from .fields import as_json, as_objects, as_reply
-from .framing import DONE, sse, to_json
-from .reply import Begin, Ended, Failed, Foreign, Item, Piece, Said, Usage
+from .openai_chat.reader import ReplyReader as ChatReader
+from .openai_chat.request import REASONING, SAMPLING, THINKING, read_options, read_stop, read_wish, write_wish
+from .openai_chat.writer import ChoiceWriter, Delta, Reasoning, chosen, head, write_usage
 from .request import Request, RequestError, WriteOptions, leave_out
 
 NAME = "completions"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..engine.format import Format
-from ..engine.parser import Parser
+from .._engine.format import Format
+from .._engine.parser import Parser
 from ..events import PartStart
 from ..parts import Text, Thinking
 from .request import TextPiece, ThinkingPiece

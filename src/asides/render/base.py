@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
-from ..engine.format import Format
-from ..engine.policies import Start
-from ..engine.tokens import TokenParser
-from ..engine.vocabulary import vocabulary_of
+from .._engine.format import Format
+from .._engine.tokens import TokenParser
+from .._engine.vocabulary import vocabulary_of
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..policies import Start
 from .content import History, Message, RendererError, Said, read_message
 from .framing import Frame, Unframe
 

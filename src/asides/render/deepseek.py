@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ..engine.format import Format
-from ..engine.policies import Start
-from ..formats import get_format
+from .._engine.format import Format
+from ..families import get_format
+from ..policies import Start
 from .base import Renderer, Token, Writing, Written, last_user
 from .content import History, RendererError, Said
 

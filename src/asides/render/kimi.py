@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ..engine.format import Format
-from ..formats import get_format
+from .._engine.format import Format
+from ..families import get_format
 from .base import Renderer, Token, Writing, Written
 from .content import Call, History, Piece, Said
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from ..engine.format import END, TEXT, Format
-from ..engine.vocabulary import Vocabulary
-from ..formats import get_format
+from .._engine.format import END, TEXT, Format
+from .._engine.vocabulary import Vocabulary
+from ..families import get_format
 from .base import Renderer, Token, Writing, Written
 from .content import History, Message, Said, read_message
 from .framing import Frame

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ..engine.format import Format
-from ..formats import get_format
+from .._engine.format import Format
+from ..families import get_format
 from .base import Renderer, Token, Writing, Written, last_user
 from .content import Call, History, RendererError, Said
 from .framing import Frame

@@ -9,7 +9,7 @@ from typing import Any
 
 import asides
 from asides import Format, Message, ToolCall
-from asides.engine.calls.syntax import CallSyntax
+from asides._engine.calls.syntax import CallSyntax
 from tests.support import characters, check_chunking, check_kept, two_way_splits
 
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("f", "g")]

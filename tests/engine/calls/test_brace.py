@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.engine.calls.brace_calls import BraceCalls
-from asides.formats.other_syntaxes import FUNCTIONGEMMA, GEMMA4
+from asides._engine.calls.brace_calls import BraceCalls
+from asides.families.other_syntaxes import FUNCTIONGEMMA, GEMMA4
 from tests.engine.calls.reading import call_of, check_linear, codes, deltas, format_of, read, shown
 from tests.support import run
 

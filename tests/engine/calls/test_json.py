@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import asides
 from asides import ToolCall
-from asides.engine.calls.json_calls import JsonCalls
-from asides.engine.calls.json_scan import JsonScanner
-from asides.engine.calls.steps import begins, escape
-from asides.formats.other_syntaxes import (
+from asides._engine.calls.json_calls import JsonCalls
+from asides._engine.calls.json_scan import JsonScanner
+from asides._engine.calls.steps import begins, escape
+from asides.families.other_syntaxes import (
     APERTUS,
     COHERE,
     DOTS_JSON,

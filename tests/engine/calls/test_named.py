@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from asides import Format, Message, ToolCall
-from asides.engine.calls.named_calls import NamedCalls
-from asides.engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Header
-from asides.formats.other_syntaxes import (
+from asides._engine.calls.named_calls import NamedCalls
+from asides._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Header
+from asides.families.other_syntaxes import (
     DEEPSEEK_V3,
     DEEPSEEK_V31,
     HARMONY_BODY,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asides
-from asides.formats.other_syntaxes import LFM2, OLMO3, PYTHONIC
+from asides.families.other_syntaxes import LFM2, OLMO3, PYTHONIC
 from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, format_of, read, shown
 from tests.support import run
 

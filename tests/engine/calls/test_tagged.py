@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import asides
 from asides import Format, Message, ToolCall
-from asides.engine.calls.nested_calls import NestedCalls
-from asides.engine.calls.reader import Sink
-from asides.engine.calls.syntax import CallSyntax
-from asides.engine.calls.tools import Tools
-from asides.engine.calls.values import Schema, ValueWriter
-from asides.formats import tagged_syntaxes
-from asides.formats.tagged_syntaxes import (
+from asides._engine.calls.nested_calls import NestedCalls
+from asides._engine.calls.reader import Sink
+from asides._engine.calls.syntax import CallSyntax
+from asides._engine.calls.tools import Tools
+from asides._engine.calls.values import Schema, ValueWriter
+from asides.families import tagged_syntaxes
+from asides.families.tagged_syntaxes import (
     ATEM,
     DOTS_XML,
     DSML_V4,
@@ -672,7 +672,7 @@ def test_calls_without_a_name() -> None:
 
 
 def test_a_shared_opener_is_told_by_what_follows() -> None:
-    from asides.engine.calls.json_calls import JsonCalls
+    from asides._engine.calls.json_calls import JsonCalls
 
     hermes = JsonCalls(open=("<tool_call>",), close=("</tool_call>",))
     for syntaxes in ((QWEN_XML, GLM, hermes), (hermes, GLM, QWEN_XML), (GLM, QWEN_XML, hermes)):

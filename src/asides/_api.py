@@ -1,0 +1,62 @@
+"""The library's front door: the engine with formats found by name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from typing import Unpack
+
+from ._engine import parser as engine
+from ._engine.format import TEXT, Format
+from .events import Event
+from .families import get_format
+from .message import Message
+from .policies import Policies
+
+
+class Parser(engine.Parser):
+    """Takes a model's output apart as it comes. `feed` chunks, then `finish`; both return a list of events."""
+
+    __slots__ = ()
+
+    def __init__(self, format: str | Format = "auto", **policies: Unpack[Policies]) -> None:
+        super().__init__(get_format(format), **policies)
+
+
+def parse(text: str, format: str | Format = "auto", **policies: Unpack[Policies]) -> Message:
+    """Take a whole output apart.
+
+    The same as feeding a `Parser`, but for one default: without `start` and `prompt`, a lone closing marker makes all
+    before it thinking (`start="undecided"`), where the format starts in text.
+    """
+    found = get_format(format)
+    if policies.get("start") is None and policies.get("prompt") is None and found.start == TEXT:
+        policies = {**policies, "start": "undecided"}
+    parser = Parser(found, **policies)
+    parser.feed(text)
+    parser.finish()
+    return parser.message
+
+
+def clean(text: str, format: str | Format = "auto", **policies: Unpack[Policies]) -> str:
+    """The answer alone, as a person would want to read it."""
+    return parse(text, format, **policies).text
+
+
+def split(chunks: Iterable[str], format: str | Format = "auto", **policies: Unpack[Policies]) -> Iterator[Event]:
+    """The events of a stream."""
+    parser = Parser(format, **policies)
+    for chunk in chunks:
+        yield from parser.feed(chunk)
+    yield from parser.finish()
+
+
+async def asplit(
+    chunks: AsyncIterable[str], format: str | Format = "auto", **policies: Unpack[Policies]
+) -> AsyncIterator[Event]:
+    """The events of an asynchronous stream."""
+    parser = Parser(format, **policies)
+    async for chunk in chunks:
+        for event in parser.feed(chunk):
+            yield event
+    for event in parser.finish():
+        yield event

@@ -1,0 +1,68 @@
+"""The command `asides`: which command was meant, and which exit code it ends with.
+
+Each command is a module of its own and is imported only when it is run, so that the filter starts fast.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from ..errors import Error
+
+OK = 0
+ODD = 1
+FAILED = 2
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+
+EXIT_CODES = f"""\
+exit codes:
+  {OK}    all went well
+  {ODD}    with --strict: something odd was met
+  {FAILED}    wrong usage, or something could not be read or written
+  {INTERRUPTED}  ended by Ctrl-C; what had been read is written before
+  {CLOSED_PIPE}  the reader of the output has gone, as in `asides | head -1`
+"""
+
+COMMANDS = {
+    "split": "take files apart, each as a whole",
+    "formats": "list the formats, or show one",
+    "probe": "tell which format a model speaks, and why",
+    "view": "read a reply, each thought shown or hidden by a key",
+    "run": "talk with a model",
+    "serve": "the gateway: stand between clients and a model server",
+    "history": "kept thoughts: list, search, export, purge",
+    "stats": "how a model thinks, in figures",
+    "demo": "watch recorded output being taken apart",
+}
+"""The commands beside the filter, each with a function `run(arguments) -> exit code`: in a module of its name, or in
+`command.py` of a folder of its name."""
+
+FOLDERS = frozenset({"run", "history", "stats", "demo"})
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    command = "filter"
+    if arguments and arguments[0] in COMMANDS:
+        command, *arguments = arguments
+    from .streams import complain, keep_places
+
+    keep_places()
+    try:
+        code: int = import_module(f".{command}.command" if command in FOLDERS else f".{command}", __name__).run(
+            arguments
+        )
+    except BrokenPipeError:
+        return CLOSED_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Error as error:
+        complain(str(error))
+        return FAILED
+    except OSError as error:
+        complain(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
+        return FAILED
+    return code

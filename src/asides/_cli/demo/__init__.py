@@ -1,0 +1,1 @@
+"""`asides demo`: the command, and its part that asks a real gateway."""

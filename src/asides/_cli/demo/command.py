@@ -1,0 +1,188 @@
+"""`asides demo`: recorded output, taken apart before your eyes. Plays recordings only; no model runs."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import time
+import tomllib
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from itertools import cycle
+
+import msgspec
+
+from ..._api import Parser
+from ...events import Event, Notice, PartEnd, PartStart
+from ...policies import Start
+from ...terminal import Screen
+from ...terminal.wrap import Wrapped
+from .. import OK
+from ..options import Arguments
+from ..show import DIM, PLAIN
+from ..streams import STDOUT, Output
+
+EXIT_CODES = """\
+exit codes:
+  0    all was shown
+  2    wrong usage, or the gateway did not start
+  130  ended by Ctrl-C
+  141  the reader of the output has gone, as in `asides demo | head -1`
+"""
+SECONDS_PER_CHUNK = 0.01
+PAUSE_SECONDS = 0.4
+CHUNK_SIZES = (3, 1, 4, 2, 5)
+BOLD = ("\x1b[1m", "\x1b[22m")
+LABELS = {"thinking": "thinking", "text": "answer", "tool_call": "call"}
+LABEL_WIDTH = 8
+
+
+class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One recorded output and what it shows."""
+
+    title: str
+    about: str
+    format: str
+    output: str
+    start: Start | None = None
+
+
+def run(arguments: list[str]) -> int:
+    """`asides demo`."""
+    parser = Arguments(
+        prog="asides demo",
+        description="Plays recorded model output and shows how it is taken apart, by the\nparser and by the gateway. "
+        "No model runs.",
+        epilog=EXIT_CODES,
+    )
+    parser.add_argument("--fast", action="store_true", help="do not wait between chunks; so it is in a pipe")
+    options = parser.parse_args(arguments)
+    out = Output(STDOUT)
+    wait = out.terminal and not options.fast
+    try:
+        play(recordings(), out, wait=wait)
+        from .gateway import show_gateway  # here, because HTTP takes long to import
+
+        show_gateway(out, number=len(recordings()) + 1, wait=wait)
+    except KeyboardInterrupt:
+        out.end_line()
+        out.flush()
+        raise
+    return OK
+
+
+def recordings() -> list[Recording]:
+    """What there is to play."""
+    text = files(__package__).joinpath("recordings.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text)["recording"], list[Recording])
+
+
+def play(recorded: list[Recording], out: Output, *, wait: bool) -> None:
+    """Play recordings one after another, at a human pace or at once."""
+    bold, dim = (BOLD, DIM) if out.colour else (PLAIN, PLAIN)
+    out.write("This is a recording: outputs in the manner of real models. No model runs.\n")
+    for number, recording in enumerate(recorded, 1):
+        out.write(f"\n{number}. {recording.title}\n", bold)
+        format = f" -f {recording.format}" if recording.format != "auto" else ""
+        start = f" --start {recording.start}" if recording.start else ""
+        out.write(f"{textwrap.fill(recording.about, 79)}\n\n  $ model | asides{format}{start}\n\n")
+        out.write("The model writes:\n")
+        for line in recording.output.split("\n"):
+            out.write(f"  {line}\n", dim)
+        out.write("\nasides makes of it:\n")
+        out.flush()
+        gutter = Gutter(out, dim)
+        parser = Parser(recording.format, start=recording.start, collect=False)
+        for chunk in chunks(recording.output):
+            if wait:
+                time.sleep(SECONDS_PER_CHUNK)
+            gutter.show(parser.feed(chunk))
+        gutter.show(parser.finish())
+        gutter.end()
+        if wait:
+            time.sleep(PAUSE_SECONDS)
+    out.flush()
+
+
+def chunks(output: str) -> Iterator[str]:
+    """The output in pieces of a few characters, cut without regard to markers."""
+    at = 0
+    for size in cycle(CHUNK_SIZES):
+        if at >= len(output):
+            return
+        yield output[at : at + size]
+        at += size
+
+
+class Words:
+    """Words beside a label, as they come. On a terminal they are wrapped beside it."""
+
+    def __init__(self, out: Output, label: str, width: int, style: tuple[str, str] = PLAIN) -> None:
+        self._out = out
+        self._style = style
+        self._margin = f"  {'':<{width}} | "
+        screen = Screen(STDOUT)
+        self._layout = Wrapped(screen.width, cursor=False, indent=self._margin) if screen.terminal else None
+        self._begun = False
+        out.end_line()
+        out.write(f"  {label:<{width}} | ")
+
+    def write(self, text: str) -> None:
+        """More of them."""
+        if self._layout is None:
+            self._out.write(text.replace("\n", f"\n{self._margin}"), self._style)
+        else:
+            self._write_wrapped(self._layout.feed(text))
+
+    def end(self) -> None:
+        """There are no more."""
+        if self._layout is not None:
+            self._write_wrapped(self._layout.finish())
+        self._out.end_line()
+
+    def _write_wrapped(self, lines: str) -> None:
+        if lines and not self._begun:
+            self._begun = True
+            lines = lines.removeprefix(self._margin)  # there the label stands
+        self._out.write(re.sub(r"\n(?=\n)", f"\n{self._margin.rstrip()}", lines), self._style)
+
+
+class Gutter:
+    """Writes parts as they grow, each beside its label."""
+
+    _words: Words
+    """Those of the part that has begun."""
+
+    def __init__(self, out: Output, dim: tuple[str, str]) -> None:
+        self._out = out
+        self._dim = dim
+        self._notices: list[Notice] = []
+
+    def show(self, events: Iterable[Event]) -> None:
+        """Write what the events tell."""
+        for event in events:
+            if isinstance(event, PartStart):
+                style = self._dim if event.kind == "thinking" else PLAIN
+                self._words = Words(self._out, LABELS[event.kind], LABEL_WIDTH, style)
+                self._words.write(f"{event.name} " if event.name else "")
+            elif isinstance(event, Notice):
+                self._notices.append(event)
+            elif isinstance(event, PartEnd):
+                self._words.end()
+                self._tell_notices()
+            else:
+                self._words.write(event.text)
+        self._out.flush()
+
+    def end(self) -> None:
+        """The output is over."""
+        self._tell_notices()
+        self._out.flush()
+
+    def _tell_notices(self) -> None:
+        """Notices wait for the end of their part, so that its words stay together."""
+        for notice in self._notices:
+            words = Words(self._out, "notice", LABEL_WIDTH)
+            words.write(f"{notice.code}: {notice.message}")
+            words.end()
+        self._notices.clear()

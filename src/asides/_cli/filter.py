@@ -1,0 +1,194 @@
+"""The filter: standard input, taken apart as it comes. Also what `split` shares: reading one input."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import logging
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from .._api import Parser
+from .._engine.format import TEXT, THINKING, Format
+from ..errors import StrictError, UnknownFormatError
+from ..events import Event, Notice, PartStart
+from ..families import get_format
+from ..message import Message
+from . import COMMANDS, EXIT_CODES, FAILED, INTERRUPTED, ODD, OK
+from .options import Arguments, add_options, check_options, explain_unknown, policies
+from .show import Show, choose
+from .streams import STDIN, Interrupt, Streams
+
+DESCRIPTION = """\
+Separates what a model thinks from what it says and what it calls.
+
+Reads standard input. The answer goes to standard output as it comes, and
+standard output is exactly the answer. Thoughts go to standard error, headed
+and indented; on a terminal also wrapped and coloured (unless NO_COLOR is set).
+So do calls, one per line.
+"""
+EXAMPLES = """\
+examples:
+  model | asides                      the answer, the thoughts before your eyes
+  model | asides --hide > answer      the answer alone
+  plan=$(model | asides --collapse)   the answer into a variable, a line on
+                                      the terminal for each thought
+  model | asides 2> thoughts          the thoughts in a file of their own
+  model | asides --start thinking     the prompt ended in <think>, so the
+                                      output begins in the middle of a thought
+  model | asides -f harmony           gpt-oss; `asides formats` lists all
+  model | asides --only calls | jq -r .name
+  model | asides --json               every event, for another program
+  asides split -n --only thinking *.txt
+  asides view reply.txt               each thought opens with a key or a click
+  asides run qwen3 "Why is the sky blue?"
+
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """`asides`: standard input to its end."""
+    options = _parse(arguments)
+    format = find_format(options.format)
+    streams = Streams(raw=options.raw)
+    if os.isatty(STDIN) and streams.err.terminal:
+        streams.say("reads what you type; Ctrl-D ends it, `asides --help` tells more")
+        streams.flush()
+    with Interrupt() as interrupt:
+        show = choose(options, streams)
+        reading = Reading(format, policies(options), streams, show, verbose=options.verbose, keep=keeping(options))
+        code = reading.read(interrupt.read(STDIN, lambda: show.idle))
+        if interrupt.failure is not None:
+            streams.say(f"standard input: {interrupt.failure.strerror}")
+            streams.flush()
+            code = FAILED
+        return INTERRUPTED if interrupt.came else code
+
+
+def find_format(name: str) -> Format:
+    """The format of this name, or an error in the words of the command line."""
+    try:
+        return get_format(name)
+    except UnknownFormatError as error:
+        raise explain_unknown(error) from error
+
+
+def keeping(options: argparse.Namespace) -> Callable[[Message], bool] | None:
+    """What keeps a reply that has been shown, where `--save` asks for it."""
+    if not options.save:
+        return None
+    from .history.save import save  # here, because most who filter keep nothing
+
+    return partial(
+        save, store=options.store, source="filter", format=options.format, model=options.model, agent=options.agent
+    )
+
+
+class Reading:
+    """Takes one input after another apart and shows what is in it."""
+
+    def __init__(
+        self,
+        format: Format,
+        policies: dict[str, Any],
+        streams: Streams,
+        show: Show,
+        *,
+        verbose: bool,
+        keep: Callable[[Message], bool] | None = None,
+    ) -> None:
+        self._keep = keep
+        self._format = format
+        self._policies = policies
+        self._streams = streams
+        self._show = show
+        self._verbose = verbose
+        self._hinted = False
+        states = format.states.get(THINKING, {})
+        self._closers = tuple(marker.casefold() for marker, leads_to in states.items() if leads_to == TEXT)
+        if verbose:
+            logger = logging.getLogger("asides")
+            logger.setLevel(logging.DEBUG)
+            logger.addHandler(_Log(streams))
+
+    def read(self, chunks: Iterable[bytes], label: str = "") -> int:
+        """Read one input to its end and return its exit code. `label` names it where there are several."""
+        self._thought = False
+        decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        parser = Parser(self._format, **self._policies)
+        self._show.begin(label)
+        code = OK
+        try:
+            for chunk in chunks:
+                self._tell(parser.feed(decoder.decode(chunk)))
+            self._tell(parser.feed(decoder.decode(b"", final=True)))
+            self._tell(parser.finish())
+        except StrictError as error:
+            self._tell(error.events)
+            self._show.end()
+            self._streams.say(f"{label}: {error}" if label else str(error))
+            code = ODD
+        else:
+            self._show.end()
+        self._streams.flush()
+        # After the answer is out: whatever becomes of the store, the reader has it.
+        if self._keep is not None and parser.message.parts and not self._keep(parser.message):
+            code = FAILED
+        return code
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        self._show.show(events)
+        for event in events:
+            if isinstance(event, Notice):
+                self._tell_notice(event)
+            elif isinstance(event, PartStart) and event.kind == "thinking":
+                self._thought = True
+        self._streams.flush()
+
+    def _tell_notice(self, notice: Notice) -> None:
+        if self._verbose:
+            self._streams.say(f"{notice.code} at character {notice.offset}: {notice.message}")
+        if notice.code != "stray_close" or self._thought or self._hinted:
+            return
+        # The notice names the marker first; the closing marker of a call says nothing about thinking.
+        folded = notice.message.casefold()
+        lone = next((marker for marker in self._closers if folded.startswith(marker)), "")
+        if lone:
+            self._hinted = True
+            self._streams.say(
+                f"{notice.message[: len(lone)]} closes what nothing opened, so the prompt began the thinking "
+                "and all before this marker was thought; read such output with --start thinking"
+            )
+
+
+class _Log(logging.Handler):
+    """The engine's debug log as lines between thoughts and answer."""
+
+    def __init__(self, streams: Streams) -> None:
+        super().__init__()
+        self._streams = streams
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._streams.say(record.getMessage())
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    commands = "".join(f"  asides {name:<10} {what}\n" for name, what in COMMANDS.items())
+    parser = Arguments(
+        prog="asides",
+        usage="asides [options] < output\n       asides COMMAND [options]",
+        description=DESCRIPTION,
+        epilog=f"commands (each has its own --help):\n{commands}\n{EXAMPLES}{EXIT_CODES}",
+    )
+    add_options(parser, start="the format's own; text for auto, so that the answer flows")
+    parser.add_argument("others", nargs="*", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.others:
+        first = options.others[0]
+        if first in COMMANDS:
+            parser.error(f"the command comes first: asides {first} [options]")
+        parser.error(f"{first!r} is no command, and files are read with: asides split FILE...")
+    check_options(parser, options)
+    return options

@@ -1,0 +1,217 @@
+"""What the commands of `asides history` share: which store, which replies, text made fit for a screen, progress."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from datetime import datetime
+
+from ..._history import History, Where, open, read_time
+from ..._history.records import local
+from ...analysis.labels import clean, cut
+from ...errors import UsageError
+from ..options import Arguments
+from ..streams import STDERR, Output, complain, sanitized
+
+SHORT = 12
+"""Characters of an id that are shown: enough to tell a million replies apart."""
+# Everything that moves a cursor or changes a colour, but for the tab.
+BOLD = ("\x1b[1m", "\x1b[22m")
+DIM = ("\x1b[2m", "\x1b[22m")
+PLAIN = ("", "")
+REDRAW = 0.1
+_warned: set[str] = set()
+"""Warnings that were told: a talk opens its store for every reply."""
+
+
+def add_where(parser: Arguments) -> None:
+    """The options that say which replies are meant."""
+    group = parser.add_argument_group("which replies")
+    group.add_argument("--since", metavar="TIME", help="from then on: 90s, 30m, 12h, 2d, 3w ago; today; 2026-11-01")
+    group.add_argument("--until", metavar="TIME", help="before then")
+    group.add_argument(
+        "--model", action="append", default=[], metavar="NAME", help="of this model; * and ? as in a shell"
+    )
+    group.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        choices=("filter", "run", "gateway", "import"),
+        help="kept by this; may be given again, as --model may",
+    )
+    group.add_argument("--agent", default="", metavar="NAME", help="of this agent; * and ? as in a shell")
+    group.add_argument("--conversation", default="", metavar="ID", help="of this conversation")
+    group.add_argument(
+        "--client",
+        default="",
+        metavar="ID",
+        help="asked by this client of the gateway, as `show` names it; - reads the client's key from standard input",
+    )
+
+
+def where(options: argparse.Namespace) -> Where:
+    """The choice that the options make."""
+    return Where(
+        since=read_time(options.since) if options.since else None,
+        until=read_time(options.until) if options.until else None,
+        models=tuple(options.model),
+        sources=tuple(options.source),
+        agent=options.agent,
+        conversation=options.conversation,
+        client=_client(options.client),
+    )
+
+
+def _client(named: str) -> str:
+    """A client's fingerprint: as it was given, or of the key that is on standard input."""
+    if named != "-":
+        return named
+    try:
+        from ..._gateway.headers import fingerprint
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"only the gateway can tell a key's client: pip install 'asides[gateway]' ({error})"
+        ) from error
+    key = sys.stdin.readline().strip()
+    if not key:
+        raise UsageError("--client - wants a key on standard input, and there is none")
+    # The characters of a header are the bytes of what the client sent.
+    return fingerprint({"authorization": f"Bearer {key.encode().decode('latin-1')}"})
+
+
+def open_store(options: argparse.Namespace, *, create: bool = False, write: bool = False) -> History:
+    """The store that was named, in the order in which the help says it. `write`: it is an error where it cannot be."""
+    history = open(find_store(options.store), create=create)
+    try:
+        warn(history)
+        if create or write:
+            history.check_writable()
+    except BaseException:
+        history.close()
+        raise
+    return history
+
+
+def warn(history: History) -> None:
+    """Say what the owner of a store should know of it, once for each."""
+    for warning in history.warnings:
+        if warning not in _warned:
+            _warned.add(warning)
+            complain(warning)
+
+
+def find_store(named: str) -> str:
+    """The store's name; empty for the usual place."""
+    if named or os.environ.get("ASIDES_HISTORY"):
+        return named
+    from ..._config import load  # here, because a store that is named needs no configuration
+
+    return load(without=("upstreams", "models", "keys", "run")).history.store
+
+
+def number(text: str) -> int:
+    """A count that an option gives."""
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def amount(count: int, one: str, many: str) -> str:
+    """So many of something, in words."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def replies(count: int) -> str:
+    """So many replies, in words."""
+    return amount(count, "reply", "replies")
+
+
+def moment(when: datetime) -> str:
+    """A time for a person, in local time."""
+    return f"{local(when):%Y-%m-%d %H:%M:%S}"
+
+
+def first_line(text: str, width: int | None = None) -> str:
+    """The first line that says something, cut to so many columns where they are given."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    # Characters before columns: to count these of a whole long line takes long.
+    return line if width is None else cut(clean(line[: width + 1]), width)
+
+
+class Page:
+    """Standard output for text that models wrote: on a terminal nothing in it can move the cursor."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._buffered = 0
+        self.seen = output.terminal
+        """Whether a person looks at it."""
+        self.bold = BOLD if output.colour else PLAIN
+        self.dim = DIM if output.colour else PLAIN
+
+    def line(self, text: str = "", style: tuple[str, str] = PLAIN) -> None:
+        """One line."""
+        self.lines(text.replace("\n", " "), style=style)
+
+    def lines(self, text: str, indent: str = "", style: tuple[str, str] = PLAIN) -> None:
+        """A text as it is, each line with an indent."""
+        before, after = style
+        for line in text.split("\n"):
+            shown = self.safe(line)
+            self.raw(f"{indent}{before}{shown}{after}\n" if shown else "\n")
+
+    def raw(self, text: str) -> None:
+        """Something that is safe already."""
+        self._output.draw(text)
+        self._sent(len(text))
+
+    def data(self, data: bytes) -> None:
+        """Bytes. They leave soon, if not at once."""
+        self._output.write_bytes(data)
+        self._sent(len(data))
+
+    def _sent(self, size: int) -> None:
+        self._buffered += size
+        if self._buffered > 65536:
+            self.flush()
+
+    def safe(self, text: str) -> str:
+        """The text, sanitized for a terminal; for other programs as it is."""
+        return sanitized(text) if self._output.sanitizes else text
+
+    def flush(self) -> None:
+        """Write what is there."""
+        self._output.flush()
+        self._buffered = 0
+
+
+class Progress:
+    """How far long work has come, in one line on the terminal of standard error; elsewhere nothing."""
+
+    def __init__(self, doing: str, total: int) -> None:
+        self._output = Output(STDERR, may_close=True)
+        self._doing = doing
+        self._total = total
+        self._next = time.monotonic() + REDRAW
+        self._shown = False
+
+    def show(self, done: int, amount: str) -> None:
+        """Say how far it is, now and then. `done` is counted as the total is."""
+        now = time.monotonic()
+        if not self._output.terminal or now < self._next:
+            return
+        self._next = now + REDRAW
+        share = f" ({min(100, 100 * done // self._total)} %)" if self._total else ""
+        self._output.draw(f"\r{self._doing} {amount}{share}\x1b[K")
+        self._output.flush()
+        self._shown = True
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._output.draw("\r\x1b[K")
+            self._output.flush()
+            self._shown = False

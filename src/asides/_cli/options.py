@@ -1,0 +1,221 @@
+"""The options that say how to read and what to show: flags in, policies out. Reads no model output."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from functools import partial
+from typing import Any, NoReturn, get_args
+
+import msgspec
+
+from ..errors import UnknownFormatError, UsageError
+from ..policies import Start
+from .streams import STDOUT, Output, complain
+
+STARTS = get_args(Start)
+"""Where a model's output may begin."""
+
+
+class Arguments(argparse.ArgumentParser):
+    """An argument parser that speaks as the rest of the program does, and to a closed pipe."""
+
+    def __init__(self, **settings: Any) -> None:
+        # A width of our own, because asking the terminal imports what the filter does not need.
+        formatter = partial(argparse.RawDescriptionHelpFormatter, width=79)
+        super().__init__(formatter_class=formatter, allow_abbrev=False, **settings)
+
+    def print_help(self, file: Any = None) -> None:
+        """Write the help through the stream that knows of closed pipes."""
+        tell(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line and end with exit code 2."""
+        complain(message)
+        complain(f"`{self.prog} --help` tells more")
+        self.exit(2)
+
+
+def tell(text: str) -> None:
+    """Write a text of our own to standard output."""
+    output = Output(STDOUT)
+    output.write(text)
+    output.flush()
+
+
+class Version(argparse.Action):
+    """`--version`, which looks the number up only when asked."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(nargs=0, help="say the version and end", **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, *others: Any) -> None:
+        """Say the version and end."""
+        from importlib.metadata import PackageNotFoundError, version  # here, because it costs milliseconds
+
+        try:
+            tell(f"asides {version('asides')}\n")
+        except PackageNotFoundError:
+            tell("asides, not installed, so of no known version\n")
+        parser.exit()
+
+
+def add_reading(parser: argparse.ArgumentParser, *, start: str) -> argparse._ArgumentGroup:
+    """The options that say how to read. `start` says in words where reading begins by default."""
+    reading = parser.add_argument_group("how to read")
+    reading.add_argument(
+        "-f",
+        "--format",
+        default="auto",
+        metavar="NAME",
+        help="the model's format (default auto); see `asides formats`",
+    )
+    reading.add_argument(
+        "--start",
+        choices=STARTS,
+        help=f"where the output begins (default {start})",
+    )
+    reading.add_argument("--exact", action="store_true", help="keep the whitespace beside markers")
+    reading.add_argument(
+        "--calls-in-thinking",
+        choices=("resolve", "never", "always"),
+        help="what a call inside open thinking is (default the format's own, mostly resolve)",
+    )
+    reading.add_argument(
+        "--mentions",
+        choices=("literal", "marker"),
+        default="literal",
+        help="what a quoted or fenced marker is (default literal)",
+    )
+    reading.add_argument("--no-calls", action="store_true", help="read calls as ordinary text")
+    reading.add_argument("--tools", metavar="FILE", help="a JSON list of tool definitions; gives types to arguments")
+    parser.set_defaults(strict=False, save=False)
+    return reading
+
+
+def add_raw(group: argparse._ActionsContainer) -> None:
+    """The option that lets a model's escape sequences through."""
+    group.add_argument(
+        "--raw",
+        action="store_true",
+        help="on a terminal, write control characters as the model wrote them: they may clear the screen or worse",
+    )
+
+
+def add_store(group: argparse._ActionsContainer, when: str = "") -> None:
+    """The option that names the store of kept thoughts. `when` says when it counts."""
+    group.add_argument(
+        "--store",
+        default="",
+        metavar="STORE",
+        help=f"{when}a file or a postgresql:// address (default: $ASIDES_HISTORY, the configuration's "
+        "history.store, or asides/history.db in the user's data directory)",
+    )
+
+
+def add_style(group: argparse._ArgumentGroup) -> None:
+    """The option for colours."""
+    group.add_argument(
+        "--style",
+        metavar="STYLE",
+        help="the look of thoughts on a terminal: heading=blue,text=cyan (the default), or one look for both: "
+        "plain, dim, grey, blue, bold+#8899aa (also from ASIDES_STYLE)",
+    )
+
+
+def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
+    """The options of the filter and of `split`. `start` says in words where reading begins by default."""
+    reading = add_reading(parser, start=start)
+    reading.add_argument("--strict", action="store_true", help="end with exit code 1 at the first oddity")
+
+    showing = parser.add_argument_group("what to show")
+    what = showing.add_mutually_exclusive_group()
+    what.add_argument(
+        "--only",
+        choices=("thinking", "text", "calls"),
+        help="show nothing else, on standard output; calls as JSON lines (name, arguments, id, error)",
+    )
+    what.add_argument("--json", action="store_true", help="write every event as a line of JSON")
+    showing.add_argument(
+        "-n",
+        "--number",
+        action="store_true",
+        help="number the lines as `grep -n` does: `2:words`, `thinking 1:2:words`",
+    )
+    asides = showing.add_mutually_exclusive_group()
+    asides.add_argument(
+        "--hide",
+        action="store_true",
+        help="show no thoughts and no calls; on a terminal a spinner tells that there is a thought",
+    )
+    asides.add_argument("--collapse", action="store_true", help="show a line for each thought, with its length")
+    add_style(showing)
+    add_raw(showing)
+    showing.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="tell on standard error what each marker did and what was odd",
+    )
+    keeping = parser.add_argument_group("what to keep")
+    keeping.add_argument("--save", action="store_true", help="keep the reply and its thoughts; see `asides history`")
+    add_store(keeping, "with --save: ")
+    keeping.add_argument("--model", default="", metavar="NAME", help="with --save: the model's name, to find it by")
+    keeping.add_argument("--agent", default="", metavar="NAME", help="with --save: a name for who is speaking")
+    parser.add_argument("--version", action=Version)
+
+
+def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Refuse what does not go together."""
+    if options.number and (options.json or options.only == "calls"):
+        parser.error("-n numbers lines of words; it does not go with JSON lines")
+    if options.collapse and (options.json or options.only):
+        parser.error("--collapse is for thoughts beside the answer; it does not go with --json or --only")
+    if (options.model or options.agent) and not options.save:
+        parser.error("--model and --agent name a reply that is kept; they go with --save")
+    if options.store and not options.save:
+        parser.error("--store says where a reply is kept; it goes with --save")
+    check_style(options)
+
+
+def check_style(options: argparse.Namespace) -> None:
+    """Take the style from the environment where none is given. Refuse one that cannot be read."""
+    options.style = options.style or os.environ.get("ASIDES_STYLE")
+    if not options.style:
+        # The settings of the configuration, as far as the environment has them: no file is read, for a fast start.
+        looks = {name: os.environ.get(f"ASIDES_TERMINAL_{name.upper()}") for name in ("heading", "text")}
+        options.style = ",".join(f"{name}={look}" for name, look in looks.items() if look)
+    if options.style:
+        from ..terminal import Style  # here, because only the one who asks for a style needs it
+
+        Style.parse(options.style)
+
+
+def policies(options: argparse.Namespace) -> dict[str, Any]:
+    """The options as the policies of a `Parser`, which holds what it has told only to save it."""
+    return {
+        "start": options.start,
+        "whitespace": "exact" if options.exact else "tidy",
+        "calls_in_thinking": options.calls_in_thinking,
+        "mentions": options.mentions,
+        "calls": not options.no_calls,
+        "tools": read_tools(options.tools) if options.tools else None,
+        "strict": options.strict,
+        "collect": options.save,
+    }
+
+
+def explain_unknown(error: UnknownFormatError) -> UsageError:
+    """The error in the words of the command line."""
+    hint = f"did you mean {', '.join(error.near)}?" if error.near else "`asides formats` lists them"
+    return UsageError(f"there is no format {error.name!r}; {hint}")
+
+
+def read_tools(path: str) -> list[dict[str, Any]]:
+    """The tool definitions of a file."""
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        return msgspec.json.decode(content, type=list[dict[str, Any]])
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path}: not a JSON list of tool definitions: {error}") from error

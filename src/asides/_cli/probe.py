@@ -1,0 +1,115 @@
+"""`asides probe`: what a model speaks, from its files or its name, and why."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .._engine.format import Format
+from ..detect import Detection, detect
+from ..detect.files import MOST_JSON, read_bytes
+from ..errors import UsageError
+from . import FAILED, ODD, OK
+from .options import Arguments, tell
+
+DESCRIPTION = """\
+Tells which format a model speaks, whether it thinks, and why. TARGET is a folder
+with a tokenizer or a chat template, a tokenizer.json, a .jinja, a .gguf, or just
+the name of a model. Nothing is downloaded, and templates are rendered in a
+process of their own, within bounds of time and memory.
+"""
+EXAMPLES = f"""\
+examples:
+  asides probe ./Qwen3-8B                  a folder as it was downloaded
+  asides probe chat_template.jinja         a template alone
+  asides probe model.gguf --json           for another program
+  asides probe deepseek-ai/DeepSeek-R1     by name
+
+exit codes:
+  {OK}    the model is known
+  {ODD}    nothing is known about it
+  {FAILED}    wrong usage, or something could not be read
+"""
+PATHS = (".json", ".jinja", ".jinja2", ".j2", ".gguf")
+YES = {True: "yes", False: "no", None: "not known"}
+
+
+def run(arguments: list[str]) -> int:
+    """`asides probe`."""
+    parser = Arguments(prog="asides probe", description=DESCRIPTION, epilog=EXAMPLES)
+    parser.add_argument("target", metavar="TARGET", help="a folder, a file, or a model's name")
+    parser.add_argument("--model", metavar="NAME", help="what the model in a folder or file is called")
+    parser.add_argument("--prompt", metavar="FILE", help="a prompt as it is sent: where does it leave the model?")
+    parser.add_argument("--json", action="store_true", help="the same as JSON")
+    options = parser.parse_args(arguments)
+    found = look(options.target, options.model, options.prompt)
+    if options.json:
+        tell(msgspec.json.format(msgspec.json.encode(found.to_dict()), indent=2).decode() + "\n")
+    else:
+        tell(_words(options.target, found))
+    return ODD if found.format == "auto" and found.thinks is None else OK
+
+
+def look(target: str, model: str | None, prompt: str | None) -> Detection:
+    """Detect from what was named on the command line."""
+    given: dict[str, Any] = {"model": model}
+    if prompt is not None:
+        given["prompt"] = read_bytes(Path(prompt), MOST_JSON).decode("utf-8", "replace")
+    if os.path.exists(target):
+        given["tokenizer"] = target
+    elif target.endswith(PATHS) or target.startswith((".", "/", "~")) or target.count("/") > 2:
+        raise UsageError(f"{target}: no such file or folder")
+    elif model is not None:
+        raise UsageError(f"{target}: no such file or folder, and --model already names the model")
+    else:
+        given["model"] = target
+    return detect(**given)
+
+
+def _words(target: str, found: Detection) -> str:
+    rows = [("format", _format(found)), ("thinks", _thinks(found))]
+    if found.tokens:
+        rows.append(("tokens", ", ".join(f"{text} {id}" for text, id in sorted(found.tokens.items(), key=_by_id))))
+    if found.thinks is not False:
+        rows.append(("starts", f"in {found.start or 'a header'}"))
+    if found.switch is not None:
+        rows.append(("switch", _switch(found)))
+    if found.field is not None:
+        rows.append(("thoughts", f"go into {found.field}"))
+    lines = [target, *(f"  {name:<9} {value}" for name, value in rows), "because"]
+    lines += [f"  - {reason}" for reason in found.reasons]
+    return "\n".join(lines) + "\n"
+
+
+def _by_id(item: tuple[str, int]) -> int:
+    return item[1]
+
+
+def _format(found: Detection) -> str:
+    if isinstance(found.format, Format):
+        return "one made for these markers; none that is known fits"
+    if found.format == "auto":
+        candidates = f"; it may be {', '.join(found.equals)}" if found.equals else ""
+        return f"auto (settled by the first marker that is met{candidates})"
+    return found.format + (f" (as well: {', '.join(found.equals)})" if found.equals else "")
+
+
+def _thinks(found: Detection) -> str:
+    if not found.close or found.thinks is False:
+        return YES[found.thinks]
+    opener, closer = (repr(marker)[1:-1] for marker in (found.open, found.close))
+    return f"{YES[found.thinks]}, " + (f"between {opener} and {closer}" if opener else f"until {closer}")
+
+
+def _switch(found: Detection) -> str:
+    values = []
+    for value, start in ((found.on, found.start_on), (found.off, found.start_off)):
+        shown = "unset" if value is None else msgspec.json.encode(value).decode()
+        if start is not None:
+            values.append(f"{shown} starts in {start}")
+        elif found.start is None:
+            values.append(shown)
+    return f"{found.switch}: {'; '.join(values)}"

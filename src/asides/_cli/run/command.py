@@ -1,0 +1,212 @@
+"""`asides run`: talk with a model, once or at length. Flags in, exit codes out; the talk is in `run_conversation`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from ...errors import UsageError
+from .. import FAILED, INTERRUPTED, OK
+from ..filter import find_format
+from ..options import STARTS, Arguments, add_raw, add_store, add_style, check_style, read_tools
+from ..streams import READ_SIZE, STDIN, Streams
+from .think import read_think, spell_out
+
+if TYPE_CHECKING:
+    from ..._config import Config
+    from ...client.client import Client, Think
+    from .reply import Choices
+    from .save import Saving
+
+DESCRIPTION = """\
+Talks with a model: of an OpenAI-compatible server, of Ollama, of the gateway.
+
+With a prompt, or with something on standard input, it asks once: the answer
+goes to standard output and is all that goes there; thoughts go to standard
+error. Otherwise it is a conversation: /? lists its commands. Thoughts are
+shown, not remembered: only the clean answers go back to the model.
+"""
+EXAMPLES = """\
+examples:
+  asides run qwen3                               a conversation
+  asides run qwen3 "Why is the sky blue?"        one answer
+  asides run qwen3 --think=high "Prove it."      thinking hard
+  asides run qwen3 --hidethinking < question.txt
+  git diff | asides run qwen3 "Review this:" > review.md
+  asides run gpt-oss --url http://gpu:8000/v1
+  asides run                                     the server's only model
+
+which server (the first that is set):
+  --url, run.url of asides.yaml, OPENAI_BASE_URL, OLLAMA_HOST, else Ollama at
+  127.0.0.1:11434 or the gateway (`asides serve`) on this machine.
+  OPENAI_API_KEY goes to --url and OPENAI_BASE_URL, run.key to run.url,
+  OLLAMA_API_KEY to OLLAMA_HOST.
+
+exit codes:
+  0    the whole answer was written, or the conversation was ended
+  2    wrong usage, no server, a refusal, or a reply that broke off; what had
+       come is written
+  130  ended by Ctrl-C; what had come is written
+  141  the reader of the output has gone
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """`asides run`."""
+    options = _parse(arguments)
+    think = None if options.think is None else read_think(options.think)
+    # Here, because --help and a wrong flag need none of it.
+    from ..._config import load
+    from ...client.client import UpstreamError
+    from .server import find, only_model, places, unreached
+
+    config = load(options.config, without=("upstreams", "keys"))
+    candidates = places(options.url, config, os.environ)
+    client = find(candidates, config)
+    try:
+        model = options.model or config.run.model or only_model(client)
+        choices = _choices(options, config, model, config.run.think if think is None else think)
+        saving = _saving(options, config)
+        streams = Streams(raw=options.raw)
+        if _is_conversation(options, streams):
+            return _converse(client, choices, streams, options, saving)
+        return _ask_once(client, choices, streams, options, saving)
+    except UpstreamError as error:
+        raise unreached(error, candidates, config) from error
+
+
+def _is_conversation(options: argparse.Namespace, streams: Streams) -> bool:
+    return not options.prompt and os.isatty(STDIN) and streams.out.terminal
+
+
+def _choices(options: argparse.Namespace, config: Config, model: str, think: Think) -> Choices:
+    from ..._config import resolve_model
+    from ...terminal import Style
+    from ..show import read_style
+    from .reply import Choices
+
+    settings = resolve_model(config, model)
+    asked = options.style or os.environ.get("ASIDES_STYLE")
+    style = read_style(asked) if asked else Style(config.terminal.heading, config.terminal.text)
+    format = options.format or {"none": "passthrough"}.get(settings.format, settings.format)
+    return Choices(
+        model=model,
+        think=think,
+        format=find_format(format).name if format else None,
+        start=options.start or settings.start,
+        tools=read_tools(options.tools) if options.tools else None,
+        extra=settings.extra_body,
+        hide=options.hidethinking or config.run.hide_thinking,
+        style=style,
+        wrap=config.terminal.wrap,
+    )
+
+
+def _saving(options: argparse.Namespace, config: Config) -> Saving | None:
+    if not (options.save or config.history.save):
+        if options.store:
+            raise UsageError("--store says where replies are kept; it goes with --save")
+        return None
+    from .save import Saving
+
+    return Saving(options.store or os.environ.get("ASIDES_HISTORY") or config.history.store)
+
+
+def _converse(
+    client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: Saving | None
+) -> int:
+    from .conversation import Conversation
+    from .input import choose
+    from .server import greet
+
+    greet(client)
+    code = Conversation(client, choices, choose(), streams, system=options.system, saving=saving).run()
+    return FAILED if saving is not None and saving.failed else code
+
+
+def _ask_once(
+    client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: Saving | None
+) -> int:
+    from .reply import ask
+
+    prompt = _prompt(options.prompt, streams)
+    system = [{"role": "system", "content": options.system}] if options.system else []
+    messages = [*system, {"role": "user", "content": prompt}]
+    outcome = ask(client, messages, choices, streams)
+    if saving is not None:
+        saving.keep(messages, outcome, choices)
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.stopped:
+        return INTERRUPTED
+    return FAILED if saving is not None and saving.failed else OK
+
+
+def _prompt(words: list[str], streams: Streams) -> str:
+    """Standard input, where it is no terminal, and then the words of the command line."""
+    typed = os.isatty(STDIN)
+    if typed and not words:
+        streams.say("reads your question; Ctrl-D ends it")
+        streams.flush()
+    given = "" if typed and words else _read_stdin(needed=not words)
+    prompt = " ".join(part for part in (given, *words) if part)
+    if not prompt.strip():
+        raise UsageError("nothing was asked: standard input is empty, and there is no prompt")
+    return prompt
+
+
+def _read_stdin(*, needed: bool) -> str:
+    data = bytearray()
+    try:
+        while piece := os.read(STDIN, READ_SIZE):
+            data += piece
+    except OSError as error:  # it may have been closed before we began
+        if needed:
+            error.filename = "standard input"
+            raise
+    return data.decode("utf-8", "replace")
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Arguments(
+        prog="asides run",
+        usage="asides run [options] [MODEL [PROMPT ...]]",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="the model's name, as the server knows it")
+    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to ask; standard input comes before it")
+    asking = parser.add_argument_group("what to ask")
+    asking.add_argument("--url", metavar="URL", help="the server's address, with or without /v1")
+    asking.add_argument(
+        "--think",
+        nargs="?",
+        metavar="=VALUE",
+        help="think; a value stands only behind `=`: true, false, low, medium, high or max",
+    )
+    asking.add_argument("--system", default="", metavar="TEXT", help="what the model is told before all else")
+    asking.add_argument(
+        "--tools", metavar="FILE", help="a JSON list of tool definitions; in a conversation you give their results"
+    )
+    reading = parser.add_argument_group("how to read")
+    reading.add_argument(
+        "-f", "--format", metavar="NAME", help="the model's format (default: told by its name, else auto)"
+    )
+    reading.add_argument("--start", choices=STARTS, help="where the model's words begin (default: found out)")
+    showing = parser.add_argument_group("what to show and keep")
+    showing.add_argument("--hidethinking", action="store_true", help="think, but show no thoughts")
+    add_style(showing)
+    add_raw(showing)
+    showing.add_argument(
+        "--save", action="store_true", help="keep the replies with their thoughts; `asides history` finds them"
+    )
+    add_store(showing, "where replies are kept: ")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="the configuration (default: ASIDES_CONFIG, else asides.yaml in ~/.config/asides)",
+    )
+    options = parser.parse_intermixed_args(spell_out(arguments))
+    check_style(options)
+    return options

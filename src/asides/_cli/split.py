@@ -1,0 +1,77 @@
+"""`asides split`: files, each taken apart as `asides.parse` reads a whole text."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from .._engine.format import TEXT
+from . import EXIT_CODES, FAILED, INTERRUPTED, OK
+from .filter import Reading, find_format, keeping
+from .options import Arguments, add_options, check_options, policies
+from .show import choose
+from .streams import STDIN, Interrupt, Streams
+
+DESCRIPTION = """\
+Takes files apart, each as a whole: a closing marker with no opening one makes
+all before it thinking. The answer goes to standard output, thoughts and calls
+to standard error. `-` is standard input, and so is no file at all.
+"""
+EXAMPLES = """\
+Of several files each begins on a line of its own; -n puts the file's name in
+front of each line, and --json writes {"type":"file","path":...} before each.
+
+examples:
+  asides split reply.txt                   the answer and the thoughts
+  asides split --hide *.txt > answers      the answers alone
+  asides split -n --only thinking *.txt    each line of thought, with its place
+  asides split --only calls reply.txt      the calls, as lines of JSON
+
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """`asides split`: every file that can be read."""
+    options = _parse(arguments)
+    format = find_format(options.format)
+    if options.start is None and format.start == TEXT:
+        options.start = "undecided"
+    streams = Streams(raw=options.raw)
+    show = choose(options, streams)
+    reading = Reading(format, policies(options), streams, show, verbose=options.verbose, keep=keeping(options))
+    several = len(options.files) > 1
+    code = OK
+    with Interrupt() as interrupt:
+        for path in options.files:
+            try:
+                descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
+            except OSError as error:
+                interrupt.failure = error
+            else:
+                chunks = interrupt.read(descriptor, lambda: show.idle)
+                code = max(code, reading.read(chunks, path if several else ""))
+                if descriptor != STDIN:
+                    os.close(descriptor)
+            if interrupt.failure is not None:
+                streams.say(f"{path}: {interrupt.failure.strerror}")
+                streams.flush()
+                interrupt.failure = None
+                code = FAILED
+            if interrupt.came:
+                return INTERRUPTED
+    return code
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Arguments(
+        prog="asides split",
+        usage="asides split [options] [FILE ...]",
+        description=DESCRIPTION,
+        epilog=EXAMPLES + EXIT_CODES,
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a file with a model's output")
+    add_options(parser, start="the format's own; undecided where that is text")
+    options = parser.parse_args(arguments)
+    options.files = options.files or ["-"]
+    check_options(parser, options)
+    return options

@@ -1,0 +1,1 @@
+"""`asides stats`: the command, what it reads and the tables it prints."""

@@ -1,0 +1,188 @@
+"""`asides stats`: how a model thinks, in figures: of a reply, of files of traces, or of the history."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+
+from ...errors import UsageError
+from .. import FAILED, INTERRUPTED, OK
+from ..options import STARTS, Arguments
+from ..streams import STDOUT, Interrupt, Output, Streams
+from .read import Counting, count_files, count_history
+
+DESCRIPTION = """\
+Counts how a model thinks: steps, lengths, questions, turns of mind ("wait",
+"let me check", in several languages), repetition and loops, thoughts that were
+never closed. FILE is a reply as text, or traces: lines of JSON, each with a raw
+output in one of its fields. `-` is standard input, and so is no file at all.
+"""
+EXAMPLES = f"""\
+The field with the output is guessed (output, response, completion, text...);
+--field names it. Lines that are no JSON, or hold no output, are counted and
+told, and reading goes on. docs/analysis.md says what every figure is. The
+quality score is a heuristic of form: it cannot tell whether a thought is right.
+
+examples:
+  asides stats reply.txt                   one reply
+  asides stats traces.jsonl --by model     models side by side
+  asides stats --by-file a.jsonl b.jsonl   files side by side
+  asides stats traces/*.jsonl --by model --html report.html
+  asides stats --history --by model        what was kept
+  some-model | asides stats --json         for another program
+
+exit codes:
+  {OK}    all went well
+  {FAILED}    wrong usage, or something could not be read or written
+  {INTERRUPTED}  ended by Ctrl-C; what was counted so far is shown before
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """`asides stats`."""
+    options = _parse(arguments)
+    counting = Counting(
+        format=options.format,
+        start=options.start,
+        field=options.field or "",
+        seconds_field=options.seconds_field or "",
+        by=options.by or "",
+        by_file=options.by_file,
+        tokens=load_tokenizer(options.tokenizer) if options.tokenizer else None,
+    )
+    streams = Streams()
+    with Interrupt() as interrupt:
+        if options.history is not None:
+            count_history(options.history, options.since, options.until, counting, interrupt, streams)
+        else:
+            count_files(options.files or ["-"], options.reads, counting, interrupt, streams)
+        interrupted = interrupt.came
+    if interrupted:
+        streams.say("interrupted; these are the figures up to here")
+    counting.tell_oddities(streams)
+    streams.flush()
+    # A second Ctrl-C ends at once from here on: nothing is left to be saved.
+    if options.html:
+        _write_report(options.html, counting, private=options.history is not None)
+    _show(options, counting)
+    if interrupted:
+        return INTERRUPTED
+    return FAILED if counting.failed else OK
+
+
+def _show(options: argparse.Namespace, counting: Counting) -> None:
+    output = Output(STDOUT)
+    if options.json:
+        # Not msgspec: names and excerpts may hold half a surrogate pair, which it refuses.
+        output.write_bytes(json.dumps(counting.to_dict(), indent=2).encode() + b"\n")
+    elif not options.html or (output.terminal and options.html != "-"):
+        from .table import Look, tables
+
+        look = Look(width=_width(), ascii=options.ascii or not _speaks_unicode(), colour=output.colour)
+        output.draw(tables(counting, look))
+    output.flush()
+
+
+def _write_report(path: str, counting: Counting, *, private: bool) -> None:
+    from ...analysis.report import report
+
+    page = report(counting.groups, title=counting.title(), notes=counting.notes()).encode("utf-8", "replace")
+    if path == "-":
+        output = Output(STDOUT)
+        output.write_bytes(page)
+        output.flush()
+        return
+    with open(path, "wb") as file:
+        if private:
+            # It quotes loops, and kept thoughts are for their owner alone.
+            os.fchmod(file.fileno(), 0o600)
+        file.write(page)
+
+
+def load_tokenizer(path: str) -> Callable[[str], int]:
+    """A function that counts tokens, from a tokenizer.json or a folder that holds one."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise UsageError("counting tokens needs a package: pip install 'asides[tokens]'") from error
+    if os.path.isdir(path):
+        path = os.path.join(path, "tokenizer.json")
+    if not os.path.exists(path):
+        raise UsageError(f"{path}: no such file")
+    try:
+        tokenizer = Tokenizer.from_file(path)
+    except Exception as error:  # the package raises plain exceptions
+        raise UsageError(f"{path}: not a tokenizer.json: {error}") from error
+    # Half a surrogate pair is no text that a tokenizer takes.
+    return lambda text: len(tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids)
+
+
+def _width() -> int:
+    from shutil import get_terminal_size
+
+    return max(60, get_terminal_size((100, 24)).columns)
+
+
+def _speaks_unicode() -> bool:
+    """Whether blocks can be drawn: not on a dumb terminal, nor where the locale is known not to be UTF-8."""
+    if os.environ.get("TERM") == "dumb":
+        return False
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        value = os.environ.get(name)
+        if value:
+            return "utf" in value.lower()
+    return True
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Arguments(
+        prog="asides stats",
+        usage="asides stats [options] [FILE ...]",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a reply, or traces")
+    reading = parser.add_argument_group("what to read")
+    reading.add_argument(
+        "--history",
+        nargs="?",
+        const="",
+        metavar="STORE",
+        help="the kept thoughts in place of files; STORE is a file or a postgresql:// address",
+    )
+    reading.add_argument("--since", metavar="TIME", help="with --history: only what was kept at or after this time")
+    reading.add_argument("--until", metavar="TIME", help="with --history: only what was kept before this time")
+    reading.add_argument("--field", metavar="NAME", help="the field of a trace with the raw output; dots lead inside")
+    reading.add_argument("--seconds-field", metavar="NAME", help="the field with the seconds spent thinking")
+    reading.add_argument(
+        "--as",
+        dest="reads",
+        choices=("auto", "text", "traces"),
+        default="auto",
+        help="what a FILE is (default auto: by its name and its first line)",
+    )
+    reading.add_argument("-f", "--format", default="auto", metavar="NAME", help="the model's format (default auto)")
+    reading.add_argument("--start", choices=STARTS, help="where an output begins (default as in `split`)")
+    reading.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, to count tokens too")
+    grouping = parser.add_argument_group("what to compare")
+    by = grouping.add_mutually_exclusive_group()
+    by.add_argument("--by", metavar="FIELD", help="compare groups by a field of the traces, such as model")
+    by.add_argument("--by-file", action="store_true", help="compare the files")
+    showing = parser.add_argument_group("what to show")
+    showing.add_argument("--json", action="store_true", help="everything as JSON")
+    showing.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write a report with charts, one page that needs no network; - for standard output",
+    )
+    showing.add_argument("--ascii", action="store_true", help="draw with ASCII alone")
+    options = parser.parse_args(arguments)
+    if options.history is not None and (options.files or options.field or options.by_file):
+        parser.error("--history reads no files; --history=STORE names the store")
+    if options.html == "-" and options.json:
+        parser.error("--html - and --json would write to the same place; name a file for the report")
+    if options.history is None and (options.since or options.until):
+        parser.error("--since and --until go with --history")
+    return options

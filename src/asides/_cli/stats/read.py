@@ -1,0 +1,359 @@
+"""Reading for `asides stats`: replies, traces and the history, one record at a time, with progress. Draws no table."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..._api import parse
+from ...analysis import analyze, analyze_thoughts
+from ...analysis.groups import Groups
+from ...analysis.summary import EXCERPT
+from ...analysis.traces import Found, decode, find_replies, find_seconds, look_up
+from ...errors import UsageError
+from ...message import Message
+from ...parts import Thinking, ToolCall
+from ..filter import find_format
+from ..streams import STDIN, Interrupt, Streams
+
+if TYPE_CHECKING:
+    from ..._history import Reply
+
+KEPT_GROUPS = ("model", "source", "agent", "conversation", "format", "termination")
+"""What replies of the history can be compared by."""
+TOLD = 3
+"""Oddities of one kind that are told one by one; the rest is only counted."""
+TRACES = (".jsonl", ".ndjson", ".jsonlines")
+EVERY = 0.1
+"""Seconds between two drawings of the progress."""
+
+
+class Counting:
+    """What was read so far: the groups, and what could not be read."""
+
+    def __init__(
+        self,
+        *,
+        format: str = "auto",
+        start: str | None = None,
+        field: str = "",
+        seconds_field: str = "",
+        by: str = "",
+        by_file: bool = False,
+        tokens: Callable[[str], int] | None = None,
+    ) -> None:
+        self.groups = Groups()
+        self.by = "file" if by_file else by
+        """What the groups are, in words; empty where there is one group only."""
+        self.files = 0
+        self.fields: dict[str, int] = {}
+        """The fields that outputs were found in, and how often."""
+        self.odd: dict[str, list[str]] = {"no JSON": [], "no output found": []}
+        """The first places of each kind of oddity."""
+        self.skipped = dict.fromkeys(self.odd, 0)
+        self.failed: list[str] = []
+        """Files that could not be read, with the reason."""
+        self._by_field = by
+        self._by_file = by_file
+        self._field = field
+        self._seconds_field = seconds_field
+        self._tokens = tokens
+        self._format = find_format(format)
+        self._start: Any = start
+
+    def count_text(self, text: str, path: str) -> None:
+        """Count a reply in."""
+        self._add(self._parse(text), None, path, path if self._by_file else "")
+
+    def count_record(self, record: Any, path: str, place: str) -> None:
+        """Count the replies of a record in."""
+        found = self.find(record)
+        if not found.replies:
+            self._skip("no output found", place)
+            return
+        self.fields[found.field] = self.fields.get(found.field, 0) + 1
+        group = path if self._by_file else self.group(record)
+        seconds = find_seconds(record, self._seconds_field)
+        for message in found.replies:
+            self._add(message, seconds, place, group)
+
+    def count_line(self, line: bytes, path: str, place: str) -> None:
+        """Count a line of a trace file in."""
+        try:
+            record = decode(line)
+        except ValueError:
+            self._skip("no JSON", place)
+        else:
+            self.count_record(record, path, place)
+
+    def count_kept(self, reply: Reply) -> None:
+        """Count a reply of the history in."""
+        thoughts = [Thinking(thought.text, complete=thought.complete) for thought in reply.thoughts]
+        calls = [ToolCall(name=call.name, arguments=call.arguments, error=call.error) for call in reply.calls]
+        known = [thought.seconds for thought in reply.thoughts if thought.seconds is not None]
+        figures = analyze_thoughts(
+            thoughts,
+            reply.text,
+            calls,
+            drafts=sum(notice.code == "draft_call" for notice in reply.notices),
+            tokens=self._tokens,
+            seconds=sum(known) if known else None,
+        )
+        group = getattr(reply, self.by) if self.by else ""
+        first = thoughts[0].text if thoughts else ""
+        self.groups.add(group, figures, f"history {reply.id[:12]}", first[:EXCERPT])
+
+    def find(self, record: Any) -> Found:
+        """The replies of a record."""
+        return find_replies(record, self._parse, self._field)
+
+    def group(self, record: Any) -> str:
+        """The group of a record."""
+        if not self._by_field or not isinstance(record, dict):
+            return ""
+        value = look_up(record, self._by_field)
+        return "" if value is None else value if isinstance(value, str) else str(value)
+
+    def _parse(self, text: str) -> Message:
+        return parse(text, self._format, start=self._start)
+
+    def _add(self, message: Message, seconds: float | None, place: str, group: str) -> None:
+        figures = analyze(message, format=self._format, tokens=self._tokens, seconds=seconds)
+        first = next((part.text for part in message.parts if isinstance(part, Thinking)), "")
+        self.groups.add(group, figures, place, first[:EXCERPT])
+
+    def _skip(self, kind: str, place: str) -> None:
+        self.skipped[kind] += 1
+        if len(self.odd[kind]) < TOLD:
+            self.odd[kind].append(place)
+
+    def tell_oddities(self, streams: Streams) -> None:
+        """Say what could not be read."""
+        for note in self.notes():
+            streams.say(note)
+
+    def notes(self) -> list[str]:
+        """What could not be read, in words."""
+        notes = list(self.failed)
+        for kind, count in self.skipped.items():
+            if count:
+                places = ", ".join(self.odd[kind]) + (", ..." if count > len(self.odd[kind]) else "")
+                what = (
+                    f"{count:,} line{'s' if count > 1 else ''}" if kind == "no JSON" else f"in {count:,} of the records"
+                )
+                hint = "; --field names the field" if kind == "no output found" and not self._field else ""
+                notes.append(f"{kind}: {what} ({places}){hint}")
+        return notes
+
+    def title(self) -> str:
+        """What was read, in a line."""
+        replies = sum(summary.replies for summary in self.groups.summaries.values())
+        where = f" in {self.files:,} file{'s' if self.files > 1 else ''}" if self.files else ""
+        fields = sorted(self.fields, key=lambda name: -self.fields[name])
+        named = f", field {', '.join(fields[:TOLD])}" if fields else ""
+        return f"{replies:,} {'reply' if replies == 1 else 'replies'}{where}{named}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "files": self.files,
+            "fields": self.fields,
+            "skipped": {"no_json": self.skipped["no JSON"], "no_output": self.skipped["no output found"]},
+            "unreadable_files": self.failed,
+            "by": self.by,
+            "all": self.groups.all().to_dict(),
+            "groups": [{"name": name, **summary.to_dict()} for name, summary in self.groups.largest_first()]
+            if self.by
+            else [],
+        }
+
+
+class Progress:
+    """How far reading has come, on standard error where a person looks at it."""
+
+    def __init__(self, streams: Streams, total: int) -> None:
+        self._error = streams.err
+        self._total = total
+        self._next = time.monotonic() + EVERY if streams.err.terminal else float("inf")
+        self._drawn = False
+        self.done = 0
+
+    def tell(self, replies: int) -> None:
+        """Draw, if it is time to."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + EVERY
+        share = min(1.0, self.done / self._total) if self._total else 0.0
+        bar = f"[{'#' * int(24 * share):<24}] {share:4.0%}  " if self._total else f"{self.done / 1e6:,.1f} MB  "
+        self._error.draw(f"\r{bar}{replies:,} replies ")
+        self._error.flush()
+        self._drawn = True
+
+    def clear(self) -> None:
+        """Take the bar away."""
+        if self._drawn:
+            self._error.draw("\r" + " " * 60 + "\r")
+            self._error.at_line_start = True
+            self._error.flush()
+            self._drawn = False
+
+
+def count_files(paths: list[str], reads: str, counting: Counting, interrupt: Interrupt, streams: Streams) -> None:
+    """Count every file that can be read."""
+    progress = Progress(streams, _sizes(paths))
+    for path in paths:
+        if interrupt.came:
+            break
+        try:
+            descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
+        except OSError as error:
+            counting.failed.append(f"{path}: {error.strerror}")
+            continue
+        try:
+            counting.files += 1
+            _count_file("standard input" if path == "-" else path, descriptor, reads, counting, interrupt, progress)
+        finally:
+            if descriptor != STDIN:
+                os.close(descriptor)
+        if interrupt.failure is not None:
+            counting.failed.append(f"{path}: {interrupt.failure.strerror}")
+            interrupt.failure = None
+    progress.clear()
+
+
+def _count_file(
+    path: str, descriptor: int, reads: str, counting: Counting, interrupt: Interrupt, progress: Progress
+) -> None:
+    lines = _lines(_measured(interrupt.read(descriptor), progress))
+    # Blank lines before the first are kept for a reply and mean nothing in traces.
+    before: list[bytes] = []
+    first = b""
+    for first in lines:
+        if first.strip():
+            break
+        before.append(first)
+    first = first.removeprefix(b"\xef\xbb\xbf") if not before else first
+    if reads == "text" or (reads == "auto" and not _is_traces(path, first, counting)):
+        _count_whole(b"\n".join([*before, first, *lines]), path, reads, counting)
+        return
+    if first.lstrip().startswith(b"[") or first.strip() == b"{":
+        whole = b"\n".join([first, *lines])
+        if _count_document(whole, path, counting):
+            return
+        first, lines = b"", iter(whole.split(b"\n"))
+    numbered = enumerate(_chain(first, lines), start=len(before) + 1)
+    for number, line in numbered:
+        if line.strip():
+            counting.count_line(line, path, f"{path}:{number}")
+            progress.tell(_replies(counting))
+        if interrupt.came:
+            break
+
+
+def _is_traces(path: str, first: bytes, counting: Counting) -> bool:
+    """Whether a file holds traces: by its name, or because its first line is a record with an output."""
+    if path.lower().endswith((*TRACES, ".json")):
+        return True
+    if not first.lstrip().startswith((b"{", b'"')):
+        return False
+    try:
+        record = decode(first)
+    except ValueError:
+        return False
+    return bool(counting.find(record).replies)
+
+
+def _count_whole(data: bytes, path: str, reads: str, counting: Counting) -> None:
+    """A reply; or, where it turns out to be one, a JSON document of traces."""
+    if reads == "auto" and data.lstrip()[:1] in (b"[", b"{") and _count_document(data, path, counting):
+        return
+    text = data.decode("utf-8", "replace")
+    if text.strip():
+        counting.count_text(text, path)
+
+
+def _count_document(data: bytes, path: str, counting: Counting) -> bool:
+    """Count a whole file that is one JSON document: a list of records, or a record. False where it is none."""
+    try:
+        document = decode(data)
+    except ValueError:
+        return False
+    records = document if isinstance(document, list) else [document]
+    if not any(counting.find(record).replies for record in records[:TOLD]):
+        return False
+    for number, record in enumerate(records, start=1):
+        counting.count_record(record, path, f"{path}[{number}]" if isinstance(document, list) else path)
+    return True
+
+
+def count_history(
+    store: str, since: str | None, until: str | None, counting: Counting, interrupt: Interrupt, streams: Streams
+) -> None:
+    """Count what the history keeps."""
+    from ... import _history as history
+    from ..history.common import warn
+
+    if counting.by not in ("", *KEPT_GROUPS):
+        raise UsageError(f"the history has no field {counting.by!r} to compare by; it has {', '.join(KEPT_GROUPS)}")
+    where = history.Where(
+        since=history.read_time(since) if since else None, until=history.read_time(until) if until else None
+    )
+    with history.open(store, create=False) as kept:
+        warn(kept)
+        progress = Progress(streams, 0)
+        for reply in kept.replies(where):
+            if interrupt.came:
+                break
+            counting.count_kept(reply)
+            progress.done += len(reply.text) + sum(len(thought.text) for thought in reply.thoughts)
+            progress.tell(_replies(counting))
+        progress.clear()
+
+
+def _replies(counting: Counting) -> int:
+    return sum(summary.replies for summary in counting.groups.summaries.values())
+
+
+def _sizes(paths: Iterable[str]) -> int:
+    """How many bytes there are to read; 0 where nobody can tell."""
+    total = 0
+    for path in paths:
+        try:
+            found = os.fstat(STDIN) if path == "-" else os.stat(path)
+        except OSError:
+            continue
+        if not stat.S_ISREG(found.st_mode):
+            return 0
+        total += found.st_size
+    return total
+
+
+def _measured(chunks: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
+    for chunk in chunks:
+        progress.done += len(chunk)
+        yield chunk
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines without their ends. Only the line that is being read is held."""
+    rest: list[bytes] = []
+    for chunk in chunks:
+        pieces = chunk.split(b"\n")
+        if len(pieces) == 1:
+            rest.append(chunk)
+            continue
+        yield b"".join([*rest, pieces[0]])
+        yield from pieces[1:-1]
+        rest = [pieces[-1]]
+    if any(rest):
+        yield b"".join(rest)
+
+
+def _chain(first: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    yield from lines

@@ -1,0 +1,163 @@
+"""`asides view`: a reply on the whole screen, each thought shown or hidden by a key or a click."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import codecs
+import os
+import stat
+import sys
+from typing import TextIO
+
+from .._api import Parser
+from .._engine.format import TEXT
+from ..errors import UsageError
+from ..terminal import Screen
+from ..terminal.document import Document
+from . import INTERRUPTED, OK
+from .filter import find_format
+from .options import Arguments, add_reading, add_style, check_style, policies
+from .show import read_style
+from .streams import READ_SIZE, STDIN, STDOUT, Output, complain
+
+DESCRIPTION = """\
+Shows a model's output on the whole screen: the answer, the calls, and each
+thought as one line that opens with a key or a click. `-` is standard input,
+which is shown as it comes; keys are then read from the terminal.
+"""
+EXAMPLES = """\
+keys:
+  Down Up j k PageDown PageUp Home End g G   move; so does the wheel
+  Tab n, Shift-Tab p                         next, previous thought
+  Enter Space, or a click on the heading     show or hide the thought
+  a                                          show or hide all
+  /                                          search, in hidden thoughts too;
+                                             with nothing typed, search on
+  q, Ctrl-C                                  quit
+
+Where standard output is no terminal, the same is written as plain text, a line
+for each thought; with --expand, all of it.
+
+examples:
+  asides view reply.txt
+  asides view -f harmony gpt-oss.txt
+  model | tee reply.txt | asides view -
+
+exit codes:
+  0    all was well
+  2    wrong usage, or something could not be read
+  130  ended by Ctrl-C
+  141  the reader of the output has gone, as in `asides view FILE | head -1`
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """`asides view`."""
+    options = _parse(arguments)
+    format = find_format(options.format)
+    if options.start is None and format.start == TEXT:
+        options.start = "undecided"
+    parser = Parser(format, **policies(options))
+    screen = Screen(STDOUT)
+    if screen.cursor:
+        return _view(Source(options.file, parser, Document(shown=options.expand)), screen, options)
+    # Nothing is laid out ahead here, so no line needs to be cut.
+    source = Source(options.file, parser, Document(shown=options.expand, longest=sys.maxsize))
+    while source.read():
+        pass
+    _write_plain(source.document, screen.width() if screen.terminal else None)
+    return OK
+
+
+class Source:
+    """One input, taken apart into a document as it is read."""
+
+    def __init__(self, path: str, parser: Parser, document: Document) -> None:
+        self.descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
+        self.document = document
+        self._path = path
+        self._parser = parser
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+
+    @property
+    def live(self) -> bool:
+        """Whether it is a pipe, which may take its time."""
+        mode = os.fstat(self.descriptor).st_mode
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+    def read(self) -> bool:
+        """Read the next piece; False at the end."""
+        try:
+            data = os.read(self.descriptor, READ_SIZE)
+        except OSError as error:
+            error.filename = "standard input" if self._path == "-" else self._path
+            raise
+        self.document.feed(self._parser.feed(self._decoder.decode(data, final=not data)))
+        if not data:
+            self.document.feed(self._parser.finish())
+        return bool(data)
+
+
+def _view(source: Source, screen: Screen, options: argparse.Namespace) -> int:
+    try:
+        from ..terminal import viewer as viewing
+    except ModuleNotFoundError as error:
+        raise UsageError("the viewer needs prompt_toolkit: pip install 'asides[terminal]'") from error
+    viewer = viewing.Viewer(
+        source.document, name="standard input" if options.file == "-" else os.path.basename(options.file)
+    )
+    viewer.reading = source.live
+    if not viewer.reading:
+        if os.isatty(source.descriptor):
+            complain("reads what you type; Ctrl-D ends it and shows it")
+        while source.read():
+            pass
+    with _keyboard() as keyboard:
+        application = viewing.application(
+            viewer, keyboard=keyboard, style=read_style(options.style), colour=screen.colour
+        )
+
+        def read() -> None:
+            viewer.reading = source.read()
+            if not viewer.reading:
+                asyncio.get_running_loop().remove_reader(source.descriptor)
+            application.invalidate()
+
+        def watch() -> None:
+            if viewer.reading:
+                asyncio.get_running_loop().add_reader(source.descriptor, read)
+
+        return INTERRUPTED if application.run(pre_run=watch) else OK
+
+
+def _keyboard() -> TextIO:
+    """The terminal that keys come from, also where standard input is something else."""
+    try:
+        return open("/dev/tty", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"there is no terminal to read keys from: {error.strerror}") from error
+
+
+def _write_plain(document: Document, width: int | None) -> None:
+    out = Output(STDOUT)
+    for line in document.plain(width):
+        out.write(f"{line}\n")
+    out.flush()
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Arguments(
+        prog="asides view",
+        usage="asides view [options] FILE",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("file", metavar="FILE", help="a file with a model's output, or -")
+    add_reading(parser, start="the format's own; undecided where that is text")
+    showing = parser.add_argument_group("what to show")
+    showing.add_argument("--expand", action="store_true", help="begin with every thought shown")
+    add_style(showing)
+    options = parser.parse_args(arguments)
+    check_style(options)
+    return options

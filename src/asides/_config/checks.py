@@ -1,0 +1,172 @@
+"""What no type can say: addresses, formats, names that must fit together, secrets from the environment.
+
+Sees the values after file, variables and flags were put together. Reads no file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import UnknownFormatError
+from ..families import get_format
+from .problems import Path, quoted, suggestion
+from .secrets import expand, hide_url
+
+Complain = Callable[[Path, str], None]
+Values = dict[str, Any]
+_TWO_CREDENTIALS = "the address holds a user already, and only one of the two can be sent; leave one out"
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_ORIGIN = re.compile(r"\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]+")
+_HOST_AND_PORT = re.compile(r"\*|(?:[^\s/\[\]@?#:]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PATH = re.compile(r"(?:[A-Z]+ )?/[^\s?#]*")
+_HOST = re.compile(r"[^\s/\[\]@?#]+")
+
+
+def expand_secrets(
+    values: Values, environ: Mapping[str, str] | None, wanted: Callable[[Path], bool], complain: Complain
+) -> None:
+    """Put in what `$NAME` stands for, in place, in every value that may be a secret and is wanted.
+
+    Without an environment a `$NAME` is a mistake.
+    """
+
+    def replace(held: Any, step: Any, path: Path) -> None:
+        if wanted(path):
+            expanded, wrong = expand(held[step], environ)
+            for message in wrong:
+                complain(path, message)
+            if not wrong:
+                held[step] = expanded
+
+    for place, upstream in enumerate(values.get("upstreams", ())):
+        if "key" in upstream:
+            replace(upstream, "key", ("upstreams", place, "key"))
+        for name in upstream.get("headers", {}):
+            replace(upstream["headers"], name, ("upstreams", place, "headers", name))
+    for place in range(len(values.get("keys", ()))):
+        replace(values["keys"], place, ("keys", place))
+    for section, name in (("run", "key"), ("history", "store")):
+        if name in values.get(section, {}):
+            replace(values[section], name, (section, name))
+
+
+def check(values: Values, complain: Complain) -> None:
+    """Complain of everything that cannot work."""
+    _check_listen(values, complain)
+    names = _check_upstreams(values, complain)
+    _check_models(values, names, complain)
+    _check_format(_reasoning_parser(values), ("inference_service", "reasoning_parser"), complain)
+    for place, key in enumerate(values.get("keys", ())):
+        if key.strip():
+            _check_key(key, ("keys", place), complain)
+        else:
+            complain(("keys", place), "is empty; a key that is empty would keep nobody out")
+    run = values.get("run", {})
+    _check_key(run.get("key", ""), ("run", "key"), complain)
+    if run.get("url"):
+        _check_url(run["url"], ("run", "url"), complain)
+    for place, origin in enumerate(values.get("cors", ())):
+        if not _ORIGIN.fullmatch(origin):
+            complain(("cors", place), f"not an origin: {quoted(origin)}; write it as https://example.com, with no path")
+    for place, host in enumerate(values.get("allowed_hosts", ())):
+        if not _HOST_AND_PORT.fullmatch(host):
+            words = f"not a host: {quoted(host)}; write it as chat.example or chat.example:8080"
+            complain(("allowed_hosts", place), words)
+    for place, path in enumerate(values.get("pass_on", ())):
+        if path != "all" and not _PATH.fullmatch(path):
+            complain(("pass_on", place), f"not a path: {quoted(path)}; write /v1/files, DELETE /v1/files/* or all")
+    for place, name in enumerate(values.get("forward_headers", ())):
+        if not _HEADER_NAME.fullmatch(name):
+            complain(("forward_headers", place), "not a name that a header can have")
+
+
+def _check_listen(values: Values, complain: Complain) -> None:
+    host = values.get("listen", {}).get("host", "127.0.0.1")
+    if not _HOST.fullmatch(host):
+        complain(("listen", "host"), f"not a host: {quoted(host)}; write a name or a number alone, as 127.0.0.1 or ::1")
+
+
+def _check_upstreams(values: Values, complain: Complain) -> list[str] | None:
+    """Complain, give a name to those that have none, and list the names; None where not all can be known."""
+    names: list[str] = []
+    unknown = False
+    for place, upstream in enumerate(values.get("upstreams", ())):
+        path: Path = ("upstreams", place)
+        usable = _check_url(upstream.get("url", ""), (*path, "url"), complain) if "url" in upstream else ""
+        name = upstream.get("name") or usable
+        if name and name in names:
+            told = "two upstreams have this name" if upstream.get("name") else f"two upstreams are at {quoted(name)}"
+            complain((*path, "name") if upstream.get("name") else path, f"{told}; give each a `name` of its own")
+        if not name.isprintable() or len(name) > 100:
+            complain((*path, "name"), "must be printable and at most 100 characters long")
+        if name:
+            upstream["name"] = name
+            names.append(name)
+        else:
+            unknown = True
+        _check_key(upstream.get("key", ""), (*path, "key"), complain)
+        names_user = bool(usable) and urlsplit(upstream["url"]).username is not None
+        if names_user and upstream.get("key"):
+            complain((*path, "key"), _TWO_CREDENTIALS)
+        for header, value in upstream.get("headers", {}).items():
+            if names_user and header.lower() == "authorization":
+                complain((*path, "headers", header), _TWO_CREDENTIALS)
+            if not _HEADER_NAME.fullmatch(header):
+                complain((*path, "headers", header), "not a name that a header can have")
+            _check_key(value, (*path, "headers", header), complain)
+    return None if unknown else names
+
+
+def _check_models(values: Values, names: list[str] | None, complain: Complain) -> None:
+    sections: list[tuple[Path, Values]] = [(("defaults",), values.get("defaults", {}))]
+    sections += [(("models", name), settings) for name, settings in values.get("models", {}).items()]
+    for path, settings in sections:
+        if path != ("defaults",) or settings.get("format") != _reasoning_parser(values):
+            _check_format(settings.get("format", ""), (*path, "format"), complain)
+        upstream = settings.get("upstream")
+        if upstream and names is not None and upstream not in names:
+            there = suggestion(upstream, names) or "; none is configured"
+            complain((*path, "upstream"), f"there is no upstream {quoted(upstream)}{there}")
+
+
+def _reasoning_parser(values: Values) -> str:
+    parser: str = values.get("inference_service", {}).get("reasoning_parser", "")
+    return parser
+
+
+def _check_format(name: str, path: Path, complain: Complain) -> None:
+    if not name or name == "none":
+        return
+    try:
+        get_format(name)
+    except UnknownFormatError as error:
+        hint = f"did you mean {', '.join(error.near)}?" if error.near else "`asides formats` lists them"
+        complain(path, f"there is no format {quoted(name)}; {hint}")
+
+
+def _check_url(url: str, path: Path, complain: Complain) -> str:
+    """The address's host and port, empty where it cannot be used."""
+    shown = quoted(hide_url(url))
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        complain(path, "not an address; write it as http://127.0.0.1:8000/v1")
+        return ""
+    if parts.scheme not in ("http", "https") or not host or re.search(r"\s", url) or not url.isprintable():
+        complain(path, f"must be an http or https address, as http://127.0.0.1:8000/v1, not {shown}")
+        return ""
+    if parts.query or parts.fragment:
+        complain(path, f"must end with its path; what follows `?` or `#` cannot be kept: {shown}")
+        return ""
+    address = f"[{host}]" if ":" in host else host
+    return address if port is None else f"{address}:{port}"
+
+
+def _check_key(key: str, path: Path, complain: Complain) -> None:
+    """A secret, or a header's value: it is never repeated."""
+    if not (key.isprintable() and key == key.strip()) or any(ord(character) > 0xFF for character in key):
+        complain(path, "holds characters that a header cannot carry (a line break, or space at an end?)")

@@ -1,0 +1,207 @@
+"""What may be configured, with its defaults: typed records and nothing else. Reads no file and no environment."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from ..policies import Start
+
+ReasoningField = Literal["reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop"]
+"""Where chat clients find thinking: the choices of `asides.dialects.openai_chat`."""
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A part of the configuration; a key that it does not know is an error."""
+
+
+class Listen(Section, frozen=True):
+    """Where the gateway listens."""
+
+    host: str = "127.0.0.1"
+    """A name or an address. Only programs of this machine reach 127.0.0.1; beyond it, set `keys`."""
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8777
+    """0 takes a free one and says which."""
+
+
+class UpstreamSettings(Section, frozen=True):
+    """One model server."""
+
+    url: str
+    """Its address, with or without `/v1` at its end."""
+    name: str = ""
+    """What logs and models call it; its host and port where it has no name."""
+    kind: Literal["auto", "openai", "ollama"] = "auto"
+    """`auto` asks for `/api/version`, which only Ollama answers."""
+    key: str = ""
+    """The key it is given. Empty: the client's own where the gateway has no keys, else none. `$NAME` and `${NAME}`
+    are taken from the environment."""
+    headers: dict[str, str] = {}
+    """Sent with every request."""
+    models: tuple[str, ...] = ()
+    """The names it serves, with `*` and `?`. Empty: those that it lists."""
+    skip_special_tokens: bool = False
+    """Whether it knows this field; then `false` is sent to formats whose markers are special tokens."""
+
+
+class ModelSettings(Section, frozen=True):
+    """How one model, or all whose name matches, is read and asked."""
+
+    upstream: str = ""
+    """The name of the upstream that serves it."""
+    name: str = ""
+    """The upstream's own name of it; empty for the client's."""
+    format: str = ""
+    """Empty: told by the model's name, by the server, or `auto`. `none`: not split at all."""
+    start: Start | None = None
+    """Where replies begin. None: told by the request, by the template, or by the format. With `undecided` a stream
+    waits."""
+    reasoning: ReasoningField | None = None
+    """The field for chat clients; None for the gateway's default."""
+    extra_body: dict[str, Any] = {}
+    """Merged into every request for this model; wins over the client's own fields."""
+    calls: Literal["auto", "always", "never"] | None = None
+    """Whether calls are read from the text; `auto`: where the request has tools. None for the gateway's default."""
+    empty_answer: Literal["leave", "thinking"] | None = None
+    """`thinking` puts a thought that never closed into an answer that is empty; None for the gateway's default."""
+    switch: str = ""
+    """The chat template's keyword that turns thinking on and off; empty where it is told by the template."""
+    budget: str = ""
+    """The name under which the upstream knows a thinking budget."""
+    replay: Literal["auto", "reasoning_content", "reasoning", "tags", "drop"] = "auto"
+    """How thinking of earlier turns is sent back."""
+    keep_thinking: Literal["all", "tool_turns", "none"] | None = None
+    """Which earlier thinking is sent back; None for what the dialect's default says."""
+
+
+class Limits(Section, frozen=True):
+    """What the gateway bears."""
+
+    body: Positive = 64 * 1024 * 1024
+    """Bytes of a request, and of a whole reply."""
+    header: Positive = 64 * 1024
+    """Bytes of a request's headers."""
+    upload: Seconds = 30.0
+    """Seconds that a request's body may take, besides a second for each `upload_rate` bytes of it."""
+    upload_rate: Positive = 16 * 1024
+    """Bytes a second at which a body must come once `upload` is over."""
+    messages: Positive = 10_000
+    """Messages, and tools, of one request."""
+    values: Positive = 1_000_000
+    """JSON values of one request, or of a whole reply: strings, numbers, lists and all else."""
+    concurrency: Positive = 2000
+    """Requests at once; one more is a 429."""
+    frame: Positive = 16 * 1024 * 1024
+    """Bytes of one frame of an upstream's stream; a larger one ends the reply."""
+    calls: Positive = 1000
+    """Calls in one reply; one more ends it."""
+    held: Positive = 1_048_576
+    """Characters that a parser may hold back."""
+    connect: Seconds = 10.0
+    """Seconds to reach an upstream."""
+    idle: Seconds = 600.0
+    """Seconds without a byte from an upstream that is waited for. There is no limit on the whole."""
+    keep_alive: Seconds = 15.0
+    """Seconds after which a quiet stream is sent something harmless."""
+    shutdown: Seconds = 30.0
+    """Seconds that open streams have to end when the gateway stops."""
+
+
+class Cache(Section, frozen=True):
+    """The replay cache: thoughts kept in memory for clients that drop them between tool turns."""
+
+    entries: Annotated[int, msgspec.Meta(ge=0)] = 1000
+    """0 turns it off."""
+    characters: Positive = 16 * 1024 * 1024
+    """All entries together."""
+
+
+class Log(Section, frozen=True):
+    """What the gateway logs, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is logged. A request is `info`, one that failed with 5xx a `warning`."""
+    form: Literal["auto", "json", "text"] = "auto"
+    """`auto`: text on a terminal, else JSON lines."""
+    bodies: bool = False
+    """Whether the text of requests and replies may be logged."""
+
+
+class History(Section, frozen=True):
+    """Kept thoughts. Off until asked."""
+
+    save: bool = False
+    """Whether the gateway keeps what passes through it."""
+    store: str = ""
+    """A file or a `postgresql://` address; empty for the usual place."""
+    keep_days: Annotated[int, msgspec.Meta(ge=0, le=36500)] = 0
+    """A gateway that keeps deletes replies that are older, whoever kept them: at its start and every hour. 0: none."""
+
+
+class Talk(Section, frozen=True):
+    """`asides run`."""
+
+    url: str = ""
+    """The server it talks to."""
+    key: str = ""
+    """The key it shows there; `$NAME` and `${NAME}` are taken from the environment."""
+    model: str = ""
+    """The model it asks for."""
+    think: bool | Literal["low", "medium", "high", "max"] | None = None
+    """Whether the model is asked to think, and how hard. None: as the model pleases."""
+    hide_thinking: bool = False
+    """Whether thoughts are left out."""
+
+
+class Terminal(Section, frozen=True):
+    """How thoughts look on a terminal."""
+
+    heading: str = "blue"
+    """The colour of the line above a thought."""
+    text: str = "cyan"
+    """The colour of a thought."""
+    wrap: bool = True
+    """Whether long lines of a thought are broken at words."""
+
+
+class InferenceService(msgspec.Struct, frozen=True, kw_only=True):
+    """NexRL's section; what it says of other things is not ours."""
+
+    reasoning_parser: str = ""
+
+
+class Config(Section, frozen=True):
+    """The whole configuration."""
+
+    listen: Listen = Listen()
+    upstreams: tuple[UpstreamSettings, ...] = ()
+    """None: the embedded recordings."""
+    models: dict[str, ModelSettings] = {}
+    """By name, with `*` and `?`; an exact name wins, then the first pattern that matches."""
+    defaults: ModelSettings = ModelSettings()
+    """For models, or settings of models, that are not named above."""
+    keys: tuple[str, ...] = ()
+    """Keys that clients must show one of. None: everyone may ask."""
+    cors: tuple[str, ...] = ()
+    """Origins that a browser may ask from, with `*` as in `vscode-webview://*`; `*` alone for all."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names, beside the loopback's, that the gateway may be called by: `chat.example`, `chat.example:80`; `*`: any."""
+    pass_on: tuple[str, ...] = ()
+    """Paths that go to the upstream as they are, beside the usual: `/v1/files`, `DELETE /v1/files/*`; `all`: any."""
+    forward_headers: tuple[str, ...] = ()
+    """Headers of clients that upstreams get, beside the usual ones."""
+    forward_user: bool = False
+    """Whether upstreams get `user` and `metadata.user_id` of requests."""
+    keep_alive: Literal["comment", "empty", "off"] = "comment"
+    """What a quiet chat stream is kept open with."""
+    limits: Limits = Limits()
+    cache: Cache = Cache()
+    log: Log = Log()
+    history: History = History()
+    run: Talk = Talk()
+    terminal: Terminal = Terminal()
+    inference_service: InferenceService = InferenceService()
+    """`reasoning_parser` is the default format where `defaults.format` is empty."""

@@ -1,0 +1,138 @@
+"""The tables of settings for the documentation, made from the schema: keys, values, variables, flags, meanings.
+
+`python -m asides._config.table` prints them; with `--write` they go into docs/configuration.md in this folder.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect as python_inspect
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from . import schema
+from .scalars import is_scalar, kinds
+from .variables import FLAGS, fields, settings, variable
+
+PAGE = Path("docs", "configuration.md")
+_PLACE = re.compile(r"(<!-- settings:[^\n]*-->\n).*?(<!-- /settings -->)", re.DOTALL)
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "listen": schema.Listen,
+    "upstreams": schema.UpstreamSettings,
+    "models": schema.ModelSettings,
+    "limits": schema.Limits,
+    "cache": schema.Cache,
+    "log": schema.Log,
+    "history": schema.History,
+    "run": schema.Talk,
+    "terminal": schema.Terminal,
+}
+
+
+def markdown_tables() -> str:
+    """A table for the keys that stand in no section, and one for each section."""
+    words = _words()
+    plain = [field for field in fields(schema.Config) if not _holds_settings(field)]
+    tables = [f"### Keys in no section\n\n{_table(schema.Config, plain, '', words)}"]
+    for name, section in _SECTIONS.items():
+        title = "`models` and `defaults`" if name == "models" else f"`{name}`"
+        prefix = "defaults." if name == "models" else f"{name}."
+        about = (section.__doc__ or "").strip()
+        tables.append(f"### {title}\n\n{about}\n\n{_table(section, fields(section), prefix, words)}")
+    return "\n".join(tables)
+
+
+def with_tables(text: str) -> str:
+    """A document with the tables between its two comments brought up to date."""
+    return _PLACE.sub(lambda match: f"{match[1]}\n{markdown_tables()}\n{match[2]}", text)
+
+
+def _holds_settings(field: inspect.Field) -> bool:
+    return field.name in (*_SECTIONS, "defaults", "inference_service")
+
+
+def _table(
+    section: type[msgspec.Struct],
+    keys: Iterable[inspect.Field],
+    prefix: str,
+    words: dict[tuple[str, str], str],
+) -> str:
+    rows = [("key", "values", "default", "variable", "flag", "meaning"), ("---",) * 6]
+    for field in keys:
+        setting = prefix + field.name
+        if setting == "upstreams.url":
+            setting = "upstreams"  # flags and variables name an upstream by its address
+        given = setting in settings()
+        rows.append(
+            (
+                f"`{field.name}`",
+                _values(field.type),
+                _default(field),
+                f"`{variable(setting)}`" if given else "",
+                f"`{FLAGS[setting]}`" if given and setting in FLAGS else "",
+                words[section.__name__, field.name],
+            )
+        )
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _values(wanted: inspect.Type) -> str:
+    found: list[str] = []
+    for kind in kinds(wanted):
+        match kind:
+            case inspect.LiteralType():
+                found += [f"`{value}`" for value in kind.values]
+            case inspect.BoolType():
+                found += ["`true`", "`false`"]
+            case inspect.IntType():
+                found.append("whole number")
+            case inspect.FloatType():
+                found.append("number")
+            case inspect.VarTupleType():
+                found.append("list" + (" of texts" if is_scalar(kind.item_type) else ""))
+            case inspect.DictType():
+                found.append("texts by name" if isinstance(kind.value_type, inspect.StrType) else "JSON object")
+            case _:
+                found.append("text")
+    return ", ".join(found)
+
+
+def _default(field: inspect.Field) -> str:
+    if field.required:
+        return "(needed)"
+    value: Any = field.default
+    if value is msgspec.NODEFAULT or value in (None, "", ()):
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _words() -> dict[tuple[str, str], str]:
+    """The text under each attribute of the schema, which Python does not keep."""
+    found: dict[tuple[str, str], str] = {}
+    for node in ast.parse(python_inspect.getsource(schema)).body:
+        if isinstance(node, ast.ClassDef):
+            for field, after in zip(node.body, node.body[1:], strict=False):
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                    said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                    text = str(after.value.value) if said else ""  # type: ignore[attr-defined]  # `said` has looked
+                    found[node.name, field.target.id] = " ".join(text.split())
+    return found
+
+
+def _main(arguments: list[str]) -> None:
+    if arguments == ["--write"]:
+        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        sys.stdout.write(markdown_tables())
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])

@@ -1,0 +1,174 @@
+"""What a format is: frozen data. States, the markers legal in each and where each leads, and the call syntaxes.
+
+Knows nothing of reading. A family that differs from another only by its markers differs only by data here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ..errors import UsageError
+from ..events import NoticeCode
+from ..policies import CallsInThinking
+from .calls.syntax import CallSyntax
+from .tag_markers import TagRule
+
+State = Literal["text", "thinking", "header", "outside", "end"]
+
+TEXT: State = "text"
+"""What is said to the reader."""
+THINKING: State = "thinking"
+"""What is thought."""
+HEADER: State = "header"
+"""Inside the header of a message, which decides what the message is (harmony and its like)."""
+OUTSIDE: State = "outside"
+"""Between messages, where such a format expects no words."""
+END: State = "end"
+"""Where a stop marker leads."""
+
+States = Mapping[State, Mapping[str, State]]
+
+
+TO = " to="
+"""What stands before a recipient in a header."""
+
+
+class BareHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """How headers read where a server has left their markers out: `role``channel to=recipient type` and the words."""
+
+    notice: NoticeCode
+    """What is said when an output is read so."""
+    types: tuple[str, ...] = ()
+    """Content types, which the words may follow directly."""
+    words: tuple[str, ...] = ()
+    """Beginnings of ordinary words that begin like a channel's name."""
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """How a message header says what the message is. `role to=recipient<channel marker>channel type<body marker>`."""
+
+    channels: Mapping[str, State] = {}
+    """What each channel holds. A channel that is not listed is text, with a notice."""
+    recipients: Mapping[str, State] = {}
+    """Recipients that are no tools. Any other recipient makes the message a call."""
+    channel_marker: str = ""
+    """The marker before a channel's name, where the format has channels."""
+    type_marker: str = ""
+    """The marker before a content type."""
+    body: str = ""
+    """The marker that ends the header."""
+    default: State = TEXT
+    """What a message without channel and recipient holds."""
+    roles: tuple[str, ...] = ("assistant",)
+    """Role words that may begin the output, when the prompt ended inside the header."""
+    calls: tuple[CallSyntax, ...] = ()
+    """How the body of a call may be written; its first characters decide."""
+    bare: BareHeader | None = None
+    """How headers without markers are read, where the format's outputs are met so."""
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """What a header behind the first begins with where markers are missing: the role, and what runs into it."""
+        if self.bare is None:
+            return ()
+        ends = (*self.channels, TO, self.channel_marker, self.body)
+        return tuple(role + end for role in self.roles for end in ends)
+
+
+class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """How one model family writes its parts."""
+
+    name: str
+    """The canonical name."""
+    source: str = ""
+    """Where the facts come from."""
+    aliases: tuple[str, ...] = ()
+    """Other names with the same start state and the same call syntax."""
+    start: State = TEXT
+    """Where output begins when neither prompt nor caller says otherwise."""
+    states: States
+    """For every state, the markers that act in it and where each leads."""
+    calls: tuple[CallSyntax, ...] = ()
+    """How calls are written; where several share an opener, the body's first characters decide."""
+    calls_in_thinking: CallsInThinking = "resolve"
+    """What a call inside open thinking is."""
+    calls_in_thinking_ids: CallsInThinking | None = None
+    """The same where ids are read and every opener of a call is a token, which nobody writes in a draft."""
+    behind_calls: frozenset[str] = frozenset()
+    """Markers that may follow calls inside open thinking without making them drafts, as a stop marker may."""
+    ignore_case: bool = False
+    """Whether markers match whatever their ASCII case."""
+    attributes: bool = False
+    """Whether an opener such as `<think>` may carry attributes: `<think id="1">`."""
+    tag_rules: Mapping[str, TagRule] = {}
+    """Markers that are tags with other spellings: any case, attributes, but not where the same stands in code."""
+    ignored: tuple[str, ...] = ()
+    """Markers that stand around words of a text or a thought and mean nothing to a reader (citations): left out, the
+    words stay. One that ends in `>` may say more before it: `</co:>` is also `</co: 0:[1]>`."""
+    strays: tuple[str, ...] = ()
+    """Tokens of the family that have no business in a text: left out there, with a notice."""
+    partial: frozenset[str] = frozenset()
+    """Markers that lack a part which the server or the model has left out: they act, with a notice."""
+    foreign: bool = True
+    """Whether a marker of another family that is left in a text is told of (see `foreign.py`)."""
+    leading: frozenset[str] = frozenset()
+    """Openers that act only before any text (Granite's sentences)."""
+    plain: Mapping[str, str] = {}
+    """Markers that are also words or common tags of everybody's, each with the reason: `auto` leaves them out."""
+    header: Header | None = None
+    """How headers are read, for formats that have them."""
+    assistant: tuple[str, ...] = ()
+    """What opens the assistant's turn in a prompt; the start state is read off what follows the last one."""
+    prompt_markers: tuple[str, ...] = ()
+    """Markers that stand in prompts alone, around the list of tools for example. They tell whose template it is."""
+    settle: Callable[[str | CallSyntax], Format] | None = None
+    """For `auto` alone: the format to go on with after this marker, or this call syntax, was met."""
+
+    @classmethod
+    def tags(
+        cls,
+        open: str | tuple[str, ...],
+        close: str | tuple[str, ...],
+        *,
+        stops: tuple[str, ...] = (),
+        wrappers: tuple[str, ...] = (),
+        name: str = "",
+        **fields: Any,
+    ) -> Format:
+        """A format that puts thinking between two markers.
+
+        `stops` end the turn. `wrappers` stand around the answer and mean nothing (`<answer>`, `</answer>`).
+        """
+        opens = (open,) if isinstance(open, str) else open
+        closes = (close,) if isinstance(close, str) else close
+        ends: dict[str, State] = dict.fromkeys(stops, END)
+        around: dict[str, State] = dict.fromkeys(wrappers, TEXT)
+        states: States = {
+            TEXT: {**dict.fromkeys(opens, THINKING), **around, **ends},
+            THINKING: {**dict.fromkeys(closes, TEXT), **ends},
+        }
+        format = cls(name=name or (opens + closes)[0], states=states, **fields)
+        format.check()
+        return format
+
+    def check(self) -> None:
+        """Raise a `UsageError` if the markers could not be told apart."""
+        markers = [*self.ignored, *self.strays, *(marker for state in self.states.values() for marker in state)]
+        markers += [marker for syntax in self.calls for marker in syntax.openers + syntax.closers]
+        insides = "\0".join(marker[1:-1] for marker in markers)
+        for marker in markers:
+            if not marker.strip():
+                raise UsageError(f"{marker!r} cannot be a marker: it is blank")
+            if marker in insides:  # it would act before the other is whole
+                other = next((other for other in markers if marker in other[1:-1]), "")
+                if other:
+                    raise UsageError(f"{marker!r} cannot be a marker: it stands inside the marker {other!r}")
+            if self.attributes and marker.startswith("<") and any(map(str.isspace, marker)):
+                raise UsageError(f"{marker!r} cannot be a marker of a format with attributes: it holds whitespace")
+
+    def but(self, **changes: Any) -> Format:
+        """The same format with some fields changed. Aliases are never inherited."""
+        return msgspec.structs.replace(self, **{"aliases": (), **changes})

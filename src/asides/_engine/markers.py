@@ -1,0 +1,572 @@
+"""Finding the next marker, and telling what may still become one.
+
+A format's states are compiled here into tables: for each state, the markers that can act in it and what each does.
+The rule for what a marker does when the format does not list it in a state is here too, and nowhere else:
+an opener inside thinking is nested, a closer with nothing open is a stray, other markers are plain text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import cached_property, lru_cache, partial
+from itertools import groupby
+
+import msgspec
+
+from ..events import NoticeCode
+from ..policies import CallsInThinking
+from .calls.syntax import CallSyntax
+from .foreign import LONGEST_TOKEN, TAGS, TOKEN, TOKEN_BEGINNING, strings
+from .format import END, HEADER, OUTSIDE, TEXT, THINKING, TO, Format, State
+from .tag_markers import LONGEST_TAG, TagRule, at_a_glance, closing_tags, is_tag, tag_beginning, tag_source
+
+ATTRIBUTES = r"\s[^<>\r\n]{0,256}"
+"""What may stand in an opener after its name, where the format allows attributes."""
+DETAILS = r"\s[^<>\r\n]{0,256}"
+"""What may stand in an ignored marker after its name."""
+
+NEVER = r"(?!)"
+"""A pattern that matches nothing."""
+
+
+class Action(Enum):
+    """What a marker does in the state it is met in."""
+
+    OPEN = "opens thinking"
+    CLOSE = "closes thinking"
+    NESTED = "opens thinking inside thinking"
+    STRAY = "closes something that is not open"
+    BOUNDARY = "stands between two texts"
+    IGNORED = "means nothing"
+    FOREIGN = "is another family's"
+    STOP = "ends the turn"
+    CALL = "opens a call"
+    BARE = "may begin a call that has no opening marker"
+    HEADER = "opens a message header"
+    LEAVE = "ends a message"
+    BODY = "ends a message header"
+
+
+_HARMLESS = (Action.BARE, Action.BOUNDARY, Action.FOREIGN, Action.IGNORED, Action.STRAY, Action.NESTED)
+
+
+class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A marker as one state sees it."""
+
+    text: str
+    action: Action
+    target: State = TEXT
+    closers: tuple[str | re.Pattern[str], ...] = ()
+    """What closes it, for telling a quoted pair; a pattern where that has several spellings."""
+    syntaxes: tuple[CallSyntax, ...] = ()
+    """The call syntaxes that it may open."""
+    closes_thinking: bool = False
+    leading: bool = False
+    """Whether it acts only before any text."""
+    weak: bool = False
+    """Whether it acts only as the first thing of the output (see `TagRule`)."""
+    joined: bool = False
+    """Whether it is words that act only where they are joined to what stands before (see `bare_headers.py`)."""
+    notice: NoticeCode | None = None
+    """What is said of it when it acts, where it is odd in itself."""
+    at_line: bool = False
+    """Whether it acts only where a line begins."""
+    unfinished: bool = False
+    """Whether it is only the beginning of a tag, so that a quote may stand behind the rest of it."""
+
+    certain: bool = False
+    """Whether it is a token of its own (see `tokens.py`), which nobody writes when talking about it."""
+
+    def __post_init__(self) -> None:
+        if any("\ud800" <= character <= "\udbff" for character in self.text):
+            msgspec.structs.force_setattr(self, "certain", True)
+
+    @property
+    def ends_dead_region(self) -> bool:
+        """Whether it tells that a call's opener with no call behind it was none."""
+        ends = self.action not in _HARMLESS or self.closes_thinking
+        return ends and not self.at_line
+
+
+_NO_RULES: Mapping[str, TagRule] = {}
+FOREIGN = Marker(text="", action=Action.FOREIGN)
+"""A special token that is none of the format's own markers, whatever its text."""
+
+
+class Found(msgspec.Struct, frozen=True, gc=False):
+    """A marker found in a buffer."""
+
+    start: int
+    stop: int
+    marker: Marker
+
+
+class Table:
+    """The markers of one state, ready to be searched for."""
+
+    def __init__(
+        self,
+        state: State,
+        markers: Iterable[Marker],
+        *,
+        ignore_case: bool = False,
+        attributes: bool = False,
+        tag_rules: Mapping[str, TagRule] = _NO_RULES,
+        foreign: bool = False,
+    ) -> None:
+        self.state = state
+        self.after_words = self
+        """What can still act behind words: the table without the markers that act only before any."""
+        self._foreign = FOREIGN if foreign else None
+        self.markers = {marker.text: marker for marker in markers}
+        self._ignore_case = ignore_case
+        flags = re.IGNORECASE | re.ASCII if ignore_case else re.NOFLAG
+        # Longest first, so that a marker is preferred to another that it begins with.
+        fold = str.lower if ignore_case else str
+        self._by_text = {fold(name): marker for name, marker in self.markers.items()}
+        names = sorted(self._by_text, key=lambda name: (name[0], -len(name)))
+        taking = {name: found for name, marker in self._by_text.items() if (found := _after_name(marker, attributes))}
+        tags = {name: tag_rules[name] for name in names if name in tag_rules and is_tag(name)}
+        # One pattern for each first character, with that character in front: a search for one literal character runs
+        # at memory speed, the search for one of several is ten times slower.
+        self.searches = []
+        self._short_searches = []
+        for first, group in groupby(names, key=lambda name: name[0]):
+            plain, sources = [], []
+            for name in group:
+                if name in taking:
+                    sources.append(f"{re.escape(name[1:-1])}(?:{taking[name]})?>")
+                elif name not in tags:
+                    plain.append(name[1:])
+            if plain:
+                sources.append(_alternatives(sorted(plain, reverse=True)))
+            if ignore_case:
+                same = [name for name in names if name[0] == first]
+                sources = [at_a_glance(same) + "(?:" + "|".join(sources) + ")"]
+            if tags and first == "<":
+                sources.append(tag_source(tags))
+            if foreign and first == "<":
+                sources.append(TOKEN)
+            pattern = re.compile(re.escape(first) + "(?:" + "|".join(sources) + ")", flags)
+            self.searches.append(pattern)
+            # In short texts, looking for the character is cheaper than a search; every text holds the empty string.
+            cased = ignore_case and first != first.swapcase()
+            self._short_searches.append(("" if cased else first, pattern.search))
+        unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
+        self._attributed = re.compile(unfinished, flags) if unfinished else None
+        self.has_spellings = ignore_case or bool(taking) or bool(tags)
+        """Whether a marker may be written otherwise than its text."""
+        self._tag_heads = {name[:length] for name in tags for length in range(2, len(name))}
+        seconds = {name[1] for name in (*tags, *taking)} | set("/|｜" if foreign else "")
+        self._seconds = frozenset(seconds | {character.upper() for character in seconds})
+        """What follows the first character of markers that have several spellings."""
+        self._tags = tuple(tags)
+        self._prefixes = {name[:length] for name in names for length in range(1, len(name))}
+        self._extendable = {self._by_text[name].text for name in self._prefixes & self._by_text.keys()}
+        self._longest_text = max(map(len, names), default=0)
+        self.longest = self._longest_text + (300 if taking else LONGEST_TAG if tags else 0)
+        if foreign:
+            self._extendable.add(FOREIGN.text)
+            self.longest = max(self.longest, LONGEST_TOKEN)
+        firsts = {name[0] for name in names}
+        firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
+        self.firsts = "".join(sorted(firsts))
+        """The characters that markers begin with."""
+        self.beginnings = tuple(sorted({name[:2] for name in names}))
+        """The first two characters of each marker."""
+        self._first = re.compile(_one_of(firsts)).search
+        self._flat = len(firsts) == 1 and not any(self.firsts in name[1:] for name in names)
+        """Whether only the last of one character can begin a marker, because no marker holds it again."""
+        glanced = firsts | {"`", "~"} if state == TEXT else firsts
+        self.glance = re.compile(_one_of(glanced)).search
+        """Finds a character that a marker or, in a text, a fence begins with: cheap, and nearly always enough."""
+        self.few = _few(sorted(glanced))
+        """The same characters, where they are at most four: `in` is cheaper than a search."""
+
+    def marker(self, text: str) -> Marker:
+        """The marker that a search has found as `text`."""
+        if self._ignore_case:
+            text = text.lower()
+        found = self._by_text.get(text)
+        if found is None:
+            name = text[:-1].split(None, 1)[0] + ">"
+            folded = name.lower()
+            found = self._by_text.get(folded if folded in self._tags else name) or self._foreign
+            assert found is not None
+        return found
+
+    def marker_at(self, text: str, place: int, end: int) -> Marker | None:
+        """The marker that stands at `place`."""
+        for pattern in self.searches:
+            match = pattern.match(text, place)
+            if match is not None:
+                return self.marker(match.group()) if match.end() <= end else None
+        return None
+
+    def begins(self, text: str, start: int, end: int) -> int:
+        """Where a possible beginning of a marker stands at the end of `text[start:end]`, or `end`."""
+        if self._flat:
+            low = end - self.longest
+            at = text.rfind(self.firsts, low if low > start else start, end)
+            return at if at >= 0 and self._is_beginning(text[at:end]) else end
+        at = end - self._longest_text
+        if at <= start:
+            at = start
+        elif self.longest > self._longest_text:
+            # A marker that has several spellings begins with the only `<` in it.
+            last = text.rfind("<", max(start, end - self.longest), end)
+            if 0 <= last < at and self._is_beginning(text[last:end]):
+                return last
+        while match := self._first(text, at, end):
+            at = match.start()
+            if self._is_beginning(text[at:end]):
+                return at
+            at += 1
+        return end
+
+    def _is_beginning(self, text: str) -> bool:
+        if self._ignore_case:
+            text = text.lower()
+        return text in self._prefixes or (text[1:2] in self._seconds and self._may_become(text))
+
+    def _may_become(self, text: str) -> bool:
+        """Whether a text may become a marker in one of its spellings."""
+        if self._attributed is not None and self._attributed.fullmatch(text) is not None:
+            return True
+        if self._foreign is not None and TOKEN_BEGINNING.fullmatch(text) is not None:
+            return True
+        if not self._tags or len(text) >= LONGEST_TAG:
+            return False
+        return text.lower() in self._tag_heads or self._tag.fullmatch(text) is not None
+
+    @cached_property
+    def _tag(self) -> re.Pattern[str]:
+        return tag_beginning(self._tags)
+
+    def may_extend(self, text: str, found: Found, end: int) -> bool:
+        """Whether what was found may still turn out to be a longer marker."""
+        return found.marker.text in self._extendable and self._is_beginning(text[found.start : end])
+
+    def may_enclose(self, text: str, found: Found, start: int, end: int) -> bool:
+        """Whether a tag that is not at its end yet begins before what was found, and may hold it in an attribute."""
+        if not self.has_spellings or text[found.start] == "<" or end - found.start >= self.longest:
+            return False  # no attribute holds a `<`
+        return self.begins(text, start, end) < found.start
+
+    def at_end(self, text: str) -> list[Marker]:
+        """The markers that a text ends with."""
+        found = [marker for name, marker in self.markers.items() if text.endswith(name)]
+        if self._tags:
+            start = max(0, len(text) - LONGEST_TAG)
+            matches = [match for pattern in self.searches for match in pattern.finditer(text, start)]
+            found += [self.marker(match.group()) for match in matches if match.end() == len(text)]
+        return found
+
+    def holds_marker(self, text: str) -> bool:
+        """Whether a marker stands in the text."""
+        for first, search in self._short_searches:  # noqa: SIM110 - this is a hot path, and a generator costs more
+            if first in text and search(text):
+                return True
+        return False
+
+
+def _few(characters: list[str]) -> tuple[str, str, str, str | None] | None:
+    """Three characters, some perhaps twice, and perhaps a fourth. None where there are more, or none."""
+    if not 0 < len(characters) <= 4:
+        return None
+    one, two, three, *more = characters + characters[-1:] * (3 - len(characters))
+    return one, two, three, (more[0] if more else None)
+
+
+def _one_of(characters: set[str]) -> str:
+    return f"[{re.escape(''.join(sorted(characters)))}]" if characters else NEVER
+
+
+def _alternatives(texts: list[str]) -> str:
+    """A pattern for any of the texts, which are sorted backwards: the longer is preferred to one that it begins with.
+
+    Beginnings that several share are written once, so that a search leaves at the first character that none has.
+    """
+    found = []
+    for _, group in groupby(texts, key=lambda text: text[:1]):
+        same = list(group)
+        shared = _shared(same[0], same[-1])
+        rest = f"(?:{_alternatives([text[shared:] for text in same])})" if len(same) > 1 else ""
+        found.append(re.escape(same[0][:shared]) + rest)
+    return "|".join(found)
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _after_name(marker: Marker, attributes: bool) -> str | None:
+    """A pattern for what may stand between the marker's name and its `>`."""
+    if not (marker.text.startswith("<") and marker.text.endswith(">")):
+        return None
+    if marker.action is Action.IGNORED and marker.notice is None:  # a stray is that token and nothing else
+        return DETAILS
+    return ATTRIBUTES if attributes and marker.action in (Action.OPEN, Action.NESTED) else None
+
+
+_FROM_TEXT = {
+    THINKING: Action.OPEN,
+    TEXT: Action.BOUNDARY,
+    HEADER: Action.HEADER,
+    OUTSIDE: Action.LEAVE,
+    END: Action.STOP,
+}
+_FROM_THINKING = {
+    TEXT: Action.CLOSE,
+    OUTSIDE: Action.CLOSE,
+    THINKING: Action.NESTED,
+    HEADER: Action.HEADER,
+    END: Action.STOP,
+}
+_FROM_HEADER = {
+    THINKING: Action.BODY,
+    TEXT: Action.BODY,
+    HEADER: Action.HEADER,
+    OUTSIDE: Action.LEAVE,
+    END: Action.STOP,
+}
+
+
+class Tables:
+    """The tables of one format, each made when it is first needed."""
+
+    def __init__(self, format: Format, calls_in_thinking: CallsInThinking, calls: bool, bare_lines: bool) -> None:
+        self._format = format
+        self._calls_in_thinking = calls_in_thinking
+        self._calls = format.calls if calls else ()
+        self._closers_of: dict[int, Table] = {}
+        in_thinking = format.states.get(THINKING, {})
+        self._closers = tuple(text for text, target in in_thinking.items() if target in (TEXT, OUTSIDE))
+        self._call_markers = _call_markers(self._calls)
+        self._call_closers = {text for syntax in self._calls for text in syntax.strays}
+        self.bare = tuple(syntax for syntax in self._calls if syntax.bare)
+        """Call syntaxes without an opening marker."""
+        self._joined = frozenset(format.header.joined) if format.header is not None else frozenset()
+        self.bare_headers = not self._joined.isdisjoint(format.states.get(TEXT, {}))
+        """Whether headers without markers are read."""
+        starts = {text for syntax in self.bare for text in syntax.bare_starts} if bare_lines else set()
+        self._bare_lines = {text: Marker(text=text, action=Action.BARE) for text in sorted(starts)}
+
+    def _table(self, state: State, markers: Iterable[Marker], foreign: bool = False) -> Table:
+        format = self._format
+        make = partial(
+            Table,
+            state,
+            ignore_case=format.ignore_case,
+            attributes=format.attributes,
+            tag_rules=format.tag_rules,
+            foreign=foreign,
+        )
+        table = make(markers)
+        if any(marker.leading for marker in table.markers.values()):
+            table.after_words = make(marker for marker in table.markers.values() if not marker.leading)
+        return table
+
+    def _given(self, state: State, actions: Mapping[State, Action]) -> dict[str, Marker]:
+        """The markers that the format itself lists in a state."""
+        markers: dict[str, Marker] = {}
+        for name, target in self._format.states.get(state, {}).items():
+            action = actions[target]
+            opens = action is Action.OPEN
+            markers[name] = Marker(
+                text=name,
+                action=action,
+                target=target,
+                closers=self._any_closer if opens else (),
+                leading=state == TEXT and name in self._format.leading,
+                weak=opens and self._is_weak(name),
+                joined=name in self._joined,
+                notice="partial_marker" if name in self._format.partial else None,
+            )
+        return markers
+
+    def _is_weak(self, name: str) -> bool:
+        rule = self._format.tag_rules.get(name)
+        return rule is not None and rule.weak
+
+    @cached_property
+    def weak_opener(self) -> str:
+        """The weak opener whose closer acts, which is so where it has acted itself; empty elsewhere."""
+        if not any(map(self._is_weak, self._closers)):
+            return ""
+        return next(name for name, marker in self._given(TEXT, _FROM_TEXT).items() if marker.weak)
+
+    @cached_property
+    def _any_closer(self) -> tuple[str | re.Pattern[str], ...]:
+        """What closes thinking, in every spelling that the format allows."""
+        if self._format.ignore_case:
+            return tuple(re.compile(re.escape(text), re.IGNORECASE | re.ASCII) for text in self._closers)
+        tags = [text for text in self._closers if text in self._format.tag_rules and is_tag(text)]
+        others = tuple(text for text in self._closers if text not in tags)
+        return (*others, closing_tags(tags)) if tags else others
+
+    @cached_property
+    def text(self) -> Table:
+        """What acts in a text."""
+        return self._text(calls=True)
+
+    @cached_property
+    def text_without_calls(self) -> Table:
+        """What acts in a message to somebody who runs no calls."""
+        return self._text(calls=False)
+
+    def _text(self, *, calls: bool) -> Table:
+        markers = self._given(TEXT, _FROM_TEXT) | (self._call_markers if calls else {})
+        closers = self._call_closers if calls else ()
+        for name in [*self._closers, *self._format.states.get(HEADER, {}), *closers]:
+            if name not in markers and not self._is_weak(name):
+                markers[name] = Marker(text=name, action=Action.STRAY, closes_thinking=name in self._closers)
+        markers |= self._ignored(TEXT)
+        if calls:
+            markers = self._bare_lines | markers
+        for name in self._format.strays:
+            markers[name] = Marker(text=name, action=Action.IGNORED, notice="stray_marker")
+        # Only where every `<` is looked at anyway: a search for one more character would cost all prose.
+        foreign = self._format.foreign and any(name.startswith("<") for name in markers)
+        # A format that writes nothing but special tokens passes over the tags in code at no cost, and shall go on so.
+        if foreign and any(name.startswith("<") and name[1:2] not in "|｜" for name in markers):
+            markers = {name: _foreign_tag(name) for name in TAGS} | markers
+        return self._table(TEXT, markers.values(), foreign)
+
+    def is_foreign(self, text: str) -> bool:
+        """Whether a marker that does not act is another family's, and no piece of this one's own."""
+        return text not in self._own
+
+    @cached_property
+    def _own(self) -> str:
+        format = self._format
+        return "\0".join(strings((format.states, format.calls, format.header, format.strays, format.ignored)))
+
+    def _ignored(self, state: State) -> dict[str, Marker]:
+        return {name: Marker(text=name, action=Action.IGNORED, target=state) for name in self._format.ignored}
+
+    @cached_property
+    def thinking(self) -> Table:
+        """What acts in thinking."""
+        return self._thinking(calls=self._calls_in_thinking != "never")
+
+    @cached_property
+    def thinking_without_calls(self) -> Table:
+        """What acts in a thought that its header has addressed."""
+        return self._thinking(calls=False)
+
+    def _thinking(self, *, calls: bool) -> Table:
+        markers = self._given(THINKING, _FROM_THINKING)
+        for name, marker in self._given(TEXT, _FROM_TEXT).items():
+            if marker.action is Action.OPEN and name not in markers:
+                # Where its closer acts, a weak opener has acted before, and is an opener like any other.
+                weak = marker.weak and not any(map(self._is_weak, self._closers))
+                markers[name] = msgspec.structs.replace(marker, action=Action.NESTED, weak=weak)
+        if calls:
+            markers |= self._call_markers
+        markers |= self._ignored(THINKING)
+        return self._table(THINKING, markers.values())
+
+    @cached_property
+    def watching(self) -> Table:
+        """What acts in a text that a joined header may show to be no text at all."""
+        joined = [Marker(text=name, action=Action.HEADER, target=HEADER, joined=True) for name in self._joined]
+        return self._table(TEXT, [*self.text.markers.values(), *joined]) if joined else self.text
+
+    @cached_property
+    def bare_firsts(self) -> str:
+        """The characters that an output can begin with if it begins with a header without markers."""
+        header = self._format.header
+        if header is None or header.bare is None:
+            return ""
+        return "".join({text[0] for text in (*header.roles, *header.channels, TO)})
+
+    @cached_property
+    def header_openers(self) -> tuple[str, ...]:
+        """The markers that open a header."""
+        markers = self.text.markers.values()
+        return tuple(marker.text for marker in markers if marker.action is Action.HEADER and not marker.joined)
+
+    @cached_property
+    def lost_channels(self) -> tuple[str, ...]:
+        """What a header begins with whose channel has lost its marker, where such are read."""
+        header = self._format.header
+        if header is None or header.bare is None:
+            return ()
+        heads = [opener + role for opener in ("", *self.header_openers) for role in header.roles]
+        return tuple(head + channel for head in heads for channel in header.channels)
+
+    @cached_property
+    def header(self) -> Table:
+        """What acts in a message header."""
+        markers = self._given(TEXT, _FROM_HEADER) | self._given(HEADER, _FROM_HEADER) | self._call_markers
+        header = self._format.header
+        if header is not None and header.body:
+            markers[header.body] = Marker(text=header.body, action=Action.BODY, target=HEADER)
+        return self._table(HEADER, markers.values())
+
+    @cached_property
+    def stops(self) -> Table:
+        """What may follow the calls of a turn that is over: stop markers, openers and closers of calls."""
+        markers = self._given(TEXT, _FROM_TEXT) | self._call_markers
+        wanted = [marker for marker in markers.values() if marker.action in (Action.STOP, Action.CALL)]
+        wanted += [Marker(text=name, action=Action.STRAY) for name in self._call_closers]
+        closing = self._given(THINKING, _FROM_THINKING)
+        for name in self._format.behind_calls:
+            # What also means something in a text is left to it.
+            wanted.append(markers[name] if name in markers else closing[name])
+        wanted += self._bare_lines.values()
+        return self._table(END, wanted)
+
+    @cached_property
+    def thought_ends(self) -> Table:
+        """What ends thinking: its closing markers, the header of the next message, stop markers."""
+        ends = (Action.CLOSE, Action.HEADER, Action.STOP)
+        return self._table(THINKING, (marker for marker in self.thinking.markers.values() if marker.action in ends))
+
+    @cached_property
+    def turn_ends(self) -> tuple[str, ...]:
+        """The markers that end a turn, or a message in it."""
+        markers = self._given(TEXT, _FROM_TEXT).values()
+        return tuple(marker.text for marker in markers if marker.action in (Action.STOP, Action.LEAVE))
+
+    def closers_of(self, syntax: CallSyntax) -> Table:
+        """What may end a call of one syntax: its closing markers, and those that end the turn."""
+        table = self._closers_of.get(id(syntax))
+        if table is None:
+            markers = [marker for marker in self._given(TEXT, _FROM_TEXT).values() if marker.action is Action.STOP]
+            markers += [Marker(text=text, action=Action.STRAY) for text in syntax.closers]
+            table = self._closers_of[id(syntax)] = Table(END, markers)
+        return table
+
+
+def _foreign_tag(name: str) -> Marker:
+    return Marker(text=name, action=Action.FOREIGN, closers=(f"</{name[1:]}",))
+
+
+@lru_cache(maxsize=1024)
+def compile_tables(format: Format, calls_in_thinking: CallsInThinking, calls: bool, bare_lines: bool = False) -> Tables:
+    """The tables of a format. Cached by the format's identity. `bare_lines`: bare calls may stand behind prose."""
+    return Tables(format, calls_in_thinking, calls, bare_lines)
+
+
+def _call_markers(calls: tuple[CallSyntax, ...]) -> dict[str, Marker]:
+    """Every call opener, with all the syntaxes that it may open, in the format's order."""
+    by_opener: dict[str, list[CallSyntax]] = {}
+    for syntax in calls:
+        for opener in syntax.openers:
+            by_opener.setdefault(opener, []).append(syntax)
+    return {
+        opener: Marker(
+            text=opener,
+            action=Action.CALL,
+            syntaxes=tuple(syntaxes),
+            closers=tuple(dict.fromkeys(text for syntax in syntaxes for text in syntax.closers_of(opener))),
+            at_line=all(syntax.open_at_line and opener in syntax.open for syntax in syntaxes),
+            unfinished=opener.startswith("<") and ">" not in opener,
+        )
+        for opener, syntaxes in by_opener.items()
+    }

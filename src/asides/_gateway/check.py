@@ -1,0 +1,222 @@
+"""`asides serve --check`: asks each upstream one question and says what it saw. Starts no server."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import msgspec
+
+from .._config.schema import Config
+from .._engine.format import TEXT, Format
+from .._engine.markers import Action, compile_tables
+from .._engine.parser import Parser
+from ..dialects import openai_chat
+from ..dialects.framing import to_json
+from ..dialects.request import Request
+from ..events import Notice, TextDelta, ThinkingDelta
+from ..families import formats, get_format
+from ..reply.items import Ended, Failed, Said
+from ..reply.splitter import Splitter
+from . import upstream_request
+from .bodies import read_json
+from .model_profile import Knowledge
+from .observe import logs
+from .refusals import Refusal
+from .state import State
+from .upstreams import Upstream, UpstreamLost, own_headers
+
+QUESTION = "What is 17 times 23? Think briefly, then answer with the number."
+MOST_TOKENS = 400
+ANY_TAG = "think_tag"
+"""The format that reads every tag for thinking, in any spelling."""
+SHOWN = 160
+"""Characters of a reply that are shown."""
+
+
+class Seen(msgspec.Struct):
+    """What one reply held."""
+
+    thinking: str = ""
+    text: str = ""
+    notices: tuple[str, ...] = ()
+    split: bool = False
+    """Whether the upstream had split off the thinking by itself."""
+    cut: bool = False
+    """Whether its tokens had run out."""
+    failed: str = ""
+
+
+def check(config: Config) -> int:
+    """Ask, tell, and return 0 if every upstream answered and nothing leaked, else 1."""
+    return asyncio.run(_check(config))
+
+
+async def _check(config: Config) -> int:
+    state = State(config)
+    state.open()
+    try:
+        good = [await _upstream(state, upstream) for upstream in state.upstreams]
+    finally:
+        await state.close()
+    return 0 if all(good) else 1
+
+
+def _say(state: State, words: str) -> None:
+    """A line. Upstreams chose words of it: no secret and nothing that a terminal would obey may be among them."""
+    sys.stdout.write(logs.one_line(words, logs.LONGEST_BODY, logs.secrets_of(state.config)) + "\n")
+    sys.stdout.flush()
+
+
+async def _upstream(state: State, upstream: Upstream) -> bool:
+    _say(state, f"upstream {upstream.name} ({upstream.url})")
+    try:
+        kind = await upstream.find_kind()
+        _say(state, f"  speaks    {'Ollama' if kind == 'ollama' else 'OpenAI chat completions'}")
+        models = [model.id for model in await state.list_models(upstream)]
+        _say(state, f"  models    {', '.join(models[:8]) or 'none listed'}{' …' if len(models) > 8 else ''}")
+        named = [name for name in state.config.models if name in models]
+        model = (named or models or [""])[0]
+        return await _model(state, upstream, model)
+    except Refusal as refusal:
+        _say(state, f"  FAILED    {refusal.message}")
+    except UpstreamLost as error:
+        _say(state, f"  FAILED    {error}")
+    return False
+
+
+async def _model(state: State, upstream: Upstream, model: str) -> bool:
+    settings = state.settings(model)
+    knowledge = await state.librarian.know(upstream, model, settings)
+    format = knowledge.format
+    _say(state, f"  asked     {model or 'the model it serves'}: {QUESTION}")
+    _say(
+        state,
+        f"  format    {format.name if format is not None else 'none (nothing is split)'}, told by {told_by(knowledge)}",
+    )
+    start = settings.start or knowledge.start
+    who = "configuration" if settings.start else "the chat template" if knowledge.start else "the format"
+    own = "text" if format is None or format.start != "thinking" else "thinking"
+    _say(state, f"  start     {start or own}, told by {who}")
+    if knowledge.switch:
+        _say(state, f"  switch    {knowledge.switch}: {knowledge.on!r} thinks, {knowledge.off!r} does not")
+    pieces = await ask(state, upstream, model)
+    seen = read(pieces, format or get_format("passthrough"), start)
+    return _judge(state, seen, pieces, format, start or own)
+
+
+def told_by(knowledge: Knowledge) -> str:
+    """Who told the format, in words."""
+    return {"name": "the model's name", "server": "the server's chat template"}.get(
+        knowledge.format_source, knowledge.format_source
+    )
+
+
+async def ask(state: State, upstream: Upstream, model: str) -> list[Any]:
+    """The pieces of the upstream's reply to a question, as any client's request would be sent."""
+    settings = state.settings(model)
+    asked: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": QUESTION}]}
+    request: Request = openai_chat.read_request({**asked, "max_tokens": MOST_TOKENS})
+    theirs = upstream_request.upstream_dialect(await upstream.find_kind(), request)
+    knowledge = await state.librarian.know(upstream, model, settings)
+    body = upstream_request.write_request(upstream, request, theirs, settings, knowledge, field="")
+    headers = {"content-type": "application/json", "accept-encoding": "identity", **own_headers(upstream.settings)}
+    async with upstream.ask("POST", upstream_request.upstream_path(theirs, request), to_json(body), headers) as answer:
+        data = await answer.read(state.config.limits.body)
+        if answer.status >= 400:
+            failed: Failed = theirs.read_error(answer.status, data)
+            raise Refusal(answer.status, f"it answered with status {answer.status}: {failed.message}")
+    pieces: list[Any] = theirs.read_reply(read_json(data))
+    return pieces
+
+
+def read(pieces: list[Any], format: Format, start: str | None) -> Seen:
+    """What a reply holds, read by a format."""
+    if start is None and format.start == TEXT:
+        start = "undecided"
+
+    def make(found: Format) -> Parser:
+        return Parser(found, start=start, collect=False)  # type: ignore[arg-type]  # one of the three
+
+    splitter = Splitter(format, make)
+    seen = Seen()
+    for item in [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish():
+        if isinstance(item, Failed):
+            seen.failed = item.message
+        elif isinstance(item, Ended):
+            seen.cut = item.reason == "length"
+        if not isinstance(item, Said):
+            continue
+        event = item.event
+        if isinstance(event, ThinkingDelta):
+            seen.thinking += event.text
+        elif isinstance(event, TextDelta):
+            seen.text += event.text
+        elif isinstance(event, Notice):
+            seen.notices = (*seen.notices, event.code)
+    seen.split = bool(splitter.fields)
+    return seen
+
+
+def _judge(state: State, seen: Seen, pieces: list[Any], format: Format | None, start: str) -> bool:
+    if seen.failed:
+        _say(state, f"  FAILED    {seen.failed}")
+        return False
+    _say(state, f"  thinking  {shortened(seen.thinking) or 'none'}")
+    _say(state, f"  answer    {shortened(seen.text) or 'none'}")
+    if seen.split:
+        _say(state, "  note      the upstream splits its thinking off by itself; it is passed on as it comes")
+    if seen.notices:
+        _say(state, f"  notices   {', '.join(sorted(set(seen.notices)))}")
+    leaks = leaked(seen.text, format)
+    if leaks:
+        _say(state, f"  LEAK      the answer still holds {', '.join(leaks)}; another format or start reads it:")
+    elif not seen.text and seen.cut:
+        _say(state, f"  note      {MOST_TOKENS} tokens were not enough for an answer: it was still thinking")
+        return True
+    elif not seen.text:
+        _say(state, "  EMPTY     there is no answer; another format or start may find one:")
+    else:
+        _say(state, "  good      thinking and answer are apart")
+        return True
+    for line in advice(pieces, format, start) or ["none of those that were tried"]:
+        _say(state, f"            {line}")
+    return False
+
+
+def leaked(text: str, format: Format | None) -> list[str]:
+    """Markers of any format that still stand in an answer."""
+    names = [format.name] if format is not None else []
+    names += [name for name in formats() if name not in ("auto", "passthrough")]
+    found: dict[str, None] = {}
+    for name in names:
+        for table in get_format(name).states.values():
+            found.update(dict.fromkeys(marker for marker in table if len(marker) > 4 and marker in text))
+    return list(dict.fromkeys((*_tags(text), *found)))[:5]
+
+
+def _tags(text: str) -> list[str]:
+    """Tags for thinking that stand in an answer, in whatever case and with whatever attributes they are written."""
+    table = compile_tables(get_format(ANY_TAG), "never", False).text
+    matches = [match.group() for pattern in table.searches for match in pattern.finditer(text)]
+    return [tag for tag in matches if table.marker(tag).action is Action.OPEN or table.marker(tag).closes_thinking]
+
+
+def advice(pieces: list[Any], format: Format | None, start: str) -> list[str]:
+    """Other ways to read the same reply that leave nothing in the answer."""
+    other = "thinking" if start == "text" else "text"
+    tried = [(format.name, other)] if format is not None else []
+    tried += [(name, begin) for name in ("auto", ANY_TAG) for begin in ("text", "thinking")]
+    lines = []
+    for name, begin in dict.fromkeys(tried):
+        seen = read(pieces, get_format(name), begin)
+        if seen.text and not leaked(seen.text, None):
+            lines.append(f"--format {name} --start {begin}")
+    return lines
+
+
+def shortened(text: str) -> str:
+    """A text in one short line."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}… ({len(text)} characters)"

@@ -1,0 +1,113 @@
+"""Which headers go on in which direction, and whose key is shown to whom. Knows no dialect."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+
+from .http_request import Call
+from .upstreams import Upstream, own_headers
+
+HOP_BY_HOP = frozenset(
+    {
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
+        *("te", "trailer", "transfer-encoding", "upgrade"),
+    }
+)
+FORWARDED = ("traceparent", "tracestate", "openai-organization", "openai-project")
+"""Headers of a client that an upstream gets. All others stay here unless `forward_headers` names them: clients put ids
+of sessions, devices and accounts into headers of their own."""
+FORWARDED_SAME = ("anthropic-version", "anthropic-beta")
+"""Those that it gets only where it speaks the client's own API."""
+_NEVER = HOP_BY_HOP | {"host", "content-length", "accept-encoding", "expect", "origin", "cookie", "x-request-id"}
+"""What no configuration forwards: it is about the connection to us, or written anew."""
+USER_AGENT = "asides"
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_KEYS = ("authorization", "x-api-key", "api-key")
+_RATES = ("retry-after", "retry-after-ms", "x-should-retry")
+_NOT_BACK = HOP_BY_HOP | {
+    "content-length",
+    "content-type",
+    "content-encoding",
+    "date",
+    "server",
+    "x-request-id",
+    "set-cookie",
+}
+
+
+def key_of(headers: Mapping[str, str]) -> str:
+    """The key that a client shows: `Authorization: Bearer`, `x-api-key` or `api-key`."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    return headers.get("x-api-key", "").strip() or headers.get("api-key", "").strip()
+
+
+def is_known(key: str, keys: Sequence[str]) -> bool:
+    """Whether a key is one of ours; takes the same time whichever it is."""
+    given = key.encode("latin-1")  # the bytes of the header as they came
+    found = False
+    for known in keys:
+        found |= hmac.compare_digest(given, known.encode())
+    return found
+
+
+def fingerprint(headers: Mapping[str, str]) -> str:
+    """Whose request this is, without keeping the key."""
+    key = key_of(headers)
+    return hashlib.blake2b(key.encode(), digest_size=16).hexdigest() if key else ""
+
+
+def hops(headers: Mapping[str, str]) -> set[str]:
+    """The names of headers that a `Connection` header says are for the next hop alone."""
+    return {name.strip().lower() for name in headers.get("connection", "").split(",")}
+
+
+def own_key(headers: Mapping[str, str], guarded: bool) -> str:
+    """The key that a client has for an upstream. With gateway keys its key is for us."""
+    return "" if guarded else _as_text(key_of(headers))
+
+
+def _as_text(value: str) -> str:
+    """A value whose characters are bytes, as text that is sent as the same bytes."""
+    return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
+
+
+def for_upstream(
+    call: Call, upstream: Upstream, guarded: bool, *, same: bool, raw: bool = False, more: Sequence[str] = ()
+) -> dict[str, str]:
+    """What an upstream is sent. With gateway keys the client's own stops here."""
+    given = call.headers
+    sent = {"user-agent": USER_AGENT}
+    wanted = (*FORWARDED, *(FORWARDED_SAME if same else ()), *more)
+    not_further = _NEVER | hops(given) if "connection" in given else _NEVER
+    for name in wanted:
+        if name in given and name not in not_further and name not in _KEYS:
+            sent[name] = _as_text(given[name])
+    if _UUID.fullmatch(call.id):  # some servers refuse any other
+        sent["x-request-id"] = call.id
+    if not raw:
+        sent["content-type"] = "application/json"
+    elif "content-type" in call.headers:
+        sent["content-type"] = call.headers["content-type"]
+    sent["accept"] = call.headers.get("accept", "*/*")
+    sent["accept-encoding"] = call.headers.get("accept-encoding", "identity") if raw else "identity"
+    key = own_key(call.headers, guarded)
+    if not key and not guarded and "authorization" in call.headers:
+        sent["authorization"] = _as_text(call.headers["authorization"])  # of another scheme: not ours to read
+    return sent | own_headers(upstream.settings, key)
+
+
+def for_client(headers: Mapping[str, str], *, same: bool, raw: bool = False) -> list[tuple[bytes, bytes]]:
+    """What of an upstream's headers goes back: all that is not about the connection, within one dialect."""
+    kept: list[tuple[bytes, bytes]] = []
+    not_back = _NOT_BACK | hops(headers) if "connection" in headers else _NOT_BACK
+    for name, value in headers.items():
+        limits = name in _RATES or name.startswith("x-ratelimit-")
+        body = raw and name in ("content-type", "content-encoding", "content-length")
+        if body or limits or (same and name not in not_back and not name.startswith("access-control-")):
+            kept.append((name.encode(), value.encode("utf-8", "surrogateescape")))  # as the bytes that came
+    return kept

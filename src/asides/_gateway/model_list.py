@@ -1,0 +1,142 @@
+"""Lists of models: asked of upstreams in their shapes, told to clients in theirs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from .model_profile import Knowledge, ask_json
+from .upstreams import Upstream
+
+LAST = 253_402_300_799
+"""The last second that a date can tell."""
+
+
+class Model(msgspec.Struct, frozen=True):
+    """A model that an upstream serves."""
+
+    id: str
+    created: int = 0
+    owned_by: str = "upstream"
+    details: dict[str, Any] = {}
+    """What Ollama says of it, for Ollama's clients."""
+    extra: dict[str, Any] = {}
+    """What an OpenAI-compatible server says of it besides."""
+
+
+async def ask(upstream: Upstream, key: str) -> list[Model]:
+    """The models of an upstream, which is asked with this key where it has none configured."""
+    if await upstream.find_kind() == "ollama":
+        told = await ask_json(upstream, "GET", "/api/tags", None, key)
+        listed = told.get("models")
+        found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+        return [_from_ollama(entry) for entry in found if isinstance(entry.get("model") or entry.get("name"), str)]
+    told = await ask_json(upstream, "GET", "/v1/models", None, key)
+    listed = told.get("data")
+    found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return [_from_openai(entry) for entry in found if isinstance(entry.get("id"), str)]
+
+
+def _from_openai(entry: dict[str, Any]) -> Model:
+    created, owner = entry.get("created"), entry.get("owned_by")
+    known = ("id", "object", "created", "owned_by")
+    return Model(
+        entry["id"],
+        created if isinstance(created, int) else 0,
+        owner if isinstance(owner, str) else "upstream",
+        extra={name: value for name, value in entry.items() if name not in known},
+    )
+
+
+def _from_ollama(entry: dict[str, Any]) -> Model:
+    name = entry.get("model") or entry["name"]
+    changed = entry.get("modified_at")
+    try:
+        created = int(datetime.fromisoformat(changed).timestamp()) if isinstance(changed, str) else 0
+    except (ValueError, OverflowError):
+        created = 0
+    return Model(name, created, "ollama", entry)
+
+
+def write_model(model: Model) -> dict[str, Any]:
+    """One entry, with the fields of OpenAI and of Anthropic."""
+    return {
+        **model.extra,
+        "id": model.id,
+        "object": "model",
+        "created": model.created,
+        "owned_by": model.owned_by,
+        "type": "model",
+        "display_name": model.id,
+        "created_at": _time(model.created),
+    }
+
+
+def write_models(models: list[Model]) -> dict[str, Any]:
+    """`/v1/models`, for clients of OpenAI and of Anthropic."""
+    return {
+        "object": "list",
+        "data": [write_model(model) for model in models],
+        "has_more": False,
+        "first_id": models[0].id if models else None,
+        "last_id": models[-1].id if models else None,
+    }
+
+
+def write_tags(models: list[Model]) -> dict[str, Any]:
+    """`/api/tags`."""
+    return {"models": [_tag(model) for model in models]}
+
+
+def _tag(model: Model) -> dict[str, Any]:
+    plain = {"name": model.id, "model": model.id, "modified_at": _time(model.created), "size": 0, "digest": ""}
+    return {**plain, "details": no_details(), **model.details}
+
+
+def _time(seconds: int) -> str:
+    """A moment as clients read it; the beginning of time where an upstream tells one that cannot be."""
+    known = seconds if 0 <= seconds <= LAST else 0
+    return datetime.fromtimestamp(known, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def no_details() -> dict[str, Any]:
+    """Ollama's details of a model of which nothing is known."""
+    return {
+        "parent_model": "",
+        "format": "",
+        "family": "",
+        "families": None,
+        "parameter_size": "",
+        "quantization_level": "",
+    }
+
+
+def write_show(told: dict[str, Any], model: str, knowledge: Knowledge, thinks: bool | None) -> dict[str, Any]:
+    """`/api/show`: what the upstream tells, else what is known. Clients read `model_info` and `details` blindly."""
+    capabilities = list(knowledge.capabilities or ())
+    if not capabilities:
+        capabilities = ["completion"]
+        if knowledge.format is not None and (knowledge.format.calls or knowledge.format.header is not None):
+            capabilities.append("tools")
+        if thinks:
+            capabilities.append("thinking")
+    made = {
+        "license": "",
+        "modelfile": f"# served by asides: {model}",
+        "parameters": "",
+        "template": "",
+        "modified_at": "1970-01-01T00:00:00Z",
+    }
+    return {
+        **made,
+        **told,
+        "details": {**no_details(), **_mapping(told.get("details"))},
+        "model_info": {"general.architecture": "", **_mapping(told.get("model_info"))},
+        "capabilities": capabilities,
+    }
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

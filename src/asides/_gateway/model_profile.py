@@ -1,0 +1,209 @@
+"""What is known of a model before it is asked: its format, where its output begins, how its thinking is switched.
+
+Told by configuration, by the model's name, by a server that shows its chat template, or by nobody (`auto`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from .._config.schema import ModelSettings
+from .._engine.format import END, HEADER, Format
+from ..detect import Detection, detect
+from ..detect.from_name import look_up, probe
+from ..detect.result import begin_of
+from ..errors import Error
+from ..families import get_format
+from .bodies import off_loop, read_json
+from .refusals import Refusal
+from .upstreams import ASK_AGAIN, Upstream, UpstreamLost, own_headers
+
+log = logging.getLogger("asides.gateway")
+
+SWITCHES = {
+    # By format, for servers that do not show their template: the keyword of the family's own template.
+    "enable_thinking": (
+        "qwen3 qwen3.5 qwen3_coder dots interns1 glm45 glm47 nemotron_v3 hunyuan_a13b gemma4 poolside_v1 minicpm5 "
+        "ernie45 hermes step3p5 ling3"
+    ),
+    "thinking": (
+        "deepseek_v3 deepseek_v3_thinking deepseek_v31 deepseek_v32 deepseek_v4 kimi_k2 kimi_k25 granite granite_3.3"
+    ),
+    "reasoning_effort": "harmony hy_v3 solar_open",
+}
+_KEYWORDS = {format: keyword for keyword, formats in SWITCHES.items() for format in formats.split()}
+MOST_SECONDS = 5.0
+"""That a request waits for what its server may tell."""
+MOST_MODELS = 10_000
+"""Models that are remembered: their names come from clients."""
+MOST_VALUES = 1_000_000
+"""JSON values of what a server tells."""
+_SPECIAL = re.compile(r"<[|｜].*|.*[|｜]>|\[/?[A-Z_]+\]")
+"""How markers look that tokenizers hold as special tokens."""
+
+
+class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one model."""
+
+    format: Format | None
+    """None: nothing is split."""
+    format_source: str
+    """Who told it: `configuration`, `name`, `server`, or `nobody`."""
+    start: str | None = None
+    """Where output begins, where the template or the name tells it."""
+    start_on: str | None = None
+    """The same with thinking asked for."""
+    switch: str = ""
+    """The template's keyword that switches thinking."""
+    on: Any = True
+    off: Any = False
+    field: str = ""
+    """The field in which the template looks for earlier thinking."""
+    capabilities: tuple[str, ...] | None = None
+    """What Ollama says it can; None where nobody says."""
+
+    @property
+    def special(self) -> bool:
+        """Whether markers of the format are special tokens, which servers leave out unless told otherwise."""
+        return self.format is not None and has_special_markers(self.format)
+
+
+def has_special_markers(format: Format) -> bool:
+    """Whether a marker that opens or closes something looks like a special token."""
+    markers = [marker for table in format.states.values() for marker, target in table.items() if target != END]
+    markers += [marker for syntax in format.calls for marker in (*syntax.openers, *syntax.closers)]
+    return format.header is not None or any(_SPECIAL.fullmatch(marker) for marker in markers)
+
+
+class Librarian:
+    """Finds out what is known of models, and remembers it."""
+
+    def __init__(self) -> None:
+        self._shown: dict[tuple[str, str], tuple[float, Detection | None, tuple[str, ...] | None]] = {}
+        self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._known: dict[tuple[str, str], tuple[ModelSettings, Detection | None, Knowledge]] = {}
+
+    async def know(self, upstream: Upstream, model: str, settings: ModelSettings, key: str = "") -> Knowledge:
+        """What is known of a model at an upstream, which is asked with this key where it has none configured."""
+        if settings.format.lower() in ("none", "passthrough"):
+            return Knowledge(format=None, format_source="configuration", switch=settings.switch)
+        shown, capabilities = await self._ask(upstream, settings.name or model, key)
+        place = (upstream.name, model)
+        known = self._known.get(place)
+        if known is None or known[0] is not settings or known[1] is not shown:
+            if len(self._known) > MOST_MODELS:
+                self._known.clear()
+            known = self._known[place] = (settings, shown, self._conclude(model, settings, shown, capabilities))
+        return known[2]
+
+    def _conclude(
+        self,
+        model: str,
+        settings: ModelSettings,
+        shown: Detection | None,
+        capabilities: tuple[str, ...] | None,
+    ) -> Knowledge:
+        named = probe(settings.name or model) if look_up(settings.name or model) else None
+        start: str | None = None
+        if settings.format:
+            format, source = get_format(settings.format), "configuration"
+        elif named is not None and named.formats != ("auto",):
+            format, source = get_format(named.formats[0]), "name"
+            if named.begin != begin_of(format.start):  # else as the format says
+                start = named.begin
+        elif shown is not None and shown.format != "auto":
+            format, source = get_format(shown.format), "server"
+        else:
+            format, source = get_format("auto"), "nobody"
+            if named is not None and named.begin == "thinking":
+                start = "thinking"
+        switch = settings.switch or _KEYWORDS.get(format.name, "")
+        known = Knowledge(format=format, format_source=source, start=start, switch=switch, capabilities=capabilities)
+        if shown is None:
+            return known
+        return msgspec.structs.replace(
+            known,
+            # What is told of a template that opens its turns otherwise does not fit a format that begins in a header.
+            start=shown.start if format.start != HEADER else None,
+            start_on=shown.start_on if format.start != HEADER else None,
+            switch=settings.switch or shown.switch or "",
+            on=True if shown.on is None else shown.on,
+            off=False if shown.off is None else shown.off,
+            field=shown.field or "",
+        )
+
+    async def _ask(self, upstream: Upstream, model: str, key: str) -> tuple[Detection | None, tuple[str, ...] | None]:
+        """What the server shows of its template. A request waits for it only so long, and only the first time."""
+        place = (upstream.name, model)
+        known = self._shown.get(place)
+        if known is not None and (known[1] is not None or time.monotonic() - known[0] < ASK_AGAIN):
+            return known[1:]
+        task = self._asking.get(place)
+        if task is None:
+            if len(self._shown) > MOST_MODELS:
+                self._shown.clear()
+            task = self._asking[place] = asyncio.create_task(self._find(upstream, model, key))
+            task.add_done_callback(lambda _: self._asking.pop(place, None))
+        if known is None:
+            await asyncio.wait([task], timeout=MOST_SECONDS)
+        return self._shown.get(place, (0.0, None, None))[1:]
+
+    async def _find(self, upstream: Upstream, model: str, key: str) -> None:
+        detection: Detection | None = None
+        capabilities: tuple[str, ...] | None = None
+        try:
+            template, capabilities = await show(upstream, model, key)
+            if template:
+                detection = await asyncio.to_thread(_detect, template, model)
+        except (Refusal, UpstreamLost, Error) as error:
+            log.debug("%s tells nothing of %r: %s", upstream.name, model, error)
+        finally:
+            self._shown[upstream.name, model] = (time.monotonic(), detection, capabilities)
+
+
+def _detect(template: str, model: str) -> Detection | None:
+    """What a template says; None where it is not in Jinja, or Jinja is not installed."""
+    try:
+        return detect(model or None, chat_template=template)
+    except Error as error:
+        log.info("the chat template of %r says nothing: %s", model[:200], error)
+        return None
+
+
+async def show(upstream: Upstream, model: str, key: str) -> tuple[str, tuple[str, ...] | None]:
+    """The chat template that a server shows (empty: none), and what Ollama says that the model can."""
+    if await upstream.find_kind() == "ollama":
+        told = await ask_json(upstream, "POST", "/api/show", msgspec.json.encode({"model": model}), key)
+        found = told.get("capabilities")
+        capabilities = tuple(str(each) for each in found) if isinstance(found, list) else None
+        template = told.get("template")
+        # Ollama's own templates are in Go's language; models that carry Jinja show it in their metadata.
+        info = told.get("model_info")
+        jinja = info.get("tokenizer.chat_template") if isinstance(info, dict) else None
+        template = jinja or template
+        return (template if isinstance(template, str) and "{%" in template else ""), capabilities
+    told = await ask_json(upstream, "GET", f"/props?model={quote(model, safe='')}", None, key)
+    template = told.get("chat_template")
+    return (template if isinstance(template, str) else ""), None
+
+
+async def ask_json(upstream: Upstream, method: str, path: str, body: bytes | None, key: str) -> dict[str, Any]:
+    """A small question of our own, with this key where none is configured; empty where the server has no such path."""
+    headers = {"accept": "application/json", "accept-encoding": "identity", **own_headers(upstream.settings, key)}
+    if body is not None:
+        headers["content-type"] = "application/json"
+    async with upstream.ask(method, path, body, headers) as answer:
+        if answer.status != 200:
+            return {}
+        data = await answer.read(16 * 1024 * 1024)
+    try:
+        return await off_loop(len(data), read_json, data, MOST_VALUES)
+    except Refusal:
+        return {}

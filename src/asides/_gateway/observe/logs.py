@@ -1,0 +1,298 @@
+"""The gateway's log: one line for each request, JSON or text, on standard error. No line holds a key or forges another.
+
+Words of requests and replies are written only where `log.bodies` asks for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import re
+import select
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any, Final, TextIO
+
+import msgspec
+
+from ..._config.problems import escaped
+from ..._config.schema import Config, Log
+from ..._config.secrets import HIDDEN, hide_url
+from ..finished import Finished
+from ..origins import is_loopback
+
+LONGEST: Final = 300
+"""Characters of a value that came from outside."""
+LONGEST_BODY: Final = 65_536
+LONGEST_TRACE: Final = 8_000
+WAITING_LINES: Final = 10_000
+"""Lines that wait for a slow reader of standard error; beyond these, new ones are dropped."""
+PATIENCE: Final = 2.0
+"""Seconds that the end of the process waits for that reader."""
+MARGIN: Final = 8_192
+"""Characters beyond what is shown that are searched for secrets."""
+OUTSIDE: Final = frozenset({"id", "method", "path", "model", "error"})
+"""Fields of a request whose words others chose."""
+BODIES: Final = frozenset({"request_body", "reply_body"})
+LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+EVENTS: Final = ("event", "url")
+"""What lines other than those of requests may add for programs, by `extra`."""
+
+
+_SECRETS: Final = (
+    # What a header, a body or an address may hold; the name stays, the value goes.
+    re.compile(r"(?i)(\b(?:bearer|basic)\s+)[^\s\"',;]+"),
+    re.compile(
+        r"(?i)(\b(?:authorization|(?:x-)?api[-_]?key|cookie|password|secret)\b[\"']?\s*[:=]\s*"
+        # The scheme is no secret; what stands behind it is hidden by the pattern above.
+        r"(?!(?:bearer|basic)\b)b?[\"']?)[^\s\"',;&}]+"
+    ),
+    re.compile(r"(\b(?:sk|pk|rk|hf|gsk|xai)[-_])[A-Za-z0-9_-]{8,}"),
+)
+_HINT: Final = re.compile(r"(?i)bearer|basic|authorization|api|cookie|password|secret|(?:sk|pk|rk|hf|gsk|xai)[-_]")
+"""What every such secret begins with: most texts hold none of it."""
+_requests = logging.getLogger("asides.requests")
+_logger = logging.getLogger("asides")
+
+
+def setup(log: Log, *, secrets: Iterable[str] = ()) -> None:
+    """Let this process log as configured. `secrets` are hidden wherever they appear; calling again replaces it."""
+    handler = BackgroundHandler(sys.stderr)
+    as_text = log.form == "text" or (log.form == "auto" and sys.stderr.isatty())
+    hidden = tuple(sorted({secret for secret in secrets if len(secret) >= 4}, key=len, reverse=True))
+    handler.setFormatter((_Text if as_text else _Json)(hidden, bodies=log.bodies))
+    root = logging.getLogger()
+    for other in root.handlers[:]:
+        if isinstance(other, BackgroundHandler):
+            root.removeHandler(other)
+            other.flush()
+    root.addHandler(handler)
+    _logger.setLevel(LEVELS[log.level])
+    # Their own lines about each connection tell nothing that ours do not; their warnings are wanted.
+    for name in ("uvicorn", "aiohttp", "asyncio"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, LEVELS[log.level]))
+
+
+def dropped() -> int:
+    """Lines that could not be written, since the start."""
+    return sum(handler.dropped for handler in logging.getLogger().handlers if isinstance(handler, BackgroundHandler))
+
+
+def flush() -> None:
+    """Wait until what was logged is written."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
+def secrets_of(config: Config) -> list[str]:
+    """What must never be logged, as far as the configuration knows it."""
+    found = [*config.keys, config.run.key]
+    for upstream in config.upstreams:
+        found += [upstream.key, *upstream.headers.values()]
+    return [secret for secret in found if secret]
+
+
+def warn_at_start(config: Config) -> list[str]:
+    """What an operator should know before the first request."""
+    warnings = []
+    if not config.keys and not is_loopback(config.listen.host):
+        warnings.append(
+            f"listening on {config.listen.host} without keys: whoever reaches this address may use the upstream; "
+            "set `keys` (or ASIDES_KEYS)"
+        )
+    if config.log.bodies:
+        warnings.append("log.bodies is on: the text of requests and replies is written to the log")
+    if "*" in config.cors and not config.keys:
+        warnings.append("cors allows every origin and there are no keys: any web page may use the upstream")
+    for upstream in config.upstreams:
+        if upstream.key and upstream.url.startswith("http://") and not _is_near(upstream.url):
+            warnings.append(f"the key of upstream {upstream.name} is sent unencrypted: {hide_url(upstream.url)}")
+    return warnings
+
+
+def log_finished(record: Finished) -> None:
+    """One line for a request that is over: an error of ours or of the upstream is a warning."""
+    level = logging.WARNING if record.status >= 500 or record.upstream_error else logging.INFO
+    if _requests.isEnabledFor(level):
+        _requests.log(level, "request", extra={"finished": record})
+
+
+def scrub(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without what looks like a key, and without these secrets."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    if "://" in text:
+        text = hide_url(text)
+    if _HINT.search(text):
+        for pattern in _SECRETS:
+            text = pattern.sub(rf"\g<1>{HIDDEN}", text)
+    return text
+
+
+def one_line(text: str, longest: int = LONGEST, secrets: Iterable[str] = ()) -> str:
+    """The text without secrets, shortened, every character that does not print as an escape."""
+    # Cut first, so that no client chooses how much is searched; a margin, so that no secret is cut in half.
+    found = scrub(text[: longest + MARGIN], secrets)
+    shown = escaped(found[:longest])
+    return shown if len(found) <= longest else f"{shown}...({len(text)} characters)"
+
+
+def fields(record: Finished, *, bodies: bool = False, secrets: Iterable[str] = ()) -> dict[str, Any]:
+    """What the log says of a request. What is zero, empty or never came is left out."""
+    found: dict[str, Any] = {}
+    for name in Finished.__struct_fields__:
+        value = getattr(record, name)
+        if name in BODIES:
+            value = one_line(value, LONGEST_BODY, secrets) if bodies else ""
+        elif name in OUTSIDE:
+            value = one_line(value, LONGEST, secrets)
+        elif isinstance(value, float):
+            value = round(value, 4)
+        if value or name == "status" or isinstance(value, float):
+            found["request_id" if name == "id" else name] = value
+    return found
+
+
+class BackgroundHandler(logging.Handler):
+    """Lines for standard error, written by a thread of their own.
+
+    Standard error may be a pipe that nobody reads. A write into a full pipe waits for ever, so no request may do it:
+    lines wait in a queue, and what finds the queue full is dropped and counted. They are written to the descriptor,
+    past Python's own buffer: a thread that waited inside that buffer would hold its lock, and the interpreter would
+    wait for it when it ends.
+    """
+
+    def __init__(self, stream: TextIO, size: int = WAITING_LINES) -> None:
+        super().__init__()
+        self.dropped = 0
+        """Lines that found the queue full, since the start."""
+        self._descriptor = stream.fileno()
+        self._queue: queue.SimpleQueue[logging.LogRecord | threading.Event] = queue.SimpleQueue()
+        self._size = size
+        self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Lines that wait to be written."""
+        return self._queue.qsize()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand a line to the thread."""
+        if self.waiting >= self._size:
+            self.dropped += 1
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write_lines, name="asides-log", daemon=True)
+            self._thread.start()
+        self._queue.put(record)
+
+    def flush(self) -> None:
+        """Wait until all is written, but not for a reader that has stopped reading. `logging` calls it at exit."""
+        if self._thread is None or threading.current_thread() is self._thread:
+            return
+        written = threading.Event()
+        self._queue.put(written)
+        written.wait(PATIENCE)
+
+    def _write_lines(self) -> None:
+        while True:
+            item = self._queue.get()
+            if isinstance(item, threading.Event):
+                item.set()
+                continue
+            # Nothing can be said where nothing can be written: the gateway goes on.
+            with contextlib.suppress(Exception):
+                self._write(f"{self.format(item)}\n".encode("utf-8", "backslashreplace"))
+
+    def _write(self, line: bytes) -> None:
+        rest = memoryview(line)
+        while rest:
+            try:
+                rest = rest[os.write(self._descriptor, rest) :]
+            except BlockingIOError:
+                # Another program that shares the terminal has made it non-blocking.
+                select.select([], [self._descriptor], [])
+
+
+class _Lines(logging.Formatter):
+    """What both forms share."""
+
+    def __init__(self, secrets: tuple[str, ...], *, bodies: bool) -> None:
+        super().__init__()
+        self._secrets = secrets
+        self._bodies = bodies
+
+    def _message(self, record: logging.LogRecord) -> str:
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError):
+            text = str(record.msg)  # another library's mistake must not cost the line
+        return one_line(text, LONGEST_BODY, self._secrets)
+
+    def _trace(self, record: logging.LogRecord) -> str:
+        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        return scrub(trace[-LONGEST_TRACE - MARGIN :], self._secrets)[-LONGEST_TRACE:]
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        finished = getattr(record, "finished", None)
+        if not isinstance(finished, Finished):
+            return {}
+        return fields(finished, bodies=self._bodies, secrets=self._secrets)
+
+
+class _Json(_Lines):
+    def format(self, record: logging.LogRecord) -> str:
+        """One JSON object."""
+        line: dict[str, Any] = {
+            "time": _time(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": self._message(record),
+            **{name: one_line(str(getattr(record, name))) for name in EVENTS if hasattr(record, name)},
+            **self._fields(record),
+        }
+        trace = self._trace(record)
+        if trace:
+            line["trace"] = "\n".join(map(escaped, trace.splitlines()))
+        return msgspec.json.encode(line).decode()
+
+
+class _Text(_Lines):
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and below it, set in, the lines of a trace."""
+        found = self._fields(record)
+        lead = f"{_time(record.created)} {record.levelname.lower():<7}"
+        if found:
+            told = " ".join(f"{name}={_value(value)}" for name, value in found.items() if name not in _LEADING)
+            line = f"{lead} {found['status']} {found['method']} {found['path']} {found['seconds']}s {told}"
+        else:
+            line = f"{lead} {self._message(record)}"
+        trace = [f"    | {escaped(part)}" for part in self._trace(record).splitlines()]
+        return "\n".join([line, *trace])
+
+
+_LEADING: Final = {"status", "method", "path", "seconds"}
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{count}" for name, count in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    return text if re.fullmatch(r"[^\s\"=]+", text) else msgspec.json.encode(text).decode()
+
+
+def _time(seconds: float) -> str:
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
+
+
+def _is_near(url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    return is_loopback(urlsplit(url).hostname or "")

@@ -1,0 +1,144 @@
+"""What Prometheus is told. Fed once at the end of each request; its labels hold nothing that a client chose."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from ...events import NOTICES
+from ..finished import Finished
+from .logs import dropped as lines_dropped
+
+DIALECTS: Final = frozenset({"openai_chat", "completions", "openai_responses", "anthropic", "ollama"})
+ROUTES: Final = frozenset(
+    {
+        *("control", "count_tokens", "generate", "health", "home", "metrics", "model", "models", "not_allowed"),
+        *("options", "pass_on", "running", "show", "tags", "version"),
+    }
+)
+UPSTREAM_ERRORS: Final = frozenset({"connect", "idle", "lost", "malformed", "status_4xx", "status_5xx"})
+"""Not reached; silent too long; gone before its end; not JSON where JSON was due; its own error."""
+OTHER: Final = "other"
+CLIENT_GONE: Final = "499"
+"""The status of a request whose client left before it was told one."""
+SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+
+
+class Metrics:
+    """The figures of one gateway, in a registry of their own."""
+
+    def __init__(self, upstreams: Iterable[str] = ()) -> None:
+        self._upstreams = frozenset(upstreams)
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "asides_requests", "Requests that are over.", ("dialect", "route", "status"), registry=registry
+        )
+        self._requests_in_flight = Gauge(
+            "asides_requests_in_flight", "Requests that are being answered.", registry=registry
+        )
+        self._streams_in_flight = Gauge("asides_streams_in_flight", "Streams that are open.", registry=registry)
+        tokens = Counter("asides_tokens", "Tokens, as upstreams count them.", ("kind",), registry=registry)
+        self._input_tokens = tokens.labels("input")
+        self._thinking_tokens = tokens.labels("thinking")
+        self._answer_tokens = tokens.labels("answer")
+        characters = Counter("asides_characters", "Characters of replies.", ("kind",), registry=registry)
+        self._thinking_characters = characters.labels("thinking")
+        self._answer_characters = characters.labels("answer")
+        self._seconds = self._histogram("asides_request_seconds", "From a request to the end of its answer.")
+        self._first_thought = self._histogram("asides_first_thought_seconds", "From a request to its first thought.")
+        self._first_answer = self._histogram(
+            "asides_first_answer_seconds", "From a request to its answer's first character or call."
+        )
+        self._notices = Counter("asides_notices", "Oddities that were met in replies.", ("code",), registry=registry)
+        self._empty = Counter("asides_empty_answers", "Replies that said and called nothing.", registry=registry)
+        self._hits = Counter("asides_replay_cache_hits", "Dropped thoughts that were put back.", registry=registry)
+        self._misses = Counter("asides_replay_cache_misses", "Dropped thoughts that were not known.", registry=registry)
+        self._upstream_errors = Counter(
+            "asides_upstream_errors", "Upstreams that failed.", ("upstream", "reason"), registry=registry
+        )
+        self._cancelled = Counter("asides_cancelled", "Requests whose client left early.", registry=registry)
+        Gauge("asides_log_lines_dropped", "Lines of the log that nobody read in time.", registry=registry).set_function(
+            lines_dropped
+        )
+        started = Gauge("asides_start_time_seconds", "When the gateway started, in Unix time.", registry=registry)
+        started.set(time.time())
+        ProcessCollector(registry=registry)
+        self._shown = CollectorRegistry()
+        self._shown.register(_WithoutCreated(registry))
+
+    def watch(self, requests: Callable[[], int], streams: Callable[[], int]) -> None:
+        """Have what is in flight counted when Prometheus asks, by whoever holds it."""
+        self._requests_in_flight.set_function(requests)
+        self._streams_in_flight.set_function(streams)
+
+    def watch_history(self, kept: Callable[[], int], dropped: Callable[[], int], waiting: Callable[[], int]) -> None:
+        """Have what became of kept replies counted when Prometheus asks."""
+        for name, words, count in (
+            ("kept", "Replies written to history.", kept),
+            ("dropped", "Replies that history could not take.", dropped),
+            ("waiting", "Replies that wait to be written to history.", waiting),
+        ):
+            Gauge(f"asides_history_{name}", words, registry=self._registry).set_function(count)
+
+    def finished(self, record: Finished) -> None:
+        """A request is over."""
+        dialect = record.dialect if record.dialect in DIALECTS else OTHER
+        route = record.route if record.route in ROUTES else OTHER
+        status = str(record.status) if 100 <= record.status <= 599 else CLIENT_GONE
+        self._requests.labels(dialect, route, status).inc()
+        if record.cancelled:
+            self._cancelled.inc()
+        if record.upstream_error:
+            upstream = record.upstream if record.upstream in self._upstreams else OTHER
+            reason = record.upstream_error if record.upstream_error in UPSTREAM_ERRORS else OTHER
+            self._upstream_errors.labels(upstream, reason).inc()
+        if route == "generate":
+            self._generated(record)
+
+    def _generated(self, record: Finished) -> None:
+        self._seconds.observe(record.seconds)
+        if record.first_thought is not None:
+            self._first_thought.observe(record.first_thought)
+        if record.first_answer is not None:
+            self._first_answer.observe(record.first_answer)
+        # An upstream may send any number; a counter bears none below zero.
+        self._input_tokens.inc(max(0, record.input_tokens))
+        self._thinking_tokens.inc(max(0, record.thinking_tokens))
+        self._answer_tokens.inc(max(0, record.answer_tokens))
+        self._thinking_characters.inc(record.thinking_characters)
+        self._answer_characters.inc(record.answer_characters)
+        for code, count in record.notices.items():
+            self._notices.labels(code if code in NOTICES else OTHER).inc(count)
+        self._empty.inc(record.empty_answers)
+        self._hits.inc(record.cache_hits)
+        self._misses.inc(record.cache_misses)
+
+    def render(self) -> tuple[bytes, str]:
+        """All figures in Prometheus' text format, and its content type."""
+        return generate_latest(self._shown), CONTENT_TYPE_LATEST
+
+    def _histogram(self, name: str, words: str) -> Histogram:
+        return Histogram(name, words, buckets=SECONDS, registry=self._registry)
+
+
+class _WithoutCreated(Collector):
+    """A registry without the time at which each series began, which doubles the series and tells nobody anything."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now."""
+        for metric in self._registry.collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric
+
+    def describe(self) -> list[Metric]:
+        """Nothing: names were checked when they were registered."""
+        return []

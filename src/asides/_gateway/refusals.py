@@ -1,0 +1,43 @@
+"""What the gateway itself says no to: a status, words, and how to mend it. Knows no dialect."""
+
+from __future__ import annotations
+
+from ..reply.items import Failed
+
+KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    431: "invalid_request_error",
+    504: "timeout_error",
+}
+
+
+class Refusal(Exception):
+    """A request that the gateway does not carry out, or an upstream that does not answer."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.param = param
+        self.code = code
+        self.headers = headers
+
+    @property
+    def failed(self) -> Failed:
+        """The same between dialects."""
+        return Failed(self.message, self.status, KINDS.get(self.status, "api_error"), self.code, self.param)

@@ -1,0 +1,243 @@
+"""The replay cache: what a model thought before its calls, for clients that drop thinking between tool turns.
+
+A client sends its conversation anew with every request. Where a turn with calls comes back without its thinking, the
+thinking is put back here before the upstream sees it. It must never come from another conversation, so it is found in
+two ways only, both under the same credential and model:
+
+- by the id of a call that this gateway made at random itself. An id that a model or an upstream wrote is no proof:
+  Kimi K2 writes `functions.f:0` and Cohere `0` in every conversation;
+- by a hash of everything that stands before the turn (words, calls, results of tools, images), of the calls of the
+  turn itself, and of whatever the client says about its user and its session.
+
+What is found by neither is a miss: it is counted, and never answered by a nearby entry. In memory only, bounded by the
+`cache` section of the configuration; the oldest entries go first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from .._config.schema import Cache
+from .._engine.calls.ids import make_id
+from ..dialects.framing import to_json
+from ..dialects.request import (
+    OWN_SIGNATURE,
+    CallPiece,
+    ImagePiece,
+    OtherPiece,
+    Request,
+    TextPiece,
+    ThinkingPiece,
+    Turn,
+)
+
+SESSION_HEADERS = (
+    "session_id",
+    "session-id",
+    "x-session-id",
+    "conversation_id",
+    "x-conversation-id",
+    "x-claude-code-session-id",
+)
+"""Headers in which clients name their session."""
+SESSION_FIELDS = ("prompt_cache_key", "safety_identifier")
+"""Fields of a request that tell one user or session from another; besides `user` and `metadata.user_id`."""
+MOST_TURNS = 1000
+"""Only so many of the last turns with calls are looked up: the thoughts of older ones have left the cache."""
+MOST_PARTS = 64
+"""A call that stands behind more parts than this is found by its hash alone."""
+
+
+class Call(NamedTuple):
+    """A call of a reply."""
+
+    place: int
+    """Its place among the parts of the reply."""
+    name: str
+    arguments: str
+    """JSON text."""
+    id: str
+
+
+class Place:
+    """Where a conversation stands: whose it is, and a hash of everything that was said so far."""
+
+    __slots__ = ("_hash", "owner")
+
+    def __init__(self, credential: str, request: Request, headers: Mapping[str, str]) -> None:
+        self.owner = _digest(credential, request.model)
+        """Whose ids count: those of one credential and one model."""
+        metadata = request.extra.get("metadata")
+        session = [
+            *(headers.get(name) for name in SESSION_HEADERS),
+            *(request.extra.get(name) for name in SESSION_FIELDS),
+            metadata.get("user_id") if isinstance(metadata, dict) else None,
+        ]
+        self._hash = hashlib.blake2b(digest_size=32)
+        self._add(self.owner, request.user or "", to_json(session))
+
+    def _add(self, *fields: str | bytes) -> None:
+        _update(self._hash, fields)
+
+    def pass_turn(self, turn: Turn) -> None:
+        """Go on behind a turn. Thinking does not count: that it may be missing is the point."""
+        self._add("turn", turn.role)
+        for piece in turn.pieces:
+            match piece:
+                case TextPiece(text):
+                    self._add("text", text)
+                case CallPiece(name, arguments):
+                    self._add("call", name, _canonical(arguments))
+                case ImagePiece(url, data):
+                    self._add("image", url, data)
+                case OtherPiece(data):
+                    self._add("other", to_json(data))
+                case ThinkingPiece():
+                    pass
+
+    def key(self, calls: Iterable[tuple[str, str]]) -> bytes:
+        """The key of a turn here that makes these calls (name, arguments)."""
+        here = self._hash.copy()
+        for name, arguments in calls:
+            _update(here, ("call", name, _canonical(arguments)))
+        return here.digest()
+
+
+class _Entry(NamedTuple):
+    thinking: str
+    keys: tuple[bytes, ...]
+    """Under which it is found."""
+
+
+class Restored(NamedTuple):
+    """A request as the upstream shall see it."""
+
+    request: Request
+    hits: int
+    """How many dropped thoughts were put back."""
+    misses: int
+    """How many were not known."""
+    place: Place
+    """Where its reply will stand."""
+
+
+class ReplayCache:
+    """Thoughts by the calls that they led to."""
+
+    def __init__(self, limits: Cache) -> None:
+        self._limits = limits
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+        self._by_key: dict[bytes, int] = {}
+        self._characters = 0
+        self._count = 0
+        self._lock = threading.Lock()
+        """Large requests are looked up in threads."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def limit(self) -> int:
+        """Characters beyond which a thought is not stored, so that nobody needs to collect them; 0 where it is off."""
+        return self._limits.characters if self._limits.entries else 0
+
+    def store(self, place: Place, thinking: str, calls: Iterable[Call], seed: int) -> None:
+        """Store what was thought before these calls. `seed` is what this reply's own ids were made of."""
+        if not thinking or len(thinking) > self.limit:
+            return
+        calls = tuple(calls)
+        keys = [place.key((call.name, call.arguments) for call in calls)]
+        keys += [_digest(place.owner, "id", call.id) for call in calls if _is_own_id(call, seed)]
+        with self._lock:
+            self._count += 1
+            self._entries[self._count] = _Entry(thinking, tuple(keys))
+            self._by_key.update(dict.fromkeys(keys, self._count))
+            self._characters += len(thinking)
+            while len(self._entries) > self._limits.entries or self._characters > self._limits.characters:
+                self._evict()
+
+    def _evict(self) -> None:
+        number, entry = self._entries.popitem(last=False)
+        self._characters -= len(entry.thinking)
+        for key in entry.keys:
+            if self._by_key.get(key) == number:  # a later reply may have taken the key over
+                del self._by_key[key]
+
+    def restore(self, credential: str, request: Request, headers: Mapping[str, str]) -> Restored:
+        """Put back the thoughts that the client has dropped. Linear in the size of the request."""
+        place = Place(credential, request, headers)
+        dropped = [number for number, turn in enumerate(request.turns) if _has_dropped(turn)]
+        looked_up = set(dropped[-MOST_TURNS:])
+        turns = list(request.turns)
+        hits = 0
+        for number, turn in enumerate(request.turns):
+            if number in looked_up:
+                thinking = self._find(place, turn)
+                if thinking is not None:
+                    kept = tuple(piece for piece in turn.pieces if not isinstance(piece, ThinkingPiece))
+                    turns[number] = msgspec.structs.replace(turn, pieces=(ThinkingPiece(thinking), *kept))
+                    hits += 1
+            place.pass_turn(turn)
+        if hits:
+            request = msgspec.structs.replace(request, turns=tuple(turns))
+        return Restored(request, hits, len(dropped) - hits, place)
+
+    def _find(self, place: Place, turn: Turn) -> str | None:
+        calls = [piece for piece in turn.pieces if isinstance(piece, CallPiece)]
+        ids = [_digest(place.owner, "id", call.id) for call in calls if call.id]
+        key = place.key((call.name, call.arguments) for call in calls)
+        with self._lock:
+            by_id = {self._by_key.get(id) for id in ids}
+            found = by_id.pop() if len(by_id) == 1 else None  # several that disagree say nothing
+            if found is None:
+                found = self._by_key.get(key)
+            entry = self._entries.get(found) if found is not None else None
+            if entry is None or found is None:
+                return None
+            self._entries.move_to_end(found)
+            return entry.thinking
+
+
+def _has_dropped(turn: Turn) -> bool:
+    """Whether a turn that calls something comes without its thinking: with none, or with a block of ours left empty."""
+    if turn.role != "assistant" or not any(isinstance(piece, CallPiece) for piece in turn.pieces):
+        return False
+    thoughts = [piece for piece in turn.pieces if isinstance(piece, ThinkingPiece)]
+    return all(not thought.text and thought.signature.startswith(OWN_SIGNATURE) for thought in thoughts)
+
+
+def _is_own_id(call: Call, seed: int) -> bool:
+    """Whether a call's id was made here at random. Kimi's shape is counted, not random, so it never is."""
+    if call.place >= MOST_PARTS:
+        return False
+    # The place among the parts that the id was made for may be an earlier one: a parser counts its own.
+    places = range(call.place, -1, -1)
+    return any(call.id == make_id(shape, seed, place, "", 0) for place in places for shape in ("openai", "mistral"))
+
+
+def _digest(*fields: str | bytes) -> bytes:
+    hash = hashlib.blake2b(digest_size=32)
+    _update(hash, fields)
+    return hash.digest()
+
+
+def _update(hash: hashlib.blake2b, fields: Iterable[str | bytes]) -> None:
+    """Add fields, each with its length, so that no two lists of fields look alike."""
+    for field in fields:
+        data = field.encode("utf-8", "surrogatepass") if isinstance(field, str) else field
+        hash.update(b"%d:" % len(data))
+        hash.update(data)
+
+
+def _canonical(arguments: str) -> str:
+    """Arguments as they are whatever API they went through: some clients send them back as an object."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(arguments), order="deterministic").decode()
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return arguments

@@ -1,0 +1,132 @@
+"""The gateway as a process: a socket, a web server, signals, and what is said when it starts."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import logging
+import signal
+import socket
+import sys
+from types import FrameType
+
+import uvicorn
+
+from .._config.schema import Config
+from ..errors import Error
+from .app import Gateway
+from .observe import logs
+from .protocol import limited
+
+log = logging.getLogger("asides.gateway")
+
+BACKLOG = 2048
+COLLECT = (20_000, 20, 50)
+"""How often the garbage collector runs: hardly anything here is a cycle, and a full run stops every stream."""
+SWITCH = 0.001
+"""Seconds till a thread that works on a large body lets the others run. Every read and write of a stream waits it out:
+with Python's usual 5 ms, sixty streams would stand still for most of a second."""
+
+
+class ServeError(Error):
+    """The gateway cannot listen where it shall."""
+
+
+def serve(config: Config) -> int:
+    """Run the gateway until it is told to stop; returns the exit code."""
+    logs.setup(config.log, secrets=logs.secrets_of(config))
+    listening = bind(config.listen.host, config.listen.port)
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{port}"
+    server = _Server(
+        uvicorn.Config(
+            Gateway(config),
+            http=limited(config.limits.header),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # who asks is told by its key, not by a header that anyone may write
+            date_header=True,
+            timeout_graceful_shutdown=round(config.limits.shutdown),
+            timeout_keep_alive=65,  # longer than most clients keep theirs, so that they close first
+            backlog=BACKLOG,
+        )
+    )
+    server.announce = lambda: announce(config, url)
+    try:
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        server.interrupted = True  # before the server took over, or after it
+    finally:
+        listening.close()
+    if server.interrupted:
+        return 130
+    return 0 if server.started else 1
+
+
+class _Server(uvicorn.Server):
+    """Says where it listens once it does."""
+
+    announce = staticmethod(lambda: None)
+    interrupted = False
+    """Whether Ctrl-C ended it."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal lets open streams end; the second, whichever it is, does not wait for them."""
+        self.interrupted = self.interrupted or sig == signal.SIGINT
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # What is there now stays; the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*COLLECT)
+        sys.setswitchinterval(SWITCH)
+        if self.started:
+            self.announce()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens, or words that say why not."""
+    try:
+        family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        said = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        taken = "; another program uses it, `--port 0` takes a free one" if error.errno == errno.EADDRINUSE else ""
+        raise ServeError(said + taken) from error
+
+
+def announce(config: Config, url: str) -> None:
+    """Say where the gateway listens, and what it stands in front of."""
+    log.info("listening on %s", url, extra={"event": "listening", "url": url})
+    for upstream in config.upstreams:
+        log.info("upstream %s", upstream.name or upstream.url.rpartition("@")[2], extra={"event": "upstream"})
+    if not config.upstreams and sys.stderr is not None:
+        logs.flush()  # what follows is no line of the log, and belongs behind it
+        print(no_upstream(url), file=sys.stderr, flush=True)
+
+
+def no_upstream(url: str) -> str:
+    """What a person may try with the recordings."""
+    return f"""\
+No upstream is configured, so this gateway replays recordings: no model is running.
+To stand in front of a server: asides serve --upstream http://127.0.0.1:8000/v1
+
+Try it:
+  curl -N {url}/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{{"model": "recorded-qwen3", "stream": true,
+         "messages": [{{"role": "user", "content": "What is 17 times 23?"}}]}}'
+
+  openai.OpenAI(base_url="{url}/v1", api_key="none")
+  anthropic.Anthropic(base_url="{url}", api_key="none")
+  ollama.Client(host="{url}")
+
+Models: recorded-qwen3 and others, see {url}/v1/models
+"""

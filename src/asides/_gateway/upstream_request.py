@@ -1,0 +1,71 @@
+"""A request in the upstream's words: in which dialect it is asked, at which path, and what is added. Sends nothing."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from .._config.schema import ModelSettings
+from ..dialects import completions, ollama, openai_chat
+from ..dialects.request import Request, RequestError, WriteOptions
+from .model_profile import Knowledge
+from .refusals import Refusal
+from .upstreams import Upstream
+
+SPOKEN: dict[str, tuple[ModuleType, ...]] = {"openai": (openai_chat, completions), "ollama": (ollama,)}
+"""The dialects that an upstream of each kind speaks itself."""
+
+
+def write_request(
+    upstream: Upstream,
+    request: Request,
+    theirs: ModuleType,
+    settings: ModelSettings,
+    knowledge: Knowledge,
+    *,
+    field: str,
+) -> dict[str, Any]:
+    """The request in the upstream's words. `field` is where it is known to send thinking; empty: not known."""
+    if request.wish.think is not None and knowledge.switch not in ("", "reasoning_effort") and theirs is not ollama:
+        value = knowledge.on if request.wish.think else knowledge.off
+        template = {knowledge.switch: value, **request.template_arguments}
+        request = msgspec.structs.replace(request, template_arguments=template)
+    options = WriteOptions(
+        replay=settings.replay,
+        field=field or knowledge.field or "reasoning_content",
+        keep_thinking=settings.keep_thinking or "all",
+        switch=knowledge.switch,
+        budget=settings.budget,
+        model=settings.name,
+    )
+    try:
+        sent: dict[str, Any] = theirs.write_request(request, options)
+    except RequestError as error:
+        raise Refusal(error.status, error.message, param=error.param) from error
+    if theirs is not ollama:
+        if sent.get("stream"):
+            sent["stream_options"] = {**sent.get("stream_options", {}), "include_usage": True}
+        if upstream.settings.skip_special_tokens and knowledge.special:
+            sent.setdefault("skip_special_tokens", False)
+    return {**sent, **settings.extra_body}
+
+
+def upstream_dialect(kind: str, request: Request) -> ModuleType:
+    """The dialect in which an upstream is asked."""
+    if kind == "ollama":
+        return ollama
+    return openai_chat if request.prompt is None else completions
+
+
+def upstream_path(theirs: ModuleType, request: Request) -> str:
+    """The path under which it is asked."""
+    if theirs is ollama:
+        return ollama.endpoint(request)
+    return f"/v1/{path_of(theirs)}"
+
+
+def path_of(dialect: ModuleType) -> str:
+    """Where an OpenAI-compatible server answers a dialect."""
+    return "completions" if dialect is completions else "chat/completions"

@@ -1,0 +1,352 @@
+"""The servers that the gateway calls: addresses, keys, connections, and what goes wrong with them. Knows no dialect."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from .._config.schema import Limits, UpstreamSettings
+from .._recordings.upstream import Recorded
+from .refusals import Refusal
+
+Kind = Literal["openai", "ollama"]
+
+_VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
+LONGEST_PIECE = 64 * 1024
+"""Bytes that are unpacked of a compressed answer at once."""
+LONGEST_VERSION = 64 * 1024
+"""Bytes of the answer to the question for a server's version."""
+CHECKS = 8
+"""How often in the time that an upstream may be silent it is looked at."""
+ASK_AGAIN = 60.0
+"""Seconds after which a server that told nothing is asked again."""
+KEEP_IDLE = 4.0
+"""Seconds that an idle connection is kept: less than servers keep theirs (uvicorn 5), so that none is used which the
+other side is just closing."""
+
+
+class Answer(Protocol):
+    """What an upstream answers."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By lower-case name; of several with one name all, with commas between them."""
+
+    async def read_some(self) -> bytes:
+        """More of the body, as it comes; empty at its end. What goes wrong is an `UpstreamLost`."""
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body."""
+
+
+class Upstream(Protocol):
+    """A server that can be asked."""
+
+    name: str
+    url: str
+    """Its address as a person may see it."""
+    settings: UpstreamSettings
+    kind: Kind | None
+    """What it speaks; None until it has been asked."""
+
+    async def find_kind(self) -> Kind:
+        """What it speaks."""
+
+    def ask(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
+    ) -> AbstractAsyncContextManager[Answer]:
+        """Send a request. `raw` leaves a compressed answer as it is."""
+
+    async def close(self) -> None:
+        """Let go of its connections."""
+
+
+class UpstreamLost(Exception):
+    """An upstream broke off, or went quiet, in the middle of its answer."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """`idle` or `lost`, as the metrics name it."""
+
+    @property
+    def refusal(self) -> Refusal:
+        """The same for a client that has been told nothing yet."""
+        quiet = self.reason == "idle"
+        return Refusal(504 if quiet else 502, str(self), code="upstream_timeout" if quiet else "upstream_lost")
+
+
+def own_headers(settings: UpstreamSettings, key: str = "") -> dict[str, str]:
+    """What an upstream is sent with every request: the configured key, else the one that is given, and headers."""
+    key = settings.key or key
+    # A user in the address is sent as an `Authorization` of its own, and there can be only one.
+    sent = {"authorization": f"Bearer {key}"} if key and urlsplit(settings.url).username is None else {}
+    return sent | {name.lower(): value for name, value in settings.headers.items()}
+
+
+def split_address(url: str) -> tuple[str, str]:
+    """The root of a server, and where its OpenAI-compatible API begins below it."""
+    url = url.rstrip("/")
+    path = urlsplit(url).path
+    if path.endswith("/v1"):
+        return url[:-3], "/v1"
+    if _VERSION.search(path):  # a provider with a version scheme of its own
+        return url, ""
+    return url, "/v1"
+
+
+class HttpUpstream:
+    """A server over HTTP."""
+
+    def __init__(self, settings: UpstreamSettings, limits: Limits, connector: aiohttp.BaseConnector) -> None:
+        self.settings = settings
+        self._limits = limits
+        self._root, self._api = split_address(settings.url)
+        parts = urlsplit(self._root)
+        self.url = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        self.name = settings.name or parts.netloc.rpartition("@")[2]
+        self.kind: Kind | None = None if settings.kind == "auto" else settings.kind
+        self._ask_again = 0.0
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=limits.idle)
+        common: dict[str, Any] = {
+            "connector": connector,
+            "connector_owner": False,
+            "timeout": timeout,
+            "cookie_jar": aiohttp.DummyCookieJar(),
+            "skip_auto_headers": ("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        }
+        # Bodies are unpacked here and not by the client, which would unpack any amount at once.
+        self._session = aiohttp.ClientSession(auto_decompress=False, **common)
+
+    async def find_kind(self) -> Kind:
+        """What it speaks: only Ollama answers `/api/version`. A server in trouble is asked again after a while."""
+        if self.kind is not None or time.monotonic() < self._ask_again:
+            return self.kind or "openai"
+        quick = aiohttp.ClientTimeout(total=self._limits.connect)
+        address, sent = f"{self._root}/api/version", own_headers(self.settings)
+        found: Any = None
+        try:
+            async with self._session.get(address, headers=sent, timeout=quick, allow_redirects=False) as reply:
+                doubtful = reply.status >= 500
+                if reply.status == 200:
+                    answer = _HttpAnswer(reply, self._limits.connect, unpack=True)
+                    try:
+                        found = msgspec.json.decode(await answer.read(LONGEST_VERSION))
+                    finally:
+                        answer.stop_watching()
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, Refusal, UpstreamLost):
+            doubtful = False  # a page for people, perhaps
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if not isinstance(error, TimeoutError) or isinstance(error, aiohttp.ConnectionTimeoutError):
+                raise self._unreachable(error) from error
+            doubtful = True  # it is there, and busy; Ollama would have answered
+        if doubtful:
+            self._ask_again = time.monotonic() + ASK_AGAIN
+            return "openai"
+        self.kind = "ollama" if isinstance(found, dict) and "version" in found else "openai"
+        return self.kind
+
+    @asynccontextmanager
+    async def ask(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
+    ) -> AsyncIterator[Answer]:
+        """Send a request; what goes wrong before the answer begins is a `Refusal`."""
+        path = self._api + path[3:] if path.startswith("/v1/") else path
+        try:
+            reply = await self._session.request(
+                method, URL(self._root + path, encoded=True), data=body, headers=headers, allow_redirects=False
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise self._unreachable(error) from error
+        try:
+            answer = _HttpAnswer(reply, self._limits.idle, unpack=not raw)
+            try:
+                yield answer
+            finally:
+                answer.stop_watching()
+        except BaseException:
+            reply.close()
+            raise
+        else:
+            reply.release()
+
+    async def close(self) -> None:
+        """Let go of its connections."""
+        await self._session.close()
+
+    def _unreachable(self, error: Exception) -> Refusal:
+        if isinstance(error, TimeoutError):
+            reached = not isinstance(error, aiohttp.ConnectionTimeoutError)
+            silent = f"sent nothing for {self._limits.idle:g} s (limits.idle)"
+            what = silent if reached else "could not be reached in time"
+            return Refusal(504, f"the upstream {self.name} {what}", code="upstream_timeout")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            why = error.strerror or str(error.os_error)
+            return Refusal(
+                502, f"the upstream {self.name} at {self.url} cannot be reached: {why}", code="upstream_down"
+            )
+        why = str(error) or type(error).__name__
+        return Refusal(502, f"the upstream {self.name} broke off before it answered: {why}", code="upstream_lost")
+
+
+class _HttpAnswer:
+    """The answer of a server over HTTP."""
+
+    def __init__(self, reply: aiohttp.ClientResponse, idle: float, *, unpack: bool) -> None:
+        self._reply = reply
+        self._unpacker = _unpacker(reply.headers.get("content-encoding", "")) if unpack else None
+        """For an upstream that compresses though it was asked not to."""
+        self._idle = idle
+        self._waiting = False
+        """Whether somebody waits for more. A client that reads slowly is no silence of the upstream's."""
+        self._quiet = 0
+        """How often in a row it was looked at, and nothing had come since somebody began to wait."""
+        self._timer: asyncio.TimerHandle | None = None
+        if reply.connection is not None and reply.connection.protocol is not None:
+            # From here on silence is watched below: the client would set a timer anew with every read.
+            reply.connection.protocol.read_timeout = None
+        self._watch()
+        self.status = reply.status
+        found: dict[str, str] = {}
+        for key, value in reply.headers.items():
+            name = key.lower()
+            found[name] = f"{found[name]}, {value}" if name in found else value
+        self.headers: Mapping[str, str] = found
+
+    async def read_some(self) -> bytes:
+        """More of the body, as it comes."""
+        if self._unpacker is None:
+            return await self._receive()
+        while not (piece := self._unpacker.piece()):
+            packed = await self._receive()
+            if not packed:
+                return b""
+            self._unpacker.feed(packed)
+        return piece
+
+    async def _receive(self) -> bytes:
+        self._waiting = True
+        try:
+            return await self._reply.content.readany()
+        except (aiohttp.ClientError, OSError) as error:
+            # The timer that ran until the answer began may be the first to notice.
+            if self._quiet > CHECKS or isinstance(error, TimeoutError):
+                raise UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle") from error
+            raise UpstreamLost("the upstream broke off in the middle of its answer", "lost") from error
+        finally:
+            self._waiting = False
+            self._quiet = 0
+
+    def stop_watching(self) -> None:
+        """The answer is over, or nobody wants it."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _watch(self) -> None:
+        """Look again in a while; let go of an upstream that sent nothing for too long."""
+        self._quiet = self._quiet + 1 if self._waiting else 0
+        if self._quiet > CHECKS:
+            self._reply.close()
+            return
+        self._timer = asyncio.get_running_loop().call_later(self._idle / CHECKS, self._watch)
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body."""
+        parts: list[bytes] = []
+        size = 0
+        while chunk := await self.read_some():
+            size += len(chunk)
+            if size > limit:
+                raise Refusal(502, f"the upstream's answer is larger than {limit} bytes (limits.body)")
+            parts.append(chunk)
+        return b"".join(parts)
+
+
+class _Unpacker:
+    """Unpacks a compressed body a piece at a time, so that little that came never becomes much at once."""
+
+    def __init__(self, bits: int) -> None:
+        self._packed = b""
+        self._stream = zlib.decompressobj(bits)
+
+    def feed(self, packed: bytes) -> None:
+        """More came."""
+        self._packed += packed
+
+    def piece(self) -> bytes:
+        """The next piece of what came; empty where more must come."""
+        if not self._packed:
+            return b""
+        try:
+            piece = self._stream.decompress(self._packed, LONGEST_PIECE)
+        except zlib.error as error:
+            raise UpstreamLost(f"the upstream's answer cannot be unpacked: {error}", "lost") from error
+        self._packed = self._stream.unconsumed_tail
+        return piece
+
+
+def _unpacker(encoding: str) -> _Unpacker | None:
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return None
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        words = f"the upstream's answer is compressed with {encoding[:40]!r}, which nobody asked for"
+        raise Refusal(502, words, code="upstream_lost")
+    return _Unpacker(16 + zlib.MAX_WBITS if encoding.endswith("gzip") else zlib.MAX_WBITS)
+
+
+class RecordedUpstream:
+    """The embedded recordings, for a machine with no model."""
+
+    kind: Kind | None = "openai"
+    name = "recorded"
+    url = "the embedded recordings"
+    settings = UpstreamSettings(url="http://recorded.invalid", name="recorded")
+
+    def __init__(self, recorded: Recorded) -> None:
+        self.recorded = recorded
+
+    async def find_kind(self) -> Kind:
+        """They speak as an OpenAI-compatible server would."""
+        return "openai"
+
+    @asynccontextmanager
+    async def ask(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
+    ) -> AsyncIterator[Answer]:
+        """Ask the recordings."""
+        try:
+            asked = msgspec.json.decode(body or b"{}", type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeError):
+            asked = {}  # what is passed on may be anything; the recordings say what they answer
+        answer = await self.recorded.answer(path, asked)
+        try:
+            yield _RecordedAnswer(answer.status, {"content-type": answer.content_type}, answer.chunks)
+        finally:
+            await answer.chunks.aclose()
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class _RecordedAnswer:
+    def __init__(self, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> None:
+        self.status = status
+        self.headers = headers
+        self._chunks = chunks
+
+    async def read_some(self) -> bytes:
+        return await anext(self._chunks, b"")
+
+    async def read(self, limit: int) -> bytes:
+        return b"".join([chunk async for chunk in self._chunks])

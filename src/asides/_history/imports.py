@@ -1,0 +1,83 @@
+"""Lines of JSON to replies: our own export, or records that hold a model's raw output. Knows no store and no file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from ..errors import UsageError
+from ..message import Message
+from .records import Reply
+
+RAW_FIELDS = ("text", "raw", "output", "completion", "response", "content")
+"""Where a record may hold the model's output, in the order of looking."""
+TIME_FIELDS = ("time", "timestamp", "created", "created_at", "date")
+MOST_PARTS = 2**31
+LONGEST_TIME = 253_402_300_799
+"""The last second of the year 9999."""
+
+
+def read_line(line: bytes, parse: Callable[[str], Message], *, format: str, time: datetime, field: str = "") -> Reply:
+    """The reply that a line holds. `time` is for records without one; `field` names the one with the raw output."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"no JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise UsageError("no JSON object")
+    if "thoughts" in record and "time" in record and not field:
+        return _own(record)
+    raw = _raw(record, field)
+    reply = Reply.of(
+        parse(raw),
+        model=_label(record, "model"),
+        source="import",
+        # A collection of traces says with `source` where each came from; here that is who was speaking.
+        agent=_label(record, "agent") or _label(record, "name") or _label(record, "source"),
+        conversation=_label(record, "conversation") or _label(record, "conversation_id"),
+        format=format,
+        time=_time(record) or time,
+    )
+    return reply.named()
+
+
+def _own(record: dict[str, Any]) -> Reply:
+    try:
+        reply = msgspec.convert(record, Reply)
+        reply = msgspec.structs.replace(reply, time=reply.time.astimezone(UTC))
+    except (msgspec.ValidationError, OverflowError, ValueError) as error:
+        raise UsageError(f"not one of our own records: {error}") from None
+    places = [thought.index for thought in reply.thoughts]
+    if places != sorted(set(places)) or (places and not 0 <= places[0] <= places[-1] < MOST_PARTS):
+        raise UsageError("not one of our own records: the indexes of its thoughts do not rise")
+    return reply.named()
+
+
+def _raw(record: dict[str, Any], field: str) -> str:
+    names = (field,) if field else RAW_FIELDS
+    for name in names:
+        if isinstance(record.get(name), str):
+            return str(record[name])
+    raise UsageError(f"no model output in {' or '.join(names)}; --field names another")
+
+
+def _label(record: dict[str, Any], name: str) -> str:
+    value = record.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _time(record: dict[str, Any]) -> datetime | None:
+    for name in TIME_FIELDS:
+        value = record.get(name)
+        if isinstance(value, str):
+            try:
+                return datetime.fromisoformat(value).astimezone(UTC)
+            except (ValueError, OverflowError):
+                continue
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_TIME:
+            return datetime.fromtimestamp(value, UTC)
+    return None

@@ -1,0 +1,206 @@
+"""Kept thoughts on a PostgreSQL server, for gateways on several machines. The same tables as the file's.
+
+Words are found with `tsvector`, which every server has and which finds beginnings of words and ranks; trigrams need an
+extension, and would find pieces from the middle of words, which the file does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from ..errors import UsageError
+from .errors import HistoryError
+from .postgres_schema import LOCK, MIGRATIONS
+from .records import Reply, Thought
+from .search_words import Term, plain_words
+from .store import MOST_RANKED, PAGE, History, original_text, reply_row, thought_row
+from .where import Where
+
+PASSWORD = re.compile(r"(?<=://)([^:/@]*:)[^/@]+(?=@)|(password=)[^&]+")
+CONNECT_SECONDS = 10
+MOST_INDEXED = 100_000
+"""Characters of a thought whose words are indexed: a `tsvector` may not be larger than 1 MiB."""
+
+INSERT_REPLY = (
+    "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body, client) "
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING RETURNING number"
+)
+INSERT_THOUGHT = (
+    "INSERT INTO thoughts (reply, place, text, exact, characters, complete, seconds, words) "
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, to_tsvector('simple', %s))"
+)
+
+
+class PostgresHistory(History):
+    """A database."""
+
+    def __init__(self, address: str, *, create: bool = True) -> None:
+        self.name = PASSWORD.sub(r"\1\2***", address)
+        try:
+            self._driver: Any = import_module("psycopg")
+        except ImportError:
+            raise UsageError("a postgresql:// history needs psycopg: pip install 'asides[postgres]'") from None
+        self._address = address
+        with self._errors():
+            # A query is prepared by the server only after several uses; through a pooler that breaks, so never.
+            self._connection: Any = self._driver.connect(
+                address, autocommit=True, connect_timeout=CONNECT_SECONDS, prepare_threshold=None
+            )
+            try:
+                # A schema of our own: the database may be shared with other programs.
+                self._connection.execute("SET search_path TO asides")
+                self._migrate(create=create)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._errors():
+            self._connection.close()
+
+    def add(self, replies: Iterable[Reply]) -> int:
+        """Write replies, all or none, and say how many were new."""
+        # In one order everywhere, so that two writers of the same replies cannot wait for each other.
+        named = sorted(
+            (reply if reply.id else reply.named() for reply in replies), key=lambda reply: (reply.time, reply.id)
+        )
+        if not named:
+            return 0
+        with self._errors(), self._connection.transaction(), self._connection.cursor() as cursor:
+            cursor.executemany(INSERT_REPLY, [reply_row(reply) for reply in named], returning=True)
+            new: list[tuple[int, Reply]] = []
+            for reply in named:
+                if (row := cursor.fetchone()) is not None:
+                    new.append((row[0], reply))
+                cursor.nextset()
+            thoughts = [
+                (number, *thought_row(thought), _indexed(thought))
+                for number, reply in new
+                for thought in reply.thoughts
+            ]
+            if thoughts:
+                cursor.executemany(INSERT_THOUGHT, thoughts)
+            return len(new)
+
+    def compact(self) -> None:
+        """Give the room of what was purged back to the tables."""
+        with self._errors():
+            for table in ("replies", "thoughts"):
+                self._connection.execute(f"VACUUM {table}")
+
+    def reindex(self) -> Iterator[int]:
+        """Build the words of every thought anew, then their index. Tells after each step how many are done."""
+        done = last = 0
+        sql = f"SELECT number, place, text, exact FROM thoughts WHERE number > ? ORDER BY number LIMIT {PAGE}"
+        while rows := self._rows(sql, (last,)):
+            last = rows[-1][0]
+            words = [
+                (_indexed(Thought(place, original_text(text, data))), number) for number, place, text, data in rows
+            ]
+            with self._errors(), self._connection.transaction(), self._connection.cursor() as cursor:
+                cursor.executemany("UPDATE thoughts SET words = to_tsvector('simple', %s) WHERE number = %s", words)
+            done += len(rows)
+            yield done
+        with self._errors():
+            self._connection.execute("REINDEX INDEX thoughts_by_words")
+
+    def size(self) -> int:
+        """Bytes of the tables and their indexes."""
+        rows = self._rows("SELECT pg_total_relation_size('replies') + pg_total_relation_size('thoughts')")
+        return int(rows[0][0])
+
+    def _migrate(self, *, create: bool) -> None:
+        done = self._migrations()
+        if unknown := set(done) - MIGRATIONS.keys():
+            raise HistoryError(
+                f"{self.name} was written by a newer asides (it has {', '.join(sorted(unknown))}); update"
+            )
+        if len(done) == len(MIGRATIONS):
+            return
+        if not done and not create:
+            raise HistoryError(
+                f"there is no history at {self.name}; `--save` keeps thoughts, and this is where they go"
+            )
+        with self._connection.transaction():
+            self._connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+            self._connection.execute("CREATE SCHEMA IF NOT EXISTS asides")
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, time timestamptz NOT NULL)"
+            )
+            # Another process may have done it while this one waited.
+            done = self._migrations()
+            for name, statements in MIGRATIONS.items():
+                if name not in done:
+                    for statement in statements:
+                        self._connection.execute(statement)
+                    self._connection.execute("INSERT INTO migrations VALUES (%s, now())", (name,))
+
+    def _migrations(self) -> list[str]:
+        ((there,),) = self._rows("SELECT to_regclass('asides.migrations') IS NOT NULL")
+        return [name for (name,) in self._rows("SELECT name FROM migrations")] if there else []
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._errors():
+            found: list[tuple[Any, ...]] = self._connection.execute(sql.replace("?", "%s"), values).fetchall()
+            return found
+
+    def _find(self, terms: list[Term], where: Where, limit: int) -> tuple[list[int], bool]:
+        query = " & ".join(filter(None, (_match(term) for term in terms)))
+        if not query:
+            return [], True
+        conditions, values = where.conditions()
+        joined = "JOIN replies AS r ON r.number = t.reply" if conditions else ""
+        # Ranking has to read the words of every hit, so it is done for so many at most.
+        rows = self._rows(
+            "WITH asked AS (SELECT to_tsquery('simple', ?) AS query), "
+            f"hits AS (SELECT t.number, t.words FROM thoughts AS t {joined}, asked "
+            f"WHERE t.words @@ asked.query{conditions} LIMIT {MOST_RANKED + 1}) "
+            "SELECT number, ts_rank(words, asked.query) AS score FROM hits, asked ORDER BY score DESC, number DESC",
+            [query, *values],
+        )
+        if len(rows) <= MOST_RANKED:
+            return [number for number, _ in rows[:limit]], True
+        rows = self._rows(
+            f"SELECT t.number FROM thoughts AS t {joined} "
+            f"WHERE t.words @@ to_tsquery('simple', ?){conditions} ORDER BY t.number DESC LIMIT ?",
+            [query, *values, limit],
+        )
+        return [number for (number,) in rows], False
+
+    def _delete(self, numbers: list[int]) -> None:
+        with self._errors(), self._connection.transaction():
+            self._connection.execute("DELETE FROM thoughts WHERE reply = ANY(%s)", (numbers,))
+            self._connection.execute("DELETE FROM replies WHERE number = ANY(%s)", (numbers,))
+
+    def _check_store(self) -> list[str]:
+        ((lost,),) = self._rows(
+            "SELECT count(*) FROM thoughts AS t LEFT JOIN replies AS r ON r.number = t.reply WHERE r.number IS NULL"
+        )
+        return [f"{lost} thoughts belong to nothing"] if lost else []
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """The driver's errors in words."""
+        try:
+            yield
+        except self._driver.Error as error:
+            # What the server says has its reason in the first line; the address in it may hold a password.
+            reason = str(error).strip().partition("\n")[0].replace(self._address, self.name)
+            away = isinstance(error, self._driver.OperationalError | self._driver.InterfaceError)
+            raise HistoryError(f"{self.name}: {reason or type(error).__name__}", retry=away) from error
+
+
+def _indexed(thought: Thought) -> str:
+    return " ".join(plain_words(thought.text[:MOST_INDEXED]))
+
+
+def _match(term: Term) -> str:
+    words = [f"'{word}'" for word in plain_words(" ".join(term.words))]
+    if words and term.begins:
+        words[-1] += ":*"
+    return " <-> ".join(words)

@@ -1,0 +1,397 @@
+"""Kept thoughts in one file of SQLite: several writers, a log that survives a crash, words in an FTS5 index.
+
+A file that may not be written, or whose folder may not, is opened for reading alone: without the log, where there is
+none and none can be made. Whatever writes then fails and says why.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .damage import check_replies, check_structure
+from .errors import DamagedError, HistoryError
+from .records import Reply
+from .results import Checked
+from .search_words import Term, indexable
+from .sqlite_schema import APPLICATION, MIGRATIONS
+from .store import MOST_RANKED, PAGE, History, original_text, reply_row, thought_row
+from .where import Where
+
+PATIENCE = 5.0
+"""Seconds to wait for another writer."""
+BEGIN_PAUSE = 0.02
+LAST = 2**63 - 1
+STEP = 1000
+"""Pages of the file that are rewritten at once."""
+
+REASONS = {
+    sqlite3.SQLITE_BUSY: ("another program is writing to it; try again", True),
+    sqlite3.SQLITE_LOCKED: ("another program is writing to it; try again", True),
+    sqlite3.SQLITE_FULL: ("the disk is full", True),
+    sqlite3.SQLITE_IOERR: ("it could not be read or written; the disk may be full or gone", True),
+    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", True),
+    sqlite3.SQLITE_READONLY: ("it may only be read", True),
+    sqlite3.SQLITE_PERM: ("you may not open it", True),
+    sqlite3.SQLITE_NOTADB: ("this file is no history: it is not a SQLite database", True),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged; `asides history verify` tells how", True),
+    sqlite3.SQLITE_TOOBIG: ("a reply is too long to be kept", False),
+}
+"""By the low byte of SQLite's code: what to say, and whether the same may work later."""
+
+
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+UNWRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
+"""What SQLite says of a file that is there, and that it wanted to write to or beside."""
+
+
+class SqliteHistory(History):
+    """A file."""
+
+    def __init__(self, path: Path, *, create: bool = True, patience: float | None = None) -> None:
+        self.name = str(path)
+        self._path = path
+        self._damaged = False
+        self._patience = PATIENCE if patience is None else patience
+        if create:
+            _make_file(path)
+        elif not path.exists():
+            raise HistoryError(f"there is no history at {path}; `--save` keeps thoughts, and this is where they go")
+        with self._errors():
+            self._open()
+        if (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
+            self.warnings += (f"{_others_may_read(mode)}; run: chmod 600 {shlex.quote(self.name)}",)
+
+    def _open(self) -> None:
+        """Connect: to write, else to read, else to read the file alone as nobody changes it."""
+        self.read_only = _why_read_only(self._path)
+        if not self.read_only:
+            try:
+                self._connect("rw")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in UNWRITABLE or not self._path.is_file():
+                    raise
+                self.read_only = "it cannot be written here"
+        try:
+            # Where another program writes, its log is read too.
+            self._connect("ro")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
+                raise
+            self._connect("ro&immutable=1")
+            log = self._path.with_name(self._path.name + "-wal")
+            if log.exists() and log.stat().st_size:
+                self.warnings += (f"{log} cannot be read here, so the newest replies may be missing",)
+
+    def _connect(self, mode: str) -> None:
+        address = f"{self._path.absolute().as_uri()}?mode={mode}"
+        self._connection = sqlite3.connect(address, timeout=self._patience, isolation_level=None, uri=True)
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._errors():
+            self._connection.close()
+
+    def add(self, replies: Iterable[Reply]) -> int:
+        """Write replies, all or none, and say how many were new."""
+        # Hashing and encoding are done before the lock is taken.
+        rows = []
+        for reply in replies:
+            named = reply if reply.id else reply.named()
+            thoughts = [(thought_row(thought), indexable(thought.text)) for thought in named.thoughts]
+            rows.append((reply_row(named), thoughts))
+        with self._transaction() as connection:
+            return sum(_insert(connection, row, thoughts) for row, thoughts in rows)
+
+    def compact(self) -> None:
+        """Rewrite the index without the words of what was purged, and give the room back."""
+        # FTS5 only marks words as deleted until its pieces are merged. In steps, so that no writer waits for long;
+        # that the first is negative asks for all pieces, and a step that changes next to nothing was the last.
+        pages, changed = -STEP, 2
+        while changed >= 2:
+            before = self._connection.total_changes
+            with self._transaction() as connection:
+                connection.execute("INSERT INTO words(words, rank) VALUES('merge', ?)", (pages,))
+            pages, changed = STEP, self._connection.total_changes - before
+        free, left = LAST, self._free_pages()
+        while 0 < left < free:
+            self._rows(f"PRAGMA incremental_vacuum({STEP})")
+            free, left = left, self._free_pages()
+        ((held, _, _),) = self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        if held:
+            raise HistoryError(f"{self.name}: another program reads it, so its log cannot be emptied", retry=True)
+
+    def _free_pages(self) -> int:
+        return int(self._rows("PRAGMA freelist_count")[0][0])
+
+    def reindex(self) -> Iterator[int]:
+        """Build the index of words anew, and the others with it, in one transaction: stopped, all is as it was."""
+        with self._transaction() as connection:
+            connection.execute("DROP TABLE IF EXISTS words")
+            for statement in MIGRATIONS["002_words"]:
+                connection.execute(statement)
+            done = last = 0
+            sql = f"SELECT number, text, exact FROM thoughts WHERE number > ? ORDER BY number LIMIT {PAGE}"
+            while rows := connection.execute(sql, (last,)).fetchall():
+                last = rows[-1][0]
+                words = [(number, indexable(original_text(text, data))) for number, text, data in rows]
+                connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
+                done += len(rows)
+                yield done
+            connection.execute("REINDEX")
+
+    def size(self) -> int:
+        """Bytes of the file and its log."""
+        files = (Path(self.name + ending) for ending in ("", "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def _prepare(self) -> None:
+        connection = self._connection
+        connection.execute("PRAGMA foreign_keys = ON")
+        # What is purged is overwritten, not only unlinked.
+        connection.execute("PRAGMA secure_delete = ON")
+        # 64 MiB at most: ids are hashes, so their index is read and written all over.
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("PRAGMA synchronous = FULL")
+        # In this order: another process may be making the store, and gives it both at once.
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if tables and application != APPLICATION:
+            raise HistoryError(f"{self.name}: this file is a SQLite database of something else")
+        if self.read_only:
+            self._prepare_to_read()
+            return
+        if not tables:
+            self._wait_for(lambda: connection.execute("PRAGMA auto_vacuum = INCREMENTAL"))
+            # Changing this needs the file alone for a moment, and SQLite does not wait for that by itself.
+            self._wait_for(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
+        self._migrate()
+
+    def _prepare_to_read(self) -> None:
+        """Make an older store look like one of today, for this connection alone."""
+        done = self._known_migrations()
+        if "002_words" not in done:
+            raise HistoryError(f"there is no history at {self.name}, and none can be made: {self.read_only}")
+        if "003_client" not in done:
+            self._connection.execute("PRAGMA temp_store = MEMORY")
+            self._connection.execute("CREATE TEMP VIEW replies AS SELECT *, '' AS client FROM main.replies")
+
+    def _wait_for(self, action: Callable[[], object]) -> None:
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                action()
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(BEGIN_PAUSE)
+
+    def _migrations(self) -> list[str]:
+        (there,) = self._connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'migrations'").fetchone()
+        if not there:
+            return []
+        return [name for (name,) in self._connection.execute("SELECT name FROM migrations")]
+
+    def _known_migrations(self) -> list[str]:
+        done = self._migrations()
+        if unknown := set(done) - MIGRATIONS.keys():
+            raise HistoryError(
+                f"{self.name} was written by a newer asides (it has {', '.join(sorted(unknown))}); update"
+            )
+        return done
+
+    def _migrate(self) -> None:
+        done = self._known_migrations()
+        if len(done) == len(MIGRATIONS):
+            return
+        with self._transaction() as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, time TEXT NOT NULL)")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            # Another process may have done it while this one waited.
+            done = self._migrations()
+            for name, statements in MIGRATIONS.items():
+                if name not in done:
+                    for statement in statements:
+                        connection.execute(statement)
+                    connection.execute("INSERT INTO migrations VALUES (?, datetime('now'))", (name,))
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._errors():
+            return self._connection.execute(sql, values).fetchall()
+
+    def _find(self, terms: list[Term], where: Where, limit: int) -> tuple[list[int], bool]:
+        query = " AND ".join(_match(term) for term in terms)
+        conditions, values = where.conditions()
+        hits = self._rows(
+            f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {MOST_RANKED + 1})", (query,)
+        )
+        ranked = hits[0][0] <= MOST_RANKED
+        order = "bm25(words), words.rowid DESC" if ranked else "words.rowid DESC"
+        joined = (
+            "JOIN thoughts AS t ON t.number = words.rowid JOIN replies AS r ON r.number = t.reply" if conditions else ""
+        )
+        first, last = self._bounds(where)
+        rows = self._rows(
+            f"SELECT words.rowid FROM words {joined} WHERE words MATCH ? AND words.rowid BETWEEN ? AND ?{conditions} "
+            f"ORDER BY {order} LIMIT ?",
+            [query, first, last, *values, limit],
+        )
+        return [number for (number,) in rows], ranked
+
+    def _bounds(self, where: Where) -> tuple[int, int]:
+        """The first and the last thought that can be of the time that is asked for.
+
+        Mostly, what is written later is of a later time. Then this spares the index a walk through all other times.
+        """
+        if where.since is None and where.until is None:
+            return 0, LAST
+        conditions, values = Where(since=where.since, until=where.until).conditions()
+        ((lowest, highest),) = self._rows(
+            f"SELECT min(r.number), max(r.number) FROM replies AS r WHERE 1 = 1{conditions}", values
+        )
+        # Thoughts are numbered in the order of their replies.
+        sql = "SELECT number FROM thoughts WHERE reply {} ? ORDER BY reply {}, place {} LIMIT 1"
+        first = self._rows(sql.format(">=", "ASC", "ASC"), (lowest,))
+        last = self._rows(sql.format("<=", "DESC", "DESC"), (highest,))
+        return (first[0][0], last[0][0]) if first and last else (0, -1)
+
+    def _delete(self, numbers: list[int]) -> None:
+        marks = ", ".join("?" for _ in numbers)
+        with self._transaction() as connection:
+            thoughts = connection.execute(
+                f"SELECT number, text, exact FROM thoughts WHERE reply IN ({marks})", numbers
+            ).fetchall()
+            connection.executemany(
+                # The index keeps no texts, so it must be told what to forget.
+                "INSERT INTO words(words, rowid, text) VALUES('delete', ?, ?)",
+                [(number, indexable(original_text(text, data))) for number, text, data in thoughts],
+            )
+            connection.execute(f"DELETE FROM thoughts WHERE reply IN ({marks})", numbers)
+            connection.execute(f"DELETE FROM replies WHERE number IN ({marks})", numbers)
+
+    def _check_store(self) -> list[str]:
+        problems = check_structure(self._path)
+        self._damaged = bool(problems)
+        problems += self._check_words()
+        mode = stat.S_IMODE(self._path.stat().st_mode)
+        if mode & 0o077:
+            problems.append(f"{_others_may_read(mode)}; chmod 600 {shlex.quote(self.name)}")
+        return problems
+
+    def _check_words(self) -> list[str]:
+        """What is wrong with the index of words."""
+        try:
+            if self.read_only:
+                # FTS5's own check counts as writing. This one reads every word with all its places.
+                self._rows("CREATE VIRTUAL TABLE IF NOT EXISTS temp.every_word USING fts5vocab(main, 'words', 'row')")
+                self._rows("SELECT count(*), sum(cnt) FROM temp.every_word")
+            else:
+                self._rows("INSERT INTO words(words) VALUES('integrity-check')")
+            ((indexed,),) = self._rows("SELECT count(*) FROM words_docsize")
+            ((thoughts,),) = self._rows("SELECT count(*) FROM thoughts")
+        except DamagedError:
+            return ["the index of words is damaged; `asides history reindex` builds it anew"]
+        except HistoryError as error:
+            return [f"the index of words cannot be checked: {error}"]
+        if indexed != thoughts:
+            return [
+                f"the index of words knows {indexed} thoughts of {thoughts}; `asides history reindex` builds it anew"
+            ]
+        return []
+
+    def _check_replies(self) -> Iterator[Checked]:
+        if self._damaged:
+            # Trees that are not whole do not lead to every reply.
+            return check_replies(self._path)
+        # What is no text is read all the same, and is then not what was written.
+        self._connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        return super()._check_replies()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self.check_writable()
+        with self._errors():
+            # At once, because a lock that is asked for later is refused without waiting.
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """SQLite's errors in words."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", None) or 0
+            reason, retry = REASONS.get(code & 0xFF, (str(error), False))
+            kind = DamagedError if code & 0xFF in DAMAGED else HistoryError
+            raise kind(f"{self.name}: {reason}", retry=retry) from error
+
+
+def _why_read_only(path: Path) -> str:
+    """Why a file that is there cannot be written; empty where it can."""
+    if not os.access(path, os.W_OK):
+        return "you may not write to the file, or it is on a disk that is mounted for reading"
+    # The log is beside it.
+    if not os.access(path.parent, os.W_OK):
+        return f"you may not write to its folder {path.parent}, or that is mounted for reading"
+    return ""
+
+
+def _others_may_read(mode: int) -> str:
+    return f"others may read the file of kept thoughts (mode {mode:04o})"
+
+
+def _make_file(path: Path) -> None:
+    """An empty file that only its owner may read, unless there is one. SQLite gives its log the same mode."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        in_the_way = next((folder for folder in path.parents if os.path.exists(folder) and not folder.is_dir()), None)
+        reason = f"{in_the_way} is no folder" if in_the_way else f"{path}: {error.strerror}"
+        raise HistoryError(reason, retry=True) from error
+
+
+def _insert(connection: sqlite3.Connection, row: tuple[Any, ...], thoughts: list[tuple[tuple[Any, ...], str]]) -> int:
+    added = connection.execute(
+        "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body, client) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+        row,
+    )
+    if not added.rowcount:
+        return 0
+    number = added.lastrowid
+    for columns, words in thoughts:
+        thought = connection.execute(
+            "INSERT INTO thoughts (reply, place, text, exact, characters, complete, seconds) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (number, *columns),
+        ).lastrowid
+        connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (thought, words))
+    return 1
+
+
+def _match(term: Term) -> str:
+    # Words hold letters and digits only, so there is no quote to double.
+    return f'"{" ".join(term.words)}"' + ("*" if term.begins else "")

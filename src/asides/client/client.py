@@ -1,0 +1,335 @@
+"""A client for model servers, synchronous, on the standard library: messages in, the engine's events out as they come.
+
+Speaks to OpenAI-compatible servers and to Ollama. Knows no terminal and no configuration; keeps no conversation.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from .._engine.format import THINKING, Format
+from .._engine.parser import Parser
+from ..dialects import ollama, openai_chat
+from ..dialects.request import Request, Wish, WriteOptions
+from ..events import Notice, PartStart
+from ..families import get_format
+from ..policies import Start
+from ..reply.items import Failed, Item, Piece, Said, Thought
+from ..reply.splitter import Splitter
+from .http import MOST_ERROR, MOST_WHOLE, Exchange, Stopped, UpstreamError, read_address
+from .reply import Gathering, Reply
+
+if TYPE_CHECKING:
+    from ..detect.result import Finding
+
+__all__ = ["Client", "Gathering", "Kind", "Message", "Reply", "Think", "UpstreamError", "name_some"]
+
+Kind = Literal["openai", "ollama"]
+Think = bool | str | None
+"""Whether to think, or how much: low, medium, high, max. None: as the model likes."""
+Message = Mapping[str, Any]
+"""A message in OpenAI's shape."""
+
+SHOWN_MODELS = 12
+"""How many names are told to someone who asked for a model that is not there."""
+CONNECT, IDLE = 10.0, 600.0
+"""Seconds to reach a server, and seconds without a byte from it. There is no limit on the whole."""
+
+_VERSIONED = re.compile(r"/(?:v\d+\w*|openai)$")
+"""How addresses end that name the API already."""
+_SWITCHES = {
+    "deepseek_v31": "thinking",
+    "deepseek_v32": "thinking",
+    "deepseek_v4": "thinking",
+    "kimi_k25": "thinking",
+    "kimi_k3": "thinking",
+    "harmony": "",
+}
+"""The chat template's keyword that turns thinking on and off, where it is not `enable_thinking`."""
+
+
+class Client:
+    """One server. A client may be used for one reply after another, and keeps no connection between them."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str = "",
+        kind: Literal["auto"] | Kind = "auto",
+        *,
+        connect: float = CONNECT,
+        idle: float = IDLE,
+    ) -> None:
+        address = read_address(url)
+        path = address.path.removesuffix("/chat/completions")
+        self._address = msgspec.structs.replace(address, path=path)
+        self._kind: Kind | None = None if kind == "auto" else kind
+        self._key = key.strip()
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise UpstreamError("the key holds characters that no key has; was it copied whole?", reached=False)
+        self._connect = connect
+        self._idle = idle
+        self._exchanges: set[Exchange] = set()
+        self._fields: dict[str, str] = {}
+        """By model: the name under which the server sends thinking."""
+        self._starts: dict[tuple[str, bool], Start] = {}
+        """By model, and whether it was asked not to think: where its words were seen to begin."""
+
+    def __str__(self) -> str:
+        return str(self._address)
+
+    @property
+    def kind(self) -> Kind:
+        """What the server speaks. An address that ends in `/v1` says so; any other is asked for `/api/version`."""
+        if self._kind is None:
+            self._kind = "openai" if _VERSIONED.search(self._address.path) else self._ask_kind()
+        return self._kind
+
+    def _ask_kind(self) -> Kind:
+        with self._exchange("GET", "/api/version") as exchange:
+            found = _decoded(exchange.read_whole(MOST_ERROR)) if exchange.status == 200 else None
+        return "ollama" if isinstance(found, dict) and "version" in found else "openai"
+
+    def models(self) -> list[str]:
+        """The names of the models that the server lists."""
+        path, list_name, name = ("/api/tags", "models", "name") if self.kind == "ollama" else ("/models", "data", "id")
+        with self._exchange("GET", self._route(path)) as exchange:
+            if exchange.status != 200:
+                raise self._refusal(exchange)
+            found = _decoded(exchange.read_whole(MOST_WHOLE))
+        listed = found.get(list_name) if isinstance(found, dict) else None
+        if not isinstance(listed, list):
+            raise UpstreamError(f"{self} sent no list of models; is this the address of a model server?")
+        return [str(model[name]) for model in listed if isinstance(model, dict) and model.get(name)]
+
+    def talk(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        model: str,
+        think: Think = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        format: str | Format | None = None,
+        start: Start | None = None,
+        calls: bool | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Iterator[Item]:
+        """The items of a reply as they come: the engine's events (`Said`), how it ended, what it cost.
+
+        `messages` are in OpenAI's shape, or the words of a user. Thinking in them is sent back with tool turns only.
+        `format` None: told by the model's name, else `auto`. `calls`: whether calls are read from the words; None: if
+        there are tools. `extra` are other fields in OpenAI's names (`temperature`, `max_tokens`…). A failure is an
+        `UpstreamError`, raised after all that had come was given.
+        """
+        request = _request(messages, model, think, tools, extra or {})
+        named = _told_by_name(model)
+        found = get_format(next(iter(named.formats), "auto") if format is None else format)
+        policies: dict[str, Any] = {"tools": tools, "calls": bool(tools) if calls is None else calls}
+        # Who serves an open model that thinks knows chat templates.
+        switch = _SWITCHES.get(found.name, "enable_thinking") if think is not None and named.thinks else ""
+        try:
+            while True:
+                with self._send(request, switch) as exchange:
+                    if exchange.status == 200:
+                        yield from self._read(exchange, request, found, start, policies)
+                        return
+                    error = self._refusal(exchange, model)
+                # What only helps is left out for a server that does not know it; `reasoning_effort` says the same.
+                if error.status in (400, 422) and switch and "chat_template_kwargs" in error.message:
+                    switch = ""
+                elif error.status in (400, 422) and request.include_usage and "stream_options" in error.message:
+                    request = msgspec.structs.replace(request, include_usage=False)
+                else:
+                    raise error
+        except Stopped:
+            return
+
+    def ask(self, messages: str | Sequence[Message], *, model: str, **choices: Any) -> Reply:
+        """The whole reply. The choices are those of `talk`."""
+        gathering = Gathering()
+        for item in self.talk(messages, model=model, **choices):
+            gathering.add(item)
+        return gathering.reply
+
+    def stop(self) -> bool:
+        """End the replies that are being read, at once: what had come is given, then they end. False if none is.
+
+        May be called from a signal handler or another thread. A connection that is still being made cannot be stopped.
+        """
+        return any([exchange.stop() for exchange in list(self._exchanges)])
+
+    # The way there.
+
+    def _send(self, request: Request, switch: str) -> Exchange:
+        usual = "thinking" if self.kind == "ollama" else "reasoning_content"
+        field = self._fields.get(request.model, usual)
+        options = WriteOptions(field=field, keep_thinking="tool_turns", switch=switch, stream=True)
+        if self.kind == "ollama":
+            return self._exchange("POST", self._route("/api/chat"), ollama.write_request(request, options))
+        body = openai_chat.write_request(request, options)
+        for message in body["messages"]:
+            if message["content"] is None:
+                message["content"] = ""  # beside calls; some servers know no null
+        return self._exchange("POST", self._route("/chat/completions"), body)
+
+    def _route(self, path: str) -> str:
+        if self.kind == "ollama" or _VERSIONED.search(self._address.path):
+            return path
+        return f"/v1{path}"
+
+    def _exchange(self, method: str, path: str, body: Any = None) -> Exchange:
+        headers = {"Accept": "text/event-stream, application/json", "User-Agent": "asides"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        path = self._address.path + path
+        times = {"connect": self._connect, "idle": self._idle}
+        return Exchange(self._address, method, path, headers, body, among=self._exchanges, **times)
+
+    # The way back.
+
+    def _read(
+        self,
+        exchange: Exchange,
+        request: Request,
+        format: Format,
+        start: Start | None,
+        policies: dict[str, Any],
+    ) -> Iterator[Item]:
+        key = (request.model, request.wish.think is False)
+        seed = random.getrandbits(32)
+        first = start or self._starts.get(key) or _first(format, request.wish)
+
+        def make_parser(reading: Format) -> Parser:
+            # Another format is this one without its thinking, which the server has split off: it has its own start.
+            own = first if reading is format else None
+            return Parser(reading, start=own, seed=seed, collect=False, **policies)
+
+        splitter = Splitter(format, make_parser, seed=seed)
+        failed: Failed | None = None
+        thought = False
+        for piece in self._pieces(exchange):
+            thought = thought or isinstance(piece, Thought)
+            for item in splitter.feed(piece):
+                if isinstance(item, Failed):
+                    failed = item
+                    continue
+                if isinstance(item, Said) and not thought:
+                    self._learn(key, item, format)
+                yield item
+        yield from splitter.finish()
+        if thought:
+            self._starts[key] = "text"
+            self._fields[request.model] = next(iter(splitter.fields), "reasoning_content")
+        if failed is not None and not exchange.stopped:
+            raise UpstreamError(f"{self}: {failed.message}", status=failed.status)
+
+    def _learn(self, key: tuple[str, bool], item: Said, format: Format) -> None:
+        """What words show of where they begin, for the next reply: a lone close means that the prompt opened."""
+        if format.start == THINKING and isinstance(item.event, PartStart) and item.event.kind == "thinking":
+            self._starts[key] = "thinking"
+        elif isinstance(item.event, Notice) and item.event.code == "stray_close":
+            self._starts[key] = "undecided"
+
+    def _pieces(self, exchange: Exchange) -> Iterator[Piece]:
+        if exchange.kind == "text/html":
+            raise UpstreamError(f"{self} answered with a web page; is this the address of a model server?")
+        if self.kind == "openai" and exchange.kind == "application/json":
+            found = _decoded(exchange.read_whole(MOST_WHOLE))
+            if not isinstance(found, dict):
+                raise UpstreamError(f"{self} sent a reply that is not JSON, or was cut off")
+            yield from openai_chat.read_reply(found)
+            return
+        reader = ollama.ReplyReader() if self.kind == "ollama" else openai_chat.ReplyReader()
+        for data in exchange.read():
+            yield from reader.feed(data)
+        if not exchange.stopped:
+            yield from reader.finish()
+
+    def _refusal(self, exchange: Exchange, model: str = "") -> UpstreamError:
+        """What an answer that is no reply means."""
+        status = exchange.status
+        if exchange.moved_to:
+            return UpstreamError(f"{self} has moved to {exchange.moved_to}; use that address", status=status)
+        body = exchange.read_whole(MOST_ERROR)
+        read_error = ollama.read_error if self.kind == "ollama" else openai_chat.read_error
+        said = (
+            "a web page, no model server's answer" if exchange.kind == "text/html" else read_error(status, body).message
+        )
+        if status in (401, 403):
+            wants = "refuses this key" if self._key else "wants a key"
+            return UpstreamError(f"{self} {wants} ({status}): {said}", status=status)
+        words = f"{self} answered {status}: {said}"
+        if again := exchange.retry_after:
+            words += f"; it may be asked again {f'in {again} s' if again.isdigit() else f'at {again[:40]}'}"
+        if status == 404 and model:
+            words += self._names(said)
+        return UpstreamError(words, status=status)
+
+    def _names(self, said: str) -> str:
+        """The models that there are, unless the server has told them itself."""
+        try:
+            names = self.models()
+        except UpstreamError:
+            return "; it lists no models either, so is this the address of a model server?"
+        if not names:
+            return "; it has no models"
+        if all(name in said for name in names):
+            return ""
+        return f"; it has {name_some(names)}"
+
+
+def name_some(models: Sequence[str]) -> str:
+    """The names of models for a person, not too many."""
+    more = f" and {len(models) - SHOWN_MODELS} more" if len(models) > SHOWN_MODELS else ""
+    return ", ".join(models[:SHOWN_MODELS]) + more
+
+
+def _request(
+    messages: str | Sequence[Message],
+    model: str,
+    think: Think,
+    tools: Sequence[Mapping[str, Any]] | None,
+    extra: Mapping[str, Any],
+) -> Request:
+    said = [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(each) for each in messages]
+    body: dict[str, Any] = {"model": model, "messages": said, "stream_options": {"include_usage": True}, **extra}
+    if tools:
+        body["tools"] = [dict(tool) for tool in tools]
+    if think is not None:
+        body["reasoning_effort"] = think if isinstance(think, str) else "medium" if think else "none"
+    request = openai_chat.read_request(body)
+    if isinstance(think, bool):
+        # Ollama is told true or false, not an effort.
+        return msgspec.structs.replace(request, wish=Wish(think=think, sent=request.wish.sent))
+    return request
+
+
+def _told_by_name(model: str) -> Finding:
+    from ..detect.from_name import probe  # here, because a client that only lists models needs none of it
+
+    return probe(model)
+
+
+def _first(format: Format, wish: Wish) -> Start | None:
+    """Where words begin, before any were seen.
+
+    Where the format begins in thinking, words are held back until they show how they began: the server may have split
+    off the thinking, or not. A model that was asked not to think begins with its answer.
+    """
+    if format.start != THINKING:
+        return None
+    return "text" if wish.think is False else "undecided"
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None

@@ -1,0 +1,349 @@
+"""Replies and errors of Anthropic's Messages API, read. Never raises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...reply.items import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
+from ..fields import as_count, as_json, as_object, as_objects, as_reply, as_text, maybe_count, maybe_object, maybe_text
+from ..frame_templates import AlikeFrames
+from ..framing import Frame, SseReader, read_odd_json
+from ..whole_calls import to_object
+from .request import NAME, without
+
+
+class _Delta(msgspec.Struct, gc=False):
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    partial_json: str = ""
+    signature: str = ""
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    index: int = 0
+    delta: _Delta | None = None
+    message: dict[str, Any] | None = None
+    content_block: dict[str, Any] | None = None
+    usage: dict[str, Any] | None = None
+
+
+def _event_of(body: dict[str, Any]) -> _Event:
+    """A frame whose fields are not all what they should be: those that are."""
+    delta = maybe_object(body.get("delta"))
+    return _Event(
+        as_text(body.get("type")),
+        as_count(body.get("index")),
+        None if delta is None else _delta_of(delta),
+        maybe_object(body.get("message")),
+        maybe_object(body.get("content_block")),
+        maybe_object(body.get("usage")),
+    )
+
+
+def _delta_of(delta: dict[str, Any]) -> _Delta:
+    return _Delta(
+        as_text(delta.get("type")),
+        as_text(delta.get("text")),
+        as_text(delta.get("thinking")),
+        as_text(delta.get("partial_json")),
+        as_text(delta.get("signature")),
+        maybe_text(delta.get("stop_reason")),
+        maybe_text(delta.get("stop_sequence")),
+    )
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
+_TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+_REASONS: dict[str | None, Reason] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+_PLAIN_REASONS = (None, "end_turn", "max_tokens", "refusal", "stop_sequence", "tool_use")
+
+
+_FIELDS = {"text_delta": "text", "thinking_delta": "thinking"}
+
+
+class ReplyReader:
+    """A streamed reply of an upstream that speaks this dialect."""
+
+    __slots__ = ("_alike", "_block", "_delta", "_idle", "_inputs", "_over", "_stop", "_told", "_usage", "frames")
+
+    def __init__(self) -> None:
+        self.frames = SseReader()
+        self._alike = AlikeFrames()
+        self._idle = True
+        self._block: dict[str, Any] = {}
+        """The block that is open."""
+        self._told = False
+        """Whether anything of it was told."""
+        self._inputs: list[str] = []
+        self._usage: dict[str, Any] = {}
+        self._delta: dict[str, Any] = {}
+        self._stop = False
+        """Whether a reason for the end was given."""
+        self._over = False
+
+    def feed(self, chunk: bytes) -> list[Piece]:
+        """Read bytes and return what they tell."""
+        if not self._idle or chunk[-2:] != b"\n\n" or b"\r" in chunk:
+            pieces = [piece for frame in self.frames.feed(chunk) for piece in self._read(frame)]
+            self._idle = self.frames.idle
+            return pieces
+        if (alike := self._alike.find(chunk)) is not None:
+            return self._more(*alike)
+        return [piece for block in chunk[:-2].split(b"\n\n") for piece in self._event(block + b"\n\n")]
+
+    def _event(self, block: bytes) -> list[Piece]:
+        """A whole event. Most are like the one before but for their words."""
+        if (alike := self._alike.find(block)) is not None:
+            return self._more(*alike)
+        return [piece for frame in self.frames.feed(block) for piece in self._read(frame, block)]
+
+    def _more(self, kind: str, text: str) -> list[Piece]:
+        if self._over:
+            return []
+        return [Words(0, text)] if kind == "text_delta" else self._thought(text, "")
+
+    def finish(self) -> list[Piece]:
+        """The stream is over."""
+        pieces = [piece for frame in self.frames.finish() for piece in self._read(frame)]
+        if not self._over:
+            pieces += self._end() if self._stop else [death()]
+        return pieces
+
+    def _read(self, frame: Frame, block: bytes = b"") -> list[Piece]:
+        if self._over:
+            return []
+        try:
+            event = _decode_event(frame.raw)
+        except _TROUBLE:
+            body = _body(frame)
+            if not body or frame.event == "error" or "error" in body:
+                return self._odd(frame, body)
+            event = _event_of(body)
+        if event.type == "content_block_delta" and event.delta is not None:
+            if block and (field := _FIELDS.get(event.delta.type)):
+                self._alike.learn(block, frame.raw, ("delta", field), event.delta.type)
+            return self._grow(event.index, event.delta)
+        match event.type or frame.event:
+            case "message_start":
+                return self._begin(event.message or {})
+            case "content_block_start":
+                return self._start(event.index, event.content_block or {})
+            case "content_block_stop":
+                return self._close(event.index)
+            case "message_delta":
+                self._usage |= event.usage or {}
+                if event.delta is not None:
+                    self._stop = self._stop or event.delta.stop_reason is not None
+                    self._delta |= as_object(_body(frame).get("delta"))
+            case "message_stop":
+                return self._end()
+            case "error":
+                return self._fail(_body(frame))
+        return []
+
+    def _odd(self, frame: Frame, body: dict[str, Any]) -> list[Piece]:
+        """A frame that is not as it should be. An error in any shape is one; what is no object may have been words."""
+        if body or frame.event == "error":
+            return self._fail(body or {"message": frame.data})
+        return self._fail({"message": f"the upstream sent a frame that is not JSON: {frame.data[:200]}"})
+
+    def _fail(self, body: dict[str, Any]) -> list[Piece]:
+        self._over = True
+        return [_failed(body, None)]
+
+    def _begin(self, message: dict[str, Any]) -> list[Piece]:
+        begin = _read_begin(message)
+        self._usage |= begin.extra.get("usage", {})
+        return [begin]
+
+    def _start(self, index: int, block: dict[str, Any]) -> list[Piece]:
+        self._block, self._told, self._inputs = block, False, []
+        match block.get("type"):
+            case "text":
+                return _words(block.get("text"))
+            case "thinking":
+                return self._thought(as_text(block.get("thinking")), as_text(block.get("signature")), True)
+            case "tool_use":
+                self._told = bool(block.get("input"))
+                return [_read_call(index, block, "" if not self._told else None)]
+        return []
+
+    def _thought(self, text: str, signature: str, begins: bool = False) -> list[Piece]:
+        if text:
+            self._told = True
+        elif signature and not self._told:
+            self._block = {**self._block, "signature": signature}
+        return [Thought(0, text, "thinking", signature=signature, begins=begins)]
+
+    def _grow(self, index: int, delta: _Delta) -> list[Piece]:
+        kind = delta.type
+        if kind == "text_delta":
+            return [Words(0, delta.text)]
+        if kind == "thinking_delta":
+            return self._thought(delta.thinking, "")
+        if kind == "signature_delta":
+            return self._thought("", delta.signature)
+        if kind == "input_json_delta":
+            if self._block.get("type") != "tool_use":
+                self._inputs.append(delta.partial_json)
+            elif delta.partial_json:
+                self._told = True
+                return [CallPiece(0, index, arguments=delta.partial_json)]
+        return []
+
+    def _close(self, index: int) -> list[Piece]:
+        block, self._block = self._block, {}
+        match block.get("type"):
+            case "tool_use" if not self._told:
+                return [CallPiece(0, index, arguments="{}")]
+            case "thinking" if not self._told and block.get("signature"):
+                return [_foreign(block)]  # thinking whose text is omitted
+            case "tool_use" | "thinking" | "text" | None:
+                return []
+        if self._inputs:
+            block = {**block, "input": _any_object("".join(self._inputs))}
+        return [_foreign(block)]
+
+    def _end(self) -> list[Piece]:
+        self._over = True
+        return _read_end(self._delta, self._usage)
+
+
+def _body(frame: Frame) -> dict[str, Any]:
+    """All that a frame says."""
+    body = read_odd_json(frame.raw)
+    return body if isinstance(body, dict) else {}
+
+
+def read_reply(body: Any) -> list[Piece]:
+    """A whole reply."""
+    body = as_reply(body)
+    content = body.get("content")
+    if body.get("type") == "error" or not isinstance(content, list):
+        return [_failed(body, None)]
+    pieces: list[Piece] = [_read_begin(body)]
+    for index, block in enumerate(as_objects(content)):
+        match block.get("type"):
+            case "text":
+                pieces += _words(block.get("text"))
+            case "thinking" if block.get("thinking"):
+                text, signature = as_text(block["thinking"]), as_text(block.get("signature"))
+                pieces.append(Thought(0, text, "thinking", signature=signature, begins=True))
+            case "tool_use":
+                pieces.append(_read_call(index, block, None))
+            case _:
+                pieces.append(_foreign(block))
+    return pieces + _read_end(without(body, "usage"), as_object(body.get("usage")))
+
+
+def _read_begin(message: dict[str, Any]) -> Begin:
+    usage = message.get("usage")
+    extra = {"usage": usage} if isinstance(usage, dict) else {}
+    return Begin(as_text(message.get("id")), as_text(message.get("model")), dialect=NAME, extra=extra)
+
+
+def _read_call(index: int, block: dict[str, Any], arguments: str | None) -> CallPiece:
+    if arguments is None:
+        arguments = as_json(block.get("input") or {})
+    return CallPiece(0, index, as_text(block.get("id")), as_text(block.get("name")), arguments)
+
+
+def _read_end(delta: dict[str, Any], usage: dict[str, Any]) -> list[Piece]:
+    reason = delta.get("stop_reason")
+    extra = {name: delta[name] for name in ("stop_details", "container") if delta.get(name) is not None}
+    if reason not in _PLAIN_REASONS:
+        extra["stop_reason"] = reason
+    stop = delta.get("stop_sequence")
+    ended = Ended(0, _REASONS.get(str(reason), "stop"), stop if isinstance(stop, str) else None, extra)
+    return [ended, _read_usage(usage)] if usage else [ended]
+
+
+def _read_usage(usage: dict[str, Any]) -> Usage:
+    """Anthropic counts what was read from or written to a cache beside the input, not within."""
+    details = as_object(usage.get("output_tokens_details"))
+    cached = as_count(usage.get("cache_read_input_tokens"))
+    return Usage(
+        as_count(usage.get("input_tokens")) + cached + as_count(usage.get("cache_creation_input_tokens")),
+        as_count(usage.get("output_tokens")),
+        maybe_count(details.get("thinking_tokens")),
+        details.get("estimated") is True,
+        cached_tokens=cached,
+        extra=usage,
+    )
+
+
+def _words(text: Any) -> list[Piece]:
+    return [Words(0, text)] if isinstance(text, str) and text else []
+
+
+def _foreign(block: dict[str, Any]) -> Foreign:
+    return Foreign(NAME, "content_block", block)
+
+
+def _any_object(data: str) -> dict[str, Any]:
+    return to_object(data) or {}
+
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_STATUSES = {kind: status for status, kind in reversed(_TYPES.items()) if status != 503}
+_KINDS = {
+    "billing_error": "insufficient_quota",
+    "overloaded_error": "server_error",
+    "request_too_large": "invalid_request_error",
+    "timeout_error": "server_error",
+}
+"""Types in OpenAI's words, where they differ."""
+
+
+def death() -> Failed:
+    """The upstream went away in the middle of a reply."""
+    return Failed("the upstream ended before the reply did", 502)
+
+
+def write_error(failed: Failed) -> dict[str, Any]:
+    """An error in this dialect's shape."""
+    if failed.body is not None and failed.dialect == NAME:
+        return failed.body
+    kind = _TYPES.get(failed.status, "invalid_request_error" if 400 <= failed.status < 500 else "api_error")
+    return {"type": "error", "error": {"type": kind, "message": failed.message}}
+
+
+def read_error(status: int, body: bytes) -> Failed:
+    """The error that an upstream answered with."""
+    text = body.decode("utf-8", "replace")
+    return _failed(_any_object(text) or {"message": text.strip()}, status)
+
+
+def _failed(body: dict[str, Any], status: int | None) -> Failed:
+    error = body.get("error")
+    fields = error if isinstance(error, dict) else {}
+    kind = as_text(fields.get("type")) or "api_error"
+    message = fields.get("message") or (error if isinstance(error, str) else "") or body.get("message")
+    return Failed(
+        str(message or "the upstream failed without a word"),
+        status or _STATUSES.get(kind, 502),
+        _KINDS.get(kind, kind),
+        dialect=NAME,
+        body=body if body.get("type") == "error" and fields else None,
+    )

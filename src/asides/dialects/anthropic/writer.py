@@ -1,0 +1,380 @@
+"""Replies of Anthropic's Messages API, written: blocks in the order of the parts, streamed and whole."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ...reply.items import Begin, Ended, Failed, Item, Said, Usage
+from ..fields import as_count, as_text
+from ..framing import sse, to_json
+from ..openai_chat.reader import refusal_of
+from ..request import Request
+from ..whole_calls import HeldCalls, WholeCall, to_object
+from .reader import death, write_error
+from .request import NAME, sign
+
+PING = sse(b'{"type":"ping"}', "ping")
+"""What a client hears while nothing can be told."""
+PING_EVERY = 16
+"""A call is held until it is whole; after every so many pieces of it there is a ping."""
+
+
+class _Sink(Protocol):
+    """Where blocks go: into a stream or into a whole reply."""
+
+    def start(self, index: int, block: dict[str, Any]) -> None: ...
+    def delta(self, index: int, kind: str, field: str, text: str) -> None: ...
+    def stop(self, index: int) -> None: ...
+    def ping(self) -> None: ...
+
+
+class _Blocks:
+    """From the parts of a choice to blocks, one after the other."""
+
+    def __init__(self, request: Request, sink: _Sink) -> None:
+        self._sink = sink
+        self._show = request.wish.show
+        self._omitted = request.wish.omitted
+        self._index = -1
+        self.open = ""
+        """The type of the block that is open."""
+        self.gap = ""
+        self._apart = False
+        """Whether a call that became text, or a refusal, came last."""
+        self._thinking = -1
+        """The part that is thinking, while its block is open."""
+        self._thoughts: list[str] = []
+        self._signature = ""
+        self._refusing = False
+        """Whether a refusal came last."""
+        self._calls = HeldCalls()
+        self._pieces = 0
+        self.called = False
+        """Whether a call was written."""
+
+    def said(self, item: Said) -> None:
+        """Write what a part tells."""
+        event = item.event
+        if isinstance(event, TextDelta):
+            self._text(event.text)
+        elif isinstance(event, ThinkingDelta):
+            if self.open == "thinking":
+                self._signature = item.signature or self._signature
+                self._think(event.text)
+        elif isinstance(event, ToolCallDelta):
+            self._calls.grow(event)
+            self._pieces += 1
+            if self._pieces % PING_EVERY == 0:
+                self._sink.ping()
+        elif isinstance(event, PartStart):
+            self._start(event)
+        elif isinstance(event, PartEnd):
+            if event.index == self._thinking:
+                self.close()
+            elif (call := self._calls.end(event, item.shown)) is not None:
+                self._call(call)
+
+    def _start(self, event: PartStart) -> None:
+        if event.kind == "text":
+            self.gap = event.gap or ("\n\n" if self._apart else "")
+            self._apart = self._refusing = False
+        elif event.kind == "tool_call":
+            self._calls.begin(event)
+            self._pieces = 0
+            self._sink.ping()
+        elif self._show:
+            self._block({"type": "thinking", "thinking": "", "signature": ""})
+            self._thinking = event.index
+
+    def _text(self, text: str) -> None:
+        if self.open != "text":
+            self._block({"type": "text", "text": ""})
+        elif self.gap:
+            text = self.gap + text
+        self.gap = ""
+        self._sink.delta(self._index, "text_delta", "text", text)
+
+    def refuse(self, text: str) -> None:
+        """Write a refusal, which here is text like any other."""
+        if not self._refusing:
+            self.gap = "\n\n"
+        self._text(text)
+        self._refusing = self._apart = True
+
+    def _think(self, text: str) -> None:
+        self._thoughts.append(text)
+        if text and not self._omitted:
+            self._sink.delta(self._index, "thinking_delta", "thinking", text)
+
+    def _call(self, call: WholeCall | str) -> None:
+        if isinstance(call, str):
+            if call:
+                self.gap = "\n\n"
+                self._text(call)
+                self._apart = True
+            return
+        id = call.id or "toolu_" + secrets.token_hex(12)
+        self._block({"type": "tool_use", "id": id, "name": call.name, "input": {}})
+        self._sink.delta(self._index, "input_json_delta", "partial_json", call.arguments)
+        self.close()
+        self.called = True
+
+    def foreign(self, block: dict[str, Any]) -> None:
+        """Write a block that only this dialect understands."""
+        if block.get("type") in ("thinking", "redacted_thinking") and not self._show:
+            return
+        if block.get("type") == "thinking":
+            self._block({"type": "thinking", "thinking": "", "signature": ""})
+            self._signature = as_text(block.get("signature"))
+        else:
+            self._block(block)
+        self.close()
+
+    def _block(self, block: dict[str, Any]) -> None:
+        self.close()
+        self._index += 1
+        self.open = str(block.get("type"))
+        self.gap, self._apart, self._refusing = "", False, False
+        self._sink.start(self._index, block)
+
+    def close(self) -> None:
+        """End the block that is open."""
+        if not self.open:
+            return
+        if self.open == "thinking":
+            signature = self._signature or sign("".join(self._thoughts))
+            self._sink.delta(self._index, "signature_delta", "signature", signature)
+            self._thoughts.clear()
+            self._signature = ""
+        self._sink.stop(self._index)
+        self.open, self._thinking = "", -1
+
+
+class _Streamed:
+    """Blocks as events."""
+
+    def __init__(self) -> None:
+        self.out: list[bytes] = []
+        self.same = (-1, "")
+        """Block and kind of the last delta."""
+        self.before = b""
+        """How such a delta begins."""
+
+    def start(self, index: int, block: dict[str, Any]) -> None:
+        self._event("content_block_start", {"index": index, "content_block": block})
+
+    def delta(self, index: int, kind: str, field: str, text: str) -> None:
+        if (index, kind) != self.same:
+            self.same = (index, kind)
+            self.before = (
+                "event: content_block_delta\ndata: "
+                f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}","{field}":'
+            ).encode()
+        self.out.append(self.before + to_json(text) + b"}}\n\n")
+
+    def stop(self, index: int) -> None:
+        self._event("content_block_stop", {"index": index})
+
+    def ping(self) -> None:
+        self.out.append(PING)
+
+    def _event(self, kind: str, fields: dict[str, Any]) -> None:
+        self.out.append(sse(to_json({"type": kind, **fields}), kind))
+
+
+class _Gathered:
+    """Blocks as they stand in a whole reply."""
+
+    def __init__(self) -> None:
+        self.blocks: list[dict[str, Any]] = []
+        self._fields: dict[str, list[str]] = {}
+
+    def start(self, index: int, block: dict[str, Any]) -> None:
+        self.blocks.append(dict(block))
+        self._fields = {}
+
+    def delta(self, index: int, kind: str, field: str, text: str) -> None:
+        self._fields.setdefault(field, []).append(text)
+
+    def stop(self, index: int) -> None:
+        for field, pieces in self._fields.items():
+            text = "".join(pieces)
+            if field == "partial_json":
+                self.blocks[-1]["input"] = to_object(text)
+            else:
+                self.blocks[-1][field] = text
+
+    def ping(self) -> None:
+        pass
+
+
+class _Reply:
+    """What both ways of writing a reply know of it besides its blocks."""
+
+    def __init__(self, request: Request, sink: _Sink) -> None:
+        self.request = request
+        self.blocks = _Blocks(request, sink)
+        self.begin: Begin | None = None
+        self.ended: Ended | None = None
+        self.usage = Usage()
+        self.failed: Failed | None = None
+
+    def take(self, item: Item) -> None:
+        """Take in an item; its blocks go to the sink."""
+        if self.failed is not None:
+            return
+        if isinstance(item, Said):
+            if item.choice == 0:
+                self.blocks.said(item)
+        elif isinstance(item, Begin):
+            self.begin = self.begin or item
+        elif isinstance(item, Ended):
+            if item.choice == 0:
+                self.ended = item
+                self.blocks.close()
+        elif isinstance(item, Usage):
+            self.usage = item
+        elif isinstance(item, Failed):
+            self.blocks.close()
+            self.failed = item
+        elif item.dialect == NAME and item.event == "content_block":
+            self.blocks.foreign(item.data)
+        elif refusal := refusal_of(item):
+            self.blocks.refuse(refusal)
+
+    def message(self) -> dict[str, Any]:
+        """The reply without its content."""
+        begin = self.begin or Begin()
+        id = begin.id or secrets.token_hex(12)
+        return {
+            "id": id if id.startswith("msg_") else "msg_" + id.removeprefix("chatcmpl-"),
+            "type": "message",
+            "role": "assistant",
+            "model": begin.model or self.request.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": _NOTHING | (begin.extra.get("usage", {}) if self._own else {}),
+        }
+
+    def delta(self) -> dict[str, Any]:
+        """Why it ended."""
+        ended = self.ended or Ended(0)
+        extra = ended.extra if self._own else {}
+        stop = ended.stop_sequence if ended.stop_sequence in self.request.stop or self._own else None
+        reason = "end_turn"
+        if ended.reason == "length":
+            reason = "max_tokens"
+        elif ended.reason == "content_filter":
+            reason = "refusal"
+        elif self.blocks.called:
+            reason = "tool_use"
+        elif stop is not None:
+            reason = "stop_sequence"
+        return {"stop_reason": reason, "stop_sequence": stop if reason == "stop_sequence" else None, **extra}
+
+    def cost(self) -> dict[str, Any]:
+        """What it cost."""
+        return _write_usage(self.usage, self._own)
+
+    @property
+    def _own(self) -> bool:
+        return self.begin is not None and self.begin.dialect == NAME
+
+
+_NOTHING: dict[str, Any] = {
+    "input_tokens": 0,
+    "cache_creation_input_tokens": 0,
+    "cache_read_input_tokens": 0,
+    "cache_creation": None,
+    "output_tokens": 0,
+    "output_tokens_details": None,
+    "server_tool_use": None,
+    "service_tier": None,
+}
+"""What a reply has cost when it begins; clients in other languages want every field."""
+
+
+def _write_usage(usage: Usage, own: bool) -> dict[str, Any]:
+    extra = usage.extra if own else {}
+    created = as_count(extra.get("cache_creation_input_tokens"))
+    details: dict[str, Any] = {"thinking_tokens": usage.reasoning_tokens or 0}
+    if usage.estimated:
+        details["estimated"] = True
+    return extra | {
+        "input_tokens": max(usage.input_tokens - usage.cached_tokens - created, 0),
+        "cache_creation_input_tokens": created,
+        "cache_read_input_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": details,
+    }
+
+
+class ReplyWriter:
+    """A streamed reply to a client of this dialect."""
+
+    __slots__ = ("_begun", "_over", "_reply", "_sink")
+
+    def __init__(self, request: Request) -> None:
+        self._sink = _Streamed()
+        self._reply = _Reply(request, self._sink)
+        self._begun = False
+        self._over = False
+
+    def feed(self, item: Item) -> bytes:
+        """The bytes that this item adds to the stream."""
+        if self._over:
+            return b""
+        reply, sink, out = self._reply, self._sink, self._sink.out
+        if type(item) is Said and self._begun and item.choice == 0:
+            event, blocks = item.event, reply.blocks
+            if type(event) is TextDelta and blocks.open == "text" and not blocks.gap:
+                return b"%b%b}}\n\n" % (sink.before, to_json(event.text))
+            out.clear()
+            blocks.said(item)
+            return b"".join(out)
+        out.clear()
+        if not self._begun and not isinstance(item, Failed | Usage):
+            self._begun = True
+            if isinstance(item, Begin):
+                reply.take(item)
+            out.append(_event("message_start", message=reply.message()))
+        reply.take(item)
+        if reply.failed is not None:
+            self._over = True
+            out.append(sse(to_json(write_error(reply.failed)), "error"))
+        return b"".join(out)
+
+    def finish(self) -> bytes:
+        """The end of the stream. One that nobody ended has failed."""
+        if self._over:
+            return b""
+        if self._reply.ended is None:
+            return self.feed(death())
+        self._over = True
+        end = _event("message_delta", delta=self._reply.delta(), usage=self._reply.cost())
+        return end + _event("message_stop")
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    return sse(to_json({"type": kind, **fields}), kind)
+
+
+def write_reply(items: Iterable[Item], request: Request) -> dict[str, Any]:
+    """A whole reply, or the error that it ended with."""
+    sink = _Gathered()
+    reply = _Reply(request, sink)
+    for item in items:
+        reply.take(item)
+    if reply.failed is not None or reply.ended is None:
+        return write_error(reply.failed or death())
+    message = reply.message()
+    return message | {"content": sink.blocks} | reply.delta() | {"usage": message["usage"] | reply.cost()}
+
+
+def write_count(tokens: int) -> dict[str, Any]:
+    """The reply of `/v1/messages/count_tokens`."""
+    return {"input_tokens": tokens}

@@ -1,0 +1,237 @@
+"""Replies and errors of Ollama's own API, read. Never raises."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ...reply.items import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
+from ..fields import as_json, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count, maybe_object, maybe_text
+from ..framing import JsonLines, read_odd_json, to_json
+from ..whole_calls import to_object
+from .request import NAME
+
+DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+
+_REASONS: dict[str | None, Reason] = {"length": "length"}
+_PLAIN_REASONS = (None, "", "stop", "length")
+_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Call(msgspec.Struct):
+    function: _Function
+    id: str | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Line(msgspec.Struct):
+    model: str = ""
+    created_at: Any = ""
+    message: _Message | None = None
+    response: str | None = None
+    thinking: str | None = None
+    tool_calls: list[_Call] | None = None
+    logprobs: Any = None
+    done: bool = False
+    done_reason: str | None = None
+    context: list[int] | None = None
+    # Whatever stands here, the words are good.
+    prompt_eval_count: Any = None
+    eval_count: Any = None
+    total_duration: Any = None
+    load_duration: Any = None
+    prompt_eval_duration: Any = None
+    eval_duration: Any = None
+    error: Any = None
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+_TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+def _line_of(body: dict[str, Any]) -> _Line:
+    """A line that is decoded already, or whose fields are not all what they should be: those that are."""
+    said = maybe_object(body.get("message"))
+    return _Line(
+        as_text(body.get("model")),
+        body.get("created_at"),
+        None if said is None else _message_of(said),
+        maybe_text(body.get("response")),
+        maybe_text(body.get("thinking")),
+        _calls_of(body),
+        body.get("logprobs"),
+        body.get("done") is True,
+        maybe_text(body.get("done_reason")),
+        _context_of(body),
+        *(body.get(name) for name in ("prompt_eval_count", "eval_count", *DURATIONS, "error")),
+    )
+
+
+def _message_of(said: dict[str, Any]) -> _Message:
+    return _Message(maybe_text(said.get("content")), maybe_text(said.get("thinking")), _calls_of(said))
+
+
+def _calls_of(holder: dict[str, Any]) -> list[_Call]:
+    """The calls; their arguments become JSON again."""
+    calls = []
+    for call in as_objects(holder.get("tool_calls")):
+        function = as_object(call.get("function"))
+        arguments = msgspec.Raw(to_json(function.get("arguments", {})))
+        calls.append(_Call(_Function(as_text(function.get("name")), arguments), maybe_text(call.get("id"))))
+    return calls
+
+
+def _context_of(body: dict[str, Any]) -> list[int] | None:
+    context = body.get("context")
+    return context if isinstance(context, list) and all(type(each) is int for each in context) else None
+
+
+class ReplyReader:
+    """A streamed reply of an Ollama upstream, of either endpoint."""
+
+    __slots__ = ("_begun", "_calls", "_over", "frames")
+
+    def __init__(self) -> None:
+        self.frames = JsonLines()
+        self._begun = False
+        self._calls = 0
+        self._over = False
+
+    def feed(self, chunk: bytes) -> list[Piece]:
+        """Read bytes and return what they tell."""
+        if self.frames.idle and chunk.find(b"\n") == len(chunk) - 1 > 0:
+            return self._read(chunk)
+        return [piece for line in self.frames.feed(chunk) for piece in self._read(line)]
+
+    def finish(self) -> list[Piece]:
+        """The stream is over."""
+        pieces = [piece for line in self.frames.finish() for piece in self._read(line)]
+        if not self._over:
+            self._over = True
+            pieces.append(death())
+        return pieces
+
+    def _read(self, data: bytes) -> list[Piece]:
+        if self._over:
+            return []
+        try:
+            line = _decode_line(data)
+        except _TROUBLE:
+            body = read_odd_json(data)
+            if not isinstance(body, dict):
+                text = data.rstrip()[:200].decode("utf-8", "replace")
+                return self._fail(f"the upstream sent a line that is not JSON: {text}")
+            line = _line_of(body)
+        if line.error:
+            return self._fail(line.error)
+        return self.tell(line)
+
+    def tell(self, line: _Line) -> list[Piece]:
+        """What one line tells, in the order in which Ollama writes: thinking, text, calls."""
+        pieces: list[Piece] = []
+        if not self._begun:
+            self._begun = True
+            pieces.append(Begin("", line.model, _seconds(line.created_at), NAME))
+        said = line.message
+        thinking = line.thinking if said is None else said.thinking
+        text = line.response if said is None else said.content
+        if thinking:
+            pieces.append(Thought(0, thinking, "thinking"))
+        if text or line.logprobs:
+            pieces.append(Words(0, text or "", as_tokens(line.logprobs) if line.logprobs else ()))
+        for call in (line.tool_calls if said is None else said.tool_calls) or ():
+            arguments = _arguments(bytes(call.function.arguments))
+            pieces.append(CallPiece(0, self._calls, call.id or "", call.function.name, arguments))
+            self._calls += 1
+        if line.done:
+            self._over = True
+            pieces += _read_end(line)
+        return pieces
+
+    def _fail(self, error: Any) -> list[Piece]:
+        self._over = True
+        return [_failed(error, 502)]
+
+
+def read_reply(body: Any) -> list[Piece]:
+    """A whole reply, of either endpoint."""
+    body = as_reply(body)
+    if body.get("error"):
+        return [_failed(body["error"], 502)]
+    line = _line_of(body)
+    reader = ReplyReader()
+    pieces = reader.tell(line)
+    return pieces if line.done else [*pieces, death()]
+
+
+def _arguments(raw: bytes) -> str:
+    """The upstream's own characters; some servers send them as a string."""
+    if raw[:1] == b'"':
+        return str(read_odd_json(raw))
+    return raw.decode("utf-8", "replace") if raw != b"null" else "{}"
+
+
+def _read_end(line: _Line) -> list[Piece]:
+    extra = {} if line.done_reason in _PLAIN_REASONS else {"done_reason": line.done_reason}
+    pieces: list[Piece] = []
+    if line.context:
+        pieces.append(Foreign(NAME, "context", {"context": line.context}))
+    pieces.append(Ended(0, _REASONS.get(line.done_reason, "stop"), extra=extra))
+    times = {name: value for name in DURATIONS if (value := maybe_count(getattr(line, name))) is not None}
+    counts = [maybe_count(value) for value in (line.prompt_eval_count, line.eval_count)]
+    if times or any(count is not None for count in counts):
+        pieces.append(Usage(counts[0] or 0, counts[1] or 0, durations=times))
+    return pieces
+
+
+def _seconds(moment: Any) -> int:
+    try:
+        return int(datetime.fromisoformat(moment).timestamp())
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+# Errors.
+
+
+def death() -> Failed:
+    """The upstream went away in the middle of a reply."""
+    return Failed("the upstream ended its reply without saying that it was over", 502, code="upstream_ended")
+
+
+def write_error(failed: Failed) -> dict[str, Any]:
+    """An error in this dialect's shape."""
+    return {"error": failed.message}
+
+
+def read_error(status: int, body: bytes) -> Failed:
+    """The error that an upstream answered with."""
+    text = body.decode("utf-8", "replace")
+    found = to_object(text) or {}
+    return _failed(found.get("error") or text.strip(), status)
+
+
+def _failed(error: Any, status: int) -> Failed:
+    if isinstance(error, dict):
+        error = error.get("message") or error
+    message = error if isinstance(error, str) else as_json(error) if error else ""
+    kind = _KINDS.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")
+    return Failed(message or "the upstream failed without a word", status, kind, dialect=NAME)

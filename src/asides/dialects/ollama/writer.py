@@ -1,0 +1,262 @@
+"""Replies of Ollama's own API, written: one line of JSON for everything that is said, or all of it in one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ...reply.items import Begin, Ended, Failed, Foreign, Item, Said, Usage
+from ..framing import to_json
+from ..openai_chat.reader import refusal_of
+from ..request import Request
+from ..whole_calls import HeldCalls, WholeCall
+from .reader import death, write_error
+from .request import NAME, is_generate
+
+
+class _Sink(Protocol):
+    """Where the parts go: into lines or into a whole reply."""
+
+    def thinking(self, text: str) -> None: ...
+    def text(self, text: str, logprobs: tuple[dict[str, Any], ...]) -> None: ...
+    def call(self, call: dict[str, Any]) -> None: ...
+
+
+class _Parts:
+    """From the parts of a choice to thinking, text and calls, each joined with the gaps that the parts name."""
+
+    def __init__(self, request: Request, sink: _Sink) -> None:
+        self._sink = sink
+        self._show = request.wish.show
+        self._gap = ""
+        self._said = False
+        self._apart = False
+        """Whether a call that became text, or a refusal, came last."""
+        self._refusing = False
+        """Whether a refusal came last."""
+        self._calls = HeldCalls()
+        self._count = 0
+
+    def said(self, item: Said) -> None:
+        """Write what a part tells."""
+        event = item.event
+        if isinstance(event, TextDelta):
+            self._text(event.text, item.logprobs)
+        elif isinstance(event, ThinkingDelta):
+            if self._show and event.text:
+                self._sink.thinking(self._gap + event.text)
+                self._gap = ""
+        elif isinstance(event, ToolCallDelta):
+            self._calls.grow(event)
+        elif isinstance(event, PartStart):
+            if event.kind == "tool_call":
+                self._calls.begin(event)
+            else:
+                self._gap = event.gap
+                if event.kind == "text" and self._apart:
+                    self._gap, self._apart, self._refusing = event.gap or "\n\n", False, False
+        elif isinstance(event, PartEnd) and (call := self._calls.end(event, item.shown)) is not None:
+            self._call(call)
+
+    def _text(self, text: str, logprobs: tuple[dict[str, Any], ...]) -> None:
+        self._sink.text(self._gap + text, logprobs)
+        self._gap, self._said = "", True
+
+    def refuse(self, text: str) -> None:
+        """Write a refusal, which here is text like any other."""
+        if not self._refusing:
+            self._gap = "\n\n" if self._said else ""
+        self._text(text, ())
+        self._refusing = self._apart = True
+
+    def _call(self, call: WholeCall | str) -> None:
+        if isinstance(call, str):
+            if call:
+                self._gap = "\n\n" if self._said else ""
+                self._text(call, ())
+                self._apart = True
+            return
+        function = {"index": self._count, "name": call.name, "arguments": call.value}
+        self._count += 1
+        self._sink.call({"id": call.id, "function": function} if call.id else {"function": function})
+
+
+class _Lines:
+    """Parts as lines."""
+
+    def __init__(self, generate: bool) -> None:
+        self.out: list[bytes] = []
+        self.calls: list[dict[str, Any]] = []
+        """Calls that wait for the last line: `/api/generate` tells them there."""
+        self._generate = generate
+        self._before = b""
+        self._after = b',"done":false}\n' if generate else b'},"done":false}\n'
+
+    def begin(self, fields: dict[str, Any]) -> None:
+        """What every line begins with."""
+        inner = b',"response":' if self._generate else b',"message":{"role":"assistant","content":'
+        self._before = to_json(fields)[:-1] + inner
+
+    def thinking(self, text: str) -> None:
+        self._line(b'"","thinking":' + to_json(text))
+
+    def text(self, text: str, logprobs: tuple[dict[str, Any], ...]) -> None:
+        if logprobs:
+            after = self._after.replace(b',"done"', b',"logprobs":' + to_json(logprobs) + b',"done"')
+            self.out.append(self._before + to_json(text) + after)
+        else:
+            self._line(to_json(text))
+
+    def call(self, call: dict[str, Any]) -> None:
+        if self._generate:
+            self.calls.append(call)
+        else:
+            self._line(b'"","tool_calls":' + to_json([call]))
+
+    def _line(self, inner: bytes) -> None:
+        self.out.append(b"%b%b%b" % (self._before, inner, self._after))
+
+
+class _Gathered:
+    """Parts as they stand in a whole reply."""
+
+    def __init__(self) -> None:
+        self.thoughts: list[str] = []
+        self.words: list[str] = []
+        self.calls: list[dict[str, Any]] = []
+        self.logprobs: list[dict[str, Any]] = []
+
+    def thinking(self, text: str) -> None:
+        self.thoughts.append(text)
+
+    def text(self, text: str, logprobs: tuple[dict[str, Any], ...]) -> None:
+        self.words.append(text)
+        self.logprobs += logprobs
+
+    def call(self, call: dict[str, Any]) -> None:
+        self.calls.append(call)
+
+
+class _Reply:
+    """What both ways of writing a reply know of it besides its parts."""
+
+    def __init__(self, request: Request, sink: _Sink) -> None:
+        self.request = request
+        self.generate = is_generate(request)
+        self.parts = _Parts(request, sink)
+        self.begin: Begin | None = None
+        self.ended: Ended | None = None
+        self.failed: Failed | None = None
+        self._usage = Usage()
+        self._context: list[int] = []
+
+    def take(self, item: Item) -> None:
+        """Take in an item; its parts go to the sink."""
+        if self.failed is not None:
+            return
+        if isinstance(item, Said):
+            if item.choice == 0:
+                self.parts.said(item)
+        elif isinstance(item, Begin):
+            self.begin = self.begin or item
+        elif isinstance(item, Ended):
+            self.ended = item if item.choice == 0 else self.ended
+        elif isinstance(item, Usage):
+            self._usage = item
+        elif isinstance(item, Failed):
+            self.failed = item
+        elif item.dialect == NAME and item.event == "context":
+            self._context = item.data["context"]
+        elif refusal := refusal_of(item):
+            self.parts.refuse(refusal)
+
+    def head(self) -> dict[str, Any]:
+        """What every line begins with."""
+        begin = self.begin or Begin()
+        moment = datetime.fromtimestamp(begin.created or time.time(), UTC)
+        return {
+            "model": begin.model or self.request.model,
+            "created_at": moment.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        }
+
+    def tail(self) -> dict[str, Any]:
+        """How it ended and what it cost."""
+        ended = self.ended or Ended(0)
+        extra = ended.extra if self.begin is not None and self.begin.dialect == NAME else {}
+        times = self._usage.durations
+        context = {"context": self._context} if self._context and self.generate else {}
+        return {
+            "done": True,
+            "done_reason": "length" if ended.reason == "length" else "stop",
+            **extra,
+            **context,
+            "total_duration": times.get("total_duration", 0),
+            "load_duration": times.get("load_duration", 0),
+            "prompt_eval_count": self._usage.input_tokens,
+            "prompt_eval_duration": times.get("prompt_eval_duration", 0),
+            "eval_count": self._usage.output_tokens,
+            "eval_duration": times.get("eval_duration", 0),
+        }
+
+    def body(self, text: str, thinking: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
+        """What was said, where this endpoint says it."""
+        others = ({"thinking": thinking} if thinking else {}) | ({"tool_calls": calls} if calls else {})
+        if self.generate:
+            return {"response": text, **others}
+        return {"message": {"role": "assistant", "content": text, **others}}
+
+
+class ReplyWriter:
+    """A streamed reply to a client of this dialect. There is no keep-alive: a line without words says nothing."""
+
+    __slots__ = ("_begun", "_lines", "_over", "_reply")
+
+    def __init__(self, request: Request) -> None:
+        self._lines = _Lines(is_generate(request))
+        self._reply = _Reply(request, self._lines)
+        self._begun = False
+        self._over = False
+
+    def feed(self, item: Item) -> bytes:
+        """The bytes that this item adds to the stream."""
+        if self._over:
+            return b""
+        reply, lines = self._reply, self._lines
+        lines.out.clear()
+        if type(item) is Said and self._begun and item.choice == 0:
+            reply.parts.said(item)
+            return b"".join(lines.out)
+        if not self._begun and (isinstance(item, Said) or (isinstance(item, Foreign) and refusal_of(item))):
+            self._begun = True
+            lines.begin(reply.head())
+        reply.take(item)
+        if reply.failed is not None:
+            self._over = True
+            lines.out.append(to_json(write_error(reply.failed)) + b"\n")
+        return b"".join(lines.out)
+
+    def finish(self) -> bytes:
+        """The last line. A stream that nobody ended has failed."""
+        if self._over:
+            return b""
+        if self._reply.ended is None:
+            return self.feed(death())
+        self._over = True
+        reply = self._reply
+        return to_json(reply.head() | reply.body("", "", self._lines.calls) | reply.tail()) + b"\n"
+
+
+def write_reply(items: Iterable[Item], request: Request) -> dict[str, Any]:
+    """A whole reply, or the error that it ended with."""
+    sink = _Gathered()
+    reply = _Reply(request, sink)
+    for item in items:
+        reply.take(item)
+    if reply.failed is not None or reply.ended is None:
+        return write_error(reply.failed or death())
+    logprobs = {"logprobs": sink.logprobs} if sink.logprobs else {}
+    said = reply.body("".join(sink.words), "".join(sink.thoughts), sink.calls)
+    return reply.head() | said | logprobs | reply.tail()

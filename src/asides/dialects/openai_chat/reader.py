@@ -1,0 +1,516 @@
+"""Replies of chat completions, read: frames and whole bodies of any server that speaks something like it.
+
+Never raises. Thinking is looked for under every name that servers use; calls by index, with what servers leave out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ...reply.items import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
+from ..fields import as_count, as_json, as_moment, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count
+from ..frame_templates import AlikeFrames
+from ..framing import SseReader, read_odd_json
+from .request import NAME, REASONING, detail_text
+
+decode = msgspec.json.decode
+
+REASONS: dict[str, Reason] = {
+    "stop": "stop",
+    "tool_calls": "stop",
+    "function_call": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "tool_use": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+}
+KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "invalid_request_error",
+    422: "invalid_request_error",
+    429: "rate_limit_error",
+    503: "service_unavailable_error",
+}
+ENDED = Failed(
+    "the upstream ended its reply without saying that it was over", 502, "api_error", "upstream_ended", dialect=NAME
+)
+
+MOST_CHOICES = 1000
+"""Choices of one reply that are remembered. Words of further ones are told, each frame by itself."""
+_FRAME = frozenset({"id", "object", "created", "model", "choices", "usage"})
+_CHOICE = frozenset({"index", "delta", "message", "logprobs", "finish_reason", "text"})
+_DELTA = frozenset({"role", "content", "tool_calls", "reasoning_details", "thinking_blocks", *REASONING})
+_PLAIN = frozenset({"role", "content"})
+
+
+class ReplyReader:
+    """Reads a streamed reply from bytes cut anywhere."""
+
+    _dialect = NAME
+
+    def __init__(self) -> None:
+        self.frames = SseReader()
+        self._alike = AlikeFrames()
+        self._idle = True
+        self._begun = False
+        self._over = False
+        self._unsaid = False
+        """Whether it said that it was over, but not why."""
+        self._usage: dict[str, Any] | None = None
+        self._choices: dict[int, ChoiceReader] = {}
+        self._names: tuple[str, ...] = ()
+        """The fields of the last frame; most have the same."""
+        self._unknown: tuple[str, ...] = ()
+        """Those of them that only this dialect understands."""
+        self._extra: dict[str, Any] = {}
+
+    def words(self, chunk: bytes) -> tuple[int, str] | None:
+        """The choice and the words of bytes that are one more frame of content, as most are; None: `feed` them."""
+        alike = self._alike.find(chunk) if self._idle else None
+        if alike is None:
+            return None
+        choice, field = alike[0]
+        if field or choice.ended:
+            return None
+        choice.in_thinking = False
+        return choice.number, alike[1]
+
+    def feed(self, chunk: bytes) -> list[Piece]:
+        """Read bytes and return what they tell."""
+        pieces: list[Piece] = []
+        if self._idle:
+            alike = self._alike.find(chunk)
+            if alike is not None and alike[0].more(alike[1], pieces):
+                return pieces
+            if chunk.endswith(b"\n\n") and b"\r" not in chunk:
+                self._blocks(chunk, pieces)
+                return pieces
+        for frame in self.frames.feed(chunk):
+            self._frame(b"", frame.raw, pieces)
+        self._idle = self.frames.idle
+        return pieces
+
+    def _blocks(self, chunk: bytes, pieces: list[Piece]) -> None:
+        """Whole events, several perhaps."""
+        for text in chunk[:-2].split(b"\n\n"):
+            block = text + b"\n\n"
+            alike = self._alike.find(block)
+            if alike is None or not alike[0].more(alike[1], pieces):
+                for frame in self.frames.feed(block):
+                    self._frame(block, frame.raw, pieces)
+
+    def finish(self) -> list[Piece]:
+        """The stream is over. If nothing said so before, that is a failure."""
+        pieces: list[Piece] = []
+        for frame in self.frames.finish():
+            self._frame(b"", frame.raw, pieces)
+        if self._unsaid:
+            self._stopped(pieces)
+        if not self._over:
+            self._over = True
+            if self._choices and all(choice.ended for choice in self._choices.values()):
+                self._tell_usage(pieces)
+            else:
+                pieces.append(ENDED)
+        return pieces
+
+    def _frame(self, block: bytes, data: bytes, pieces: list[Piece]) -> None:
+        if self._over or data[:1] != b"{":
+            if data.startswith(b"[DONE]") and not self._over:
+                self._done(pieces)
+            return  # keep-alive junk
+        try:
+            frame = decode(data)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            frame = read_odd_json(data)
+        if type(frame) is not dict:
+            text = data[:200].decode("utf-8", "replace")
+            message = f"the upstream sent a frame that is not JSON: {text}"
+            self._fail(Failed(message, code="malformed_frame"), pieces)
+            return
+        before = len(pieces)
+        self._decoded(frame, pieces)
+        if len(pieces) == before + 1 and not frame.get("usage"):
+            self._learn(block, data, pieces[-1])
+
+    def _learn(self, block: bytes, data: bytes, piece: Piece) -> None:
+        """Most frames are like the one before but for their words."""
+        choice = self._choices.get(piece.choice) if isinstance(piece, Thought | Words) else None
+        if choice is None:
+            return
+        if isinstance(piece, Thought):
+            if piece.field and not piece.details and not piece.logprobs:
+                self._alike.learn(block, data, self._path(piece.field), Repeated(choice, piece.field))
+        elif isinstance(piece, Words) and not piece.logprobs:
+            self._alike.learn(block, data, self._path("content"), Repeated(choice, ""))
+
+    def _path(self, field: str) -> tuple[str | int, ...]:
+        """Where the words of a frame stand."""
+        return ("choices", 0, "delta", field)
+
+    def _decoded(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
+        choices = frame.get("choices")
+        if not choices or type(choices) is not list:
+            self._bare_frame(frame, pieces)
+            return
+        if not self._begun:
+            self._begun = True
+            self._extra = unknown_fields(frame)
+            pieces.append(read_begin(frame, self._extra, self._dialect))
+        self._fields(frame, pieces)
+        usage = frame.get("usage")
+        if usage:
+            self._usage = usage
+        for choice in choices:
+            if type(choice) is dict:
+                self._read(self._choice(choice), choice, pieces)
+        if frame.get("error"):
+            self._fail(failed_of(frame, 502), pieces)
+
+    def _read(self, reader: ChoiceReader, choice: dict[str, Any], pieces: list[Piece]) -> None:
+        reader.read(choice, choice.get("delta") or choice.get("message"), pieces)
+
+    def _choice(self, choice: dict[str, Any]) -> ChoiceReader:
+        number = choice.get("index", 0)
+        if type(number) is not int:
+            number = 0
+        found = self._choices.get(number)
+        if found is None:
+            found = ChoiceReader(number)
+            if len(self._choices) < MOST_CHOICES:
+                self._choices[number] = found
+        return found
+
+    def _fields(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
+        """Fields that only this dialect understands, where they are not those that the reply began with."""
+        names = tuple(frame)
+        if names != self._names:
+            self._names = names
+            self._unknown = tuple(name for name in names if name not in _FRAME and name != "error")
+        if self._unknown:
+            extra = self._extra
+            new = {name: frame[name] for name in self._unknown if name not in extra or frame[name] != extra[name]}
+            if new:
+                pieces.append(Foreign(self._dialect, "fields", new))
+
+    def _bare_frame(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
+        """A frame without choices: what the reply cost, an error, or something of the server's own."""
+        if frame.get("error") or frame.get("object") == "error":
+            self._fail(failed_of(frame, 502), pieces)
+            return
+        usage = frame.get("usage")
+        if usage:
+            self._usage = usage
+            return
+        if frame.keys() - _FRAME:
+            pieces.append(Foreign(self._dialect, "frame", frame))
+
+    def _done(self, pieces: list[Piece]) -> None:
+        """The upstream says that it is over. Where it has not said why, the end of the stream tells whether it was."""
+        self._over = True
+        self._unsaid = not self._choices or not all(choice.ended for choice in self._choices.values())
+        if not self._unsaid:
+            self._tell_usage(pieces)
+
+    def _stopped(self, pieces: list[Piece]) -> None:
+        """A choice without a reason has stopped."""
+        self._unsaid = False
+        for number, choice in (self._choices or {0: ChoiceReader(0)}).items():
+            if not choice.ended:
+                choice.ended = True
+                pieces.append(Ended(number))
+        self._tell_usage(pieces)
+
+    def _tell_usage(self, pieces: list[Piece]) -> None:
+        if isinstance(self._usage, dict):
+            pieces.append(read_usage(self._usage))
+
+    def _fail(self, failed: Failed, pieces: list[Piece]) -> None:
+        self._over = True
+        for choice in self._choices.values():
+            choice.ended = True
+        pieces.append(failed)
+
+
+class Repeated(NamedTuple):
+    """What a frame means that differs from another only in its words."""
+
+    choice: ChoiceReader
+    field: str
+    """Where thinking stands; empty for content."""
+
+    def more(self, text: str, pieces: list[Piece]) -> bool:
+        """Take the words; False where the frame must be looked at."""
+        choice, field = self
+        if choice.ended or (field and not choice.in_thinking):
+            return False
+        if not field:
+            choice.in_thinking = False
+            pieces.append(Words(choice.number, text))
+        else:
+            pieces.append(Thought(choice.number, text, field))
+        return True
+
+
+class ChoiceReader:
+    """One choice of a reply while it is read."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.ended = False
+        self._calls: dict[int, tuple[int, str]] = {}
+        """By the upstream's index: our number and the upstream's id."""
+        self._last = -1
+        self._seen_thinking = False
+        self.in_thinking = False
+
+    def read(self, choice: dict[str, Any], delta: Any, pieces: list[Piece]) -> None:
+        """Read a choice of a frame or of a whole reply; `delta` is what it says."""
+        if self.ended:
+            return
+        logprobs = choice.get("logprobs")
+        tokens = read_tokens(logprobs) if logprobs else ()
+        if type(delta) is dict:
+            content = delta.get("content")
+            if type(content) is str and delta.keys() <= _PLAIN:  # by far the most frames
+                if content or tokens:
+                    self.in_thinking = False
+                    pieces.append(Words(self.number, content, tokens))
+            elif delta:
+                self._delta(delta, tokens, pieces)
+        reason = choice.get("finish_reason")
+        if reason is not None:
+            self.ended = True
+            pieces.append(self._end(choice, str(reason)))
+
+    def _delta(self, delta: dict[str, Any], tokens: tuple[dict[str, Any], ...], pieces: list[Piece]) -> None:
+        number = self.number
+        content = delta.get("content")
+        words = [Words(number, content)] if isinstance(content, str) and content else []
+        before = len(pieces)
+        self._thinking(delta, pieces)
+        if isinstance(content, list):
+            self._parts(content, pieces)
+        if tokens:
+            self._give(tokens, words, pieces, before)
+        calls = delta.get("tool_calls")
+        if words or calls:
+            self.in_thinking = False
+        pieces += words
+        if calls and isinstance(calls, list):
+            for call in calls:
+                self._call(call, pieces)
+        legacy = delta.get("function_call")
+        if isinstance(legacy, dict):
+            self._call({"index": 0, "function": legacy}, pieces)
+        unknown = {
+            name: value
+            for name, value in delta.items()
+            if value is not None and value != [] and name not in _DELTA and name != "function_call"
+        }
+        if unknown:
+            pieces.append(Foreign(NAME, "delta", {"choice": number, "delta": unknown}))
+
+    def _give(self, tokens: tuple[dict[str, Any], ...], words: list[Words], pieces: list[Piece], first: int) -> None:
+        """Log probabilities to the words they are of: those at the end to the content, the others to thinking."""
+        mine = tokens
+        thought = next((index for index in range(first, len(pieces)) if isinstance(pieces[index], Thought)), -1)
+        if thought >= 0:
+            said = words[0].text if words else ""
+            place = "".join(str(token.get("token")) for token in tokens).rfind(said) if said else -1
+            passed, count = 0, 0
+            while count < len(tokens) and (place < 0 or passed < place):
+                passed += len(str(tokens[count].get("token")))
+                count += 1
+            pieces[thought] = msgspec.structs.replace(pieces[thought], logprobs=tokens[:count])
+            mine = tokens[count:]
+        if words:
+            words[0] = Words(words[0].choice, words[0].text, mine)
+        elif mine:
+            words.append(Words(self.number, "", mine))
+
+    def _thinking(self, delta: dict[str, Any], pieces: list[Piece]) -> None:
+        field, text = "", ""
+        for name in REASONING:
+            value = delta.get(name)
+            if value and isinstance(value, str):
+                field, text = name, value
+                break
+        if text and not self.in_thinking and self._seen_thinking:
+            text = text.lstrip("\n")  # a gap between two thoughts, as we and others write it
+        if text:
+            self.in_thinking = self._seen_thinking = True
+        details = delta.get("reasoning_details")
+        if not details or not isinstance(details, list):
+            if text:
+                pieces.append(Thought(self.number, text, field))
+            return
+        kept = as_objects(details)
+        worded = tuple(detail for detail in kept if detail_text(detail))
+        silent = [detail for detail in kept if not detail_text(detail)]
+        text = text or "".join(map(detail_text, worded))
+        if text:
+            pieces.append(Thought(self.number, text, field or "reasoning_details", worded))
+        if silent:
+            pieces.append(Foreign(NAME, "details", {"choice": self.number, "details": silent}))
+
+    def _parts(self, content: list[Any], pieces: list[Piece]) -> None:
+        """Content as a list of parts (Mistral)."""
+        for part in content:
+            if not isinstance(part, dict):
+                continue
+            if part.get("type") == "thinking":
+                inner = part.get("thinking")
+                texts = inner if isinstance(inner, list) else [{"text": inner}]
+                text = "".join(str(each.get("text") or "") for each in texts if isinstance(each, dict))
+                pieces.append(Thought(self.number, text, "thinking"))
+            elif isinstance(part.get("text"), str):
+                pieces.append(Words(self.number, part["text"]))
+
+    def _call(self, call: Any, pieces: list[Piece]) -> None:
+        if not isinstance(call, dict):
+            return
+        function = call.get("function")
+        if not isinstance(function, dict):
+            if call.get("custom") is not None:
+                pieces.append(Foreign(NAME, "delta", {"choice": self.number, "delta": {"tool_calls": [call]}}))
+            return
+        arguments = function.get("arguments")
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else as_json(arguments)
+        id, name = as_text(call.get("id")), as_text(function.get("name"))
+        number = self._call_number(call.get("index"), id, bool(name))
+        pieces.append(CallPiece(self.number, number, id, name, arguments))
+
+    def _call_number(self, index: Any, id: str, named: bool) -> int:
+        """Our number of a call. Some servers give no index, others the same one to every call."""
+        if not isinstance(index, int):
+            index = self._last + 1 if named or not self._calls else self._last
+        known = self._calls.get(index)
+        if known is None or (named and id and known[1] and id != known[1]):
+            known = (self._last + 1, id)
+            self._calls[index] = known
+            self._last += 1
+        return known[0]
+
+    def _end(self, choice: dict[str, Any], reason: str) -> Ended:
+        extra = {name: value for name, value in choice.items() if name not in _CHOICE and value is not None}
+        if reason not in REASONS:
+            extra["finish_reason"] = reason
+        sequence = choice.get("stop_reason")
+        return Ended(self.number, REASONS.get(reason, "stop"), sequence if isinstance(sequence, str) else None, extra)
+
+
+def read_reply(body: Any) -> list[Piece]:
+    """A whole reply."""
+    body = as_reply(body)
+    choices = as_objects(body.get("choices"))
+    if not choices:
+        return [failed_of(body, 502)]
+    pieces: list[Piece] = [read_begin(body, unknown_fields(body), NAME)]
+    for position, choice in enumerate(choices):
+        number = choice.get("index")
+        reader = ChoiceReader(number if type(number) is int else position)
+        reader.read(choice, choice.get("message"), pieces)
+        if not reader.ended:
+            pieces.append(Ended(reader.number))
+    if isinstance(body.get("usage"), dict):
+        pieces.append(read_usage(body["usage"]))
+    return pieces
+
+
+def refusal_of(item: Foreign) -> str:
+    """The words of a refusal, which stand beside the content; empty for anything else."""
+    if item.dialect != NAME or item.event != "delta" or item.data["choice"] != 0:
+        return ""
+    return as_text(item.data["delta"].get("refusal"))
+
+
+def read_tokens(logprobs: Any) -> tuple[dict[str, Any], ...]:
+    """Log probabilities, token by token."""
+    return as_tokens(as_object(logprobs).get("content"))
+
+
+def unknown_fields(body: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a reply that only this dialect understands."""
+    return {name: value for name, value in body.items() if name not in _FRAME}
+
+
+def read_begin(body: dict[str, Any], extra: dict[str, Any], dialect: str) -> Begin:
+    """How a reply begins."""
+    return Begin(
+        as_text(body.get("id")),
+        as_text(body.get("model")),
+        as_moment(body.get("created")),
+        dialect,
+        extra,
+    )
+
+
+def read_usage(usage: dict[str, Any]) -> Usage:
+    """What a reply cost."""
+    output = as_object(usage.get("completion_tokens_details"))
+    given = as_object(usage.get("prompt_tokens_details"))
+    return Usage(
+        as_count(usage.get("prompt_tokens")),
+        as_count(usage.get("completion_tokens")),
+        maybe_count(output.get("reasoning_tokens")),
+        bool(output.get("estimated")),
+        as_count(given.get("cached_tokens")),
+        extra=usage,
+    )
+
+
+# Errors.
+
+
+def failed_of(body: dict[str, Any], status: int) -> Failed:
+    """A failure, from a body or frame that tells of one."""
+    error = body.get("error") or body.get("detail") or body.get("message") or body
+    if not isinstance(error, dict):
+        message = error if isinstance(error, str) else as_json(error)
+        error = {**body, "message": message} if isinstance(body.get("message"), str) else {"message": message}
+    code = error.get("code")
+    if isinstance(code, int) and 400 <= code < 600:
+        status = code
+    words, kind, param = error.get("message"), error.get("type"), error.get("param")
+    return Failed(
+        as_text(words) or as_json(error),
+        status,
+        as_text(kind) or KINDS.get(status, "api_error"),
+        None if code is None else str(code),
+        param if isinstance(param, str) else None,
+        NAME,
+        body,
+    )
+
+
+def read_error(status: int, body: bytes) -> Failed:
+    """A reply with an error status, whatever its body holds."""
+    try:
+        found = decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        found = None
+    if isinstance(found, list) and found:
+        found = found[0]
+    if isinstance(found, dict) and found:
+        failed = failed_of(found, status)
+        return msgspec.structs.replace(failed, status=status)
+    text = body.decode("utf-8", "replace").strip()
+    return Failed(text[:2000] or f"the upstream answered with status {status}", status, KINDS.get(status, "api_error"))
+
+
+def write_error(failed: Failed) -> dict[str, Any]:
+    """The body of an error, for a client of this dialect."""
+    if failed.dialect == NAME and failed.body is not None and isinstance(failed.body.get("error"), dict):
+        return {"error": failed.body["error"]}
+    error = {"message": failed.message, "type": failed.kind, "param": failed.param, "code": failed.code}
+    return {"error": error}

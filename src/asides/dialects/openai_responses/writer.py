@@ -1,0 +1,563 @@
+"""Replies of the Responses API, written: streamed and whole, from the same items.
+
+A whole reply is what the last event of a stream holds, so the two cannot differ.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable
+from typing import Any, Literal, get_args
+
+from ...errors import UsageError
+from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ...reply.items import Begin, Ended, Failed, Foreign, Item, Said, Usage
+from ..fields import as_object
+from ..framing import sse, to_json
+from ..openai_chat.reader import refusal_of
+from ..request import Request, TextPiece
+from .reader import DEATH, OWN, write_error
+from .request import NAME, seal, write_choice, write_tool
+
+Reasoning = Literal["auto", "raw", "summary", "both"]
+"""Where thinking is written: as `reasoning_text`, as a summary, or both. `auto`: raw, and as a summary too if the
+request asks for one."""
+
+INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+"""Why a reply is not whole, in this dialect's words."""
+CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
+"""Codes with which a reply fails, by status; any other is a `server_error`."""
+
+_PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
+
+
+class ReplyWriter:
+    """Writes a streamed reply."""
+
+    def __init__(self, request: Request, *, reasoning: Reasoning = "auto") -> None:
+        self._response = _Response(request, reasoning, _Stream())
+        self._out = self._response.stream.out
+
+    def feed(self, item: Item) -> bytes:
+        """Write what an item tells."""
+        response = self._response
+        if type(item) is Said and not item.logprobs and item.choice == 0:
+            event = item.event
+            if type(event) is response.growing and event.index == response.grown and event.text:  # type: ignore[union-attr]
+                channel = response.channel
+                channel.texts.append(event.text)  # type: ignore[union-attr]
+                return response.stream.grown(channel.head, event.text, channel.tail)  # type: ignore[union-attr]
+        response.take(item)
+        return self._taken()
+
+    def finish(self) -> bytes:
+        """The reply is over. One that nobody ended has failed."""
+        self._response.finish()
+        return self._taken()
+
+    def _taken(self) -> bytes:
+        out = self._out
+        if len(out) == 1:
+            return out.pop()
+        taken = b"".join(out)
+        out.clear()
+        return taken
+
+
+def write_reply(items: Iterable[Item], request: Request, *, reasoning: Reasoning = "auto") -> dict[str, Any]:
+    """A whole reply; an error's body where it failed."""
+    response = _Response(request, reasoning, _Silence())
+    for item in items:
+        response.take(item)
+    response.finish()
+    if response.failed is not None:
+        return write_error(response.failed)
+    return response.body
+
+
+class _Stream:
+    """Where events go: numbered, and as bytes."""
+
+    def __init__(self) -> None:
+        self.out: list[bytes] = []
+        self._number = 0
+
+    def event(self, kind: str, fields: dict[str, Any]) -> None:
+        data = {"type": kind, **fields, "sequence_number": self._number}
+        self.out.append(sse(to_json(data), kind))
+        self._number += 1
+
+    def delta(self, head: bytes, text: str, tail: bytes) -> None:
+        """An event of which all but the text was written before."""
+        self.out.append(self.grown(head, text, tail))
+
+    def grown(self, head: bytes, text: str, tail: bytes) -> bytes:
+        """The bytes of such an event."""
+        number = self._number
+        self._number = number + 1
+        return b"%b%b%b%d}\n\n" % (head, to_json(text), tail, number)
+
+
+class _Silence(_Stream):
+    """For a whole reply: nobody listens to events."""
+
+    def event(self, kind: str, fields: dict[str, Any]) -> None:
+        pass
+
+    def delta(self, head: bytes, text: str, tail: bytes) -> None:
+        pass
+
+
+class _Channel:
+    """A text that grows inside an item: of a message, of thinking, of its summary, or arguments."""
+
+    __slots__ = ("head", "kind", "place", "tail", "texts")
+
+    def __init__(self, kind: str, place: dict[str, Any]) -> None:
+        self.kind = kind
+        self.place = place
+        """Where it stands, as every event of it says."""
+        self.texts: list[str] = []
+        name = f"response.{kind}.delta"
+        head = to_json({"type": name, **place, "delta": ""})
+        self.head = b"event: %b\ndata: %b" % (name.encode(), head[:-3])
+        self.tail = b',"logprobs":[],"sequence_number":' if kind == "output_text" else b',"sequence_number":'
+
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+class _Open:
+    """An item that is not yet over."""
+
+    def __init__(self, index: int, body: dict[str, Any]) -> None:
+        self.index = index
+        """Its place in the output."""
+        self.body = body
+        self.channels: list[_Channel] = []
+        self.logprobs: list[dict[str, Any]] = []
+        self.annotations: list[Any] = []
+
+    def place(self, **fields: int) -> dict[str, Any]:
+        return {"item_id": self.body["id"], "output_index": self.index, **fields}
+
+
+class _Response:
+    """A reply while it is written: the items that are open, and those that are over."""
+
+    def __init__(self, request: Request, reasoning: Reasoning, stream: _Stream) -> None:
+        if reasoning not in get_args(Reasoning):
+            raise UsageError(f"reasoning must be one of {', '.join(get_args(Reasoning))}, not {reasoning!r}")
+        self._request = request
+        self._raw = reasoning != "summary"
+        self._summary = reasoning in ("summary", "both") or (reasoning == "auto" and request.wish.summary is not None)
+        self._show = request.wish.show
+        self.stream = stream
+        self.body: dict[str, Any] = {}
+        """The reply itself."""
+        self.failed: Failed | None = None
+        self._same = False
+        self._ended: Ended | None = None
+        self._usage: Usage | None = None
+        self.growing: type | None = None
+        """The type of the event that would do no more than let the last text grow; of part `grown`, in `channel`."""
+        self.grown = -1
+        self.channel = _Channel("", {})
+        self._over = False
+        self._output: list[dict[str, Any]] = []
+        self._message: _Open | None = None
+        self._thinking: _Open | None = None
+        self._thought = -1
+        """The part that is thinking."""
+        self._calls: dict[int, _Open] = {}
+        self._nameless: dict[int, list[str]] = {}
+        self._gap = ""
+        """What to write before the next words of the open message."""
+        self._apart = False
+        """Whether the text that stands for a call was written last."""
+        self._refusing = False
+        self._ids: dict[str, str] = {}
+        """The upstream's id of the next item, by its type."""
+        self._used: set[str] = set()
+        self._foreign: dict[str, int] = {}
+        """Items that only this dialect understands: their place in the upstream's output, and in ours."""
+
+    def take(self, item: Item) -> None:
+        """Take in an item."""
+        self.growing = None
+        if self._over:
+            return
+        if not self.body:
+            self._begin(item if isinstance(item, Begin) else Begin())
+        if isinstance(item, Said):
+            if item.choice == 0 and self._ended is None:
+                self._said(item)
+        elif isinstance(item, Ended):
+            if item.choice == 0 and self._ended is None:
+                self._close(item.reason == "stop")
+                self._ended = item
+        elif isinstance(item, Usage):
+            self._usage = item
+        elif isinstance(item, Failed):
+            self._fail(item)
+        elif isinstance(item, Foreign) and item.dialect == NAME:
+            self._take_foreign(item.event, item.data)
+        elif isinstance(item, Foreign) and (refusal := refusal_of(item)):
+            self._take_refusal(refusal)
+        if self._ended is not None and self._usage is not None and not self._over:
+            self._end(self._ended)
+
+    def finish(self) -> None:
+        """Nothing more will come."""
+        if not self._over and self._ended is not None:
+            self._end(self._ended)
+        elif not self._over:
+            self.take(DEATH)
+
+    # The reply as a whole.
+
+    def _begin(self, begin: Begin) -> None:
+        self._same = begin.dialect == NAME
+        self.body = _head(begin, self._request) | (begin.extra if self._same else {})
+        for kind in ("response.created", "response.in_progress"):
+            self.stream.event(kind, {"response": self.body})
+
+    def _end(self, ended: Ended) -> None:
+        reason = INCOMPLETE.get(ended.reason)
+        status = "completed" if reason is None else "incomplete"
+        details = None if reason is None else {"incomplete_details": {"reason": reason}}
+        self._last("response." + status, {"status": status, **(details or {}), **(ended.extra if self._same else {})})
+
+    def _fail(self, failed: Failed) -> None:
+        self._close(False)
+        self.failed = failed
+        error: dict[str, Any] = {"code": CODES.get(failed.status, "server_error"), "message": failed.message}
+        told = failed.body.get("error") if failed.dialect == NAME and failed.body is not None else None
+        if isinstance(told, dict):
+            error |= told
+        self._last("response.failed", {"status": "failed", "error": error})
+
+    def _last(self, kind: str, fields: dict[str, Any]) -> None:
+        self._over = True
+        usage = None if self._usage is None else _write_usage(self._usage, self._same)
+        self.body = self.body | fields | {"output": self._output, "usage": usage}
+        self.stream.event(kind, {"response": self.body})
+
+    def _close(self, complete: bool) -> None:
+        """End every item that is open."""
+        self._close_message(complete)
+        self._close_thinking(complete)
+        for call in list(self._calls):
+            self._close_call(call, complete)
+
+    # Items.
+
+    def _open(self, kind: str, fields: dict[str, Any]) -> _Open:
+        id = self._ids.pop(kind, "")
+        if not id or id in self._used:
+            id = _PREFIXES[kind] + secrets.token_hex(16)
+        self._used.add(id)
+        item = _Open(len(self._output), {"id": id, "type": kind, "status": "in_progress", **fields})
+        self._output.append(item.body)
+        self._apart = False
+        self.stream.event("response.output_item.added", {"output_index": item.index, "item": item.body})
+        return item
+
+    def _done(self, item: _Open, complete: bool, fields: dict[str, Any]) -> None:
+        body = item.body | {"status": "completed" if complete else "incomplete"} | fields
+        self._output[item.index] = body
+        self.stream.event("response.output_item.done", {"output_index": item.index, "item": body})
+
+    def _said(self, item: Said) -> None:
+        event = item.event
+        if isinstance(event, TextDelta):
+            self._text(event.text, item)
+            self._keep(event, self._message)
+        elif isinstance(event, ThinkingDelta):
+            if self._show and event.text:
+                self._think(event.text)
+                self._keep(event, self._thinking)
+        elif isinstance(event, ToolCallDelta):
+            self._arguments(event)
+            self._keep(event, self._calls.get(event.index))
+        elif isinstance(event, PartStart):
+            self._start(event)
+        elif isinstance(event, PartEnd):
+            if event.index in self._calls:
+                self._close_call(event.index, event.error is None)
+            elif event.index in self._nameless:
+                self._place("".join(self._nameless.pop(event.index)), item.shown)
+            elif event.index == self._thought:
+                self._close_thinking(event.complete)
+
+    def _start(self, event: PartStart) -> None:
+        if event.kind == "text":
+            self._gap = event.gap or ("\n\n" if self._apart else "")
+            self._apart = False
+        elif event.kind == "thinking":
+            self._close_thinking(True)
+            self._thought = event.index
+        elif not event.name:
+            self._nameless[event.index] = []
+        else:
+            self._close_message(True)
+            call_id = event.id or "call_" + secrets.token_hex(12)
+            call = self._open("function_call", {"call_id": call_id, "name": event.name, "arguments": ""})
+            call.channels.append(_Channel("function_call_arguments", call.place()))
+            self._calls[event.index] = call
+
+    def _keep(self, event: TextDelta | ThinkingDelta | ToolCallDelta, item: _Open | None) -> None:
+        """The next event may well be of the same kind."""
+        if item is not None and (len(item.channels) == 1 or isinstance(event, TextDelta)):
+            self.growing, self.grown, self.channel = type(event), event.index, item.channels[-1]
+
+    def _grow(self, channel: _Channel, text: str) -> None:
+        channel.texts.append(text)
+        self.stream.delta(channel.head, text, channel.tail)
+
+    # Messages.
+
+    def _text(self, text: str, item: Said) -> None:
+        message = self._message
+        if message is None:
+            message = self._message = self._open("message", {"role": "assistant", "content": []})
+        elif self._gap:
+            text = self._gap + text
+        self._gap = ""
+        kind = "refusal" if self._refusing else "output_text"
+        if not message.channels or message.channels[-1].kind != kind:
+            self._next_part(message, kind)
+        channel = message.channels[-1]
+        if not item.logprobs:
+            self._grow(channel, text)
+            return
+        tokens = [_token(token) for token in item.logprobs]
+        message.logprobs += tokens
+        channel.texts.append(text)
+        self.stream.event(f"response.{kind}.delta", {**channel.place, "delta": text, "logprobs": tokens})
+
+    def _next_part(self, message: _Open, kind: str) -> None:
+        if message.channels:
+            self._close_part(message)
+        channel = _Channel(kind, message.place(content_index=len(message.channels)))
+        message.channels.append(channel)
+        self.stream.event("response.content_part.added", {**channel.place, "part": _part(kind, "", [], [])})
+
+    def _close_part(self, message: _Open) -> None:
+        channel = message.channels[-1]
+        text = channel.text()
+        part = _part(channel.kind, text, message.annotations, message.logprobs)
+        told = {"refusal": text} if channel.kind == "refusal" else {"text": text, "logprobs": message.logprobs}
+        message.body = message.body | {"content": [*message.body["content"], part]}
+        message.annotations, message.logprobs = [], []
+        self.stream.event(f"response.{channel.kind}.done", {**channel.place, **told})
+        self.stream.event("response.content_part.done", {**channel.place, "part": part})
+
+    def _close_message(self, complete: bool) -> None:
+        message, self._message = self._message, None
+        if message is not None:
+            self._close_part(message)
+            self._done(message, complete, {})
+        self._refusing = False
+
+    def _place(self, arguments: str, written: str | None) -> None:
+        """A call without a name is text in its place."""
+        if written is not None and (text := written or arguments):
+            self._gap = "\n\n"
+            self._text(text, Said(0, TextDelta(0, text)))
+            self._apart = True
+
+    # Thinking.
+
+    def _think(self, text: str) -> None:
+        if self._thinking is None:
+            self._thinking = self._open_thinking()
+        for channel in self._thinking.channels:
+            self._grow(channel, text)
+
+    def _open_thinking(self) -> _Open:
+        self._close_message(True)
+        item = self._open("reasoning", {"summary": [], **({"content": []} if self._raw else {})})
+        if self._raw:
+            channel = _Channel("reasoning_text", item.place(content_index=0))
+            self.stream.event("response.content_part.added", {**channel.place, "part": _reasoning_part("")})
+            item.channels.append(channel)
+        if self._summary:
+            channel = _Channel("reasoning_summary_text", item.place(summary_index=0))
+            self.stream.event("response.reasoning_summary_part.added", {**channel.place, "part": _summary_part("")})
+            item.channels.append(channel)
+        return item
+
+    def _close_thinking(self, complete: bool) -> None:
+        item, self._thinking = self._thinking, None
+        if item is None:
+            return
+        text = item.channels[0].text()
+        fields: dict[str, Any] = {}
+        for channel in item.channels:
+            place = channel.place
+            self.stream.event(f"response.{channel.kind}.done", {**place, "text": text})
+            if channel.kind == "reasoning_text":
+                fields["content"] = [_reasoning_part(text)]
+                self.stream.event("response.content_part.done", {**place, "part": _reasoning_part(text)})
+            else:
+                fields["summary"] = [_summary_part(text)]
+                cut = {} if complete else {"status": "incomplete"}
+                done = {**place, "part": _summary_part(text), **cut}
+                self.stream.event("response.reasoning_summary_part.done", done)
+        if self._request.wish.encrypted and "encrypted_content" not in item.body:
+            fields["encrypted_content"] = seal(text)
+        self._done(item, complete, fields)
+
+    # Calls.
+
+    def _arguments(self, event: ToolCallDelta) -> None:
+        call = self._calls.get(event.index)
+        if call is not None:
+            self._grow(call.channels[0], event.text)
+        elif event.index in self._nameless:
+            self._nameless[event.index].append(event.text)
+
+    def _close_call(self, index: int, complete: bool) -> None:
+        call = self._calls.pop(index)
+        channel = call.channels[0]
+        arguments = {"arguments": channel.text()}
+        self.stream.event("response.function_call_arguments.done", {**channel.place, **arguments})
+        self._done(call, complete, arguments)
+
+    # What only this dialect understands.
+
+    def _take_foreign(self, kind: str, data: dict[str, Any]) -> None:
+        item, place = data.get("item"), data.get("output_index")
+        if kind == "refusal":
+            self._refusing = True
+        elif kind == "response.output_item.added" and isinstance(item, dict):
+            if item.get("type") in OWN:
+                self._ids[item["type"]] = item["id"]
+            else:
+                self._foreign[str(place)] = self._add_foreign(item)
+        elif kind == "response.output_item.done" and isinstance(item, dict):
+            self._end_foreign(str(place), item)
+        elif kind == "response.output_text.annotation.added":
+            self._annotate(data)
+        elif place is None and "response" not in data:
+            self.stream.event(kind, _without(data, "type", "sequence_number"))
+        elif str(place) in self._foreign:
+            ours = {"output_index": self._foreign[str(place)]}
+            self.stream.event(kind, _without(data, "type", "sequence_number") | ours)
+
+    def _take_refusal(self, text: str) -> None:
+        """The one thing that chat completions say as we do, and no other dialect."""
+        if self._ended is None:
+            self._refusing = True
+            self._text(text, Said(0, TextDelta(0, text)))
+
+    def _add_foreign(self, item: dict[str, Any]) -> int:
+        self._close_message(True)
+        self._close_thinking(True)
+        self._output.append(item)
+        index = len(self._output) - 1
+        self.stream.event("response.output_item.added", {"output_index": index, "item": item})
+        return index
+
+    def _end_foreign(self, place: str, item: dict[str, Any]) -> None:
+        if item.get("type") == "reasoning":
+            if not self._show:
+                return
+            if self._thinking is not None and self._thinking.body["id"] == item.get("id"):
+                self._thinking.body = self._thinking.body | {"encrypted_content": item.get("encrypted_content")}
+                return
+            if str(item.get("id")) in self._used:
+                return
+        index = self._foreign.pop(place, None)
+        if index is None:
+            index = self._add_foreign(item)
+        self._output[index] = item
+        self.stream.event("response.output_item.done", {"output_index": index, "item": item})
+
+    def _annotate(self, data: dict[str, Any]) -> None:
+        if self._message is not None and self._message.channels:
+            self._message.annotations.append(data.get("annotation"))
+            event = _without(data, "type", "sequence_number") | self._message.channels[-1].place
+            self.stream.event("response.output_text.annotation.added", event)
+
+
+def _part(kind: str, text: str, annotations: list[Any], logprobs: list[dict[str, Any]]) -> dict[str, Any]:
+    if kind == "refusal":
+        return {"type": "refusal", "refusal": text}
+    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": logprobs}
+
+
+def _reasoning_part(text: str) -> dict[str, Any]:
+    return {"type": "reasoning_text", "text": text}
+
+
+def _summary_part(text: str) -> dict[str, Any]:
+    return {"type": "summary_text", "text": text}
+
+
+def _token(token: dict[str, Any]) -> dict[str, Any]:
+    """A log probability with the fields that this dialect wants."""
+    return {"bytes": list(str(token.get("token")).encode("utf-8", "surrogatepass")), "top_logprobs": []} | {
+        name: value for name, value in token.items() if value is not None
+    }
+
+
+def _without(body: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name not in names}
+
+
+def _head(begin: Begin, request: Request) -> dict[str, Any]:
+    """The reply before anything of it was said."""
+    id = begin.id or secrets.token_hex(16)
+    first = request.turns[0] if request.turns and request.turns[0].role == "system" else None
+    format = request.response_format
+    if format is not None and isinstance(format.get("json_schema"), dict):
+        format = {"type": "json_schema", **format["json_schema"]}
+    return {
+        "id": id if id.startswith("resp_") else "resp_" + id.removeprefix("chatcmpl-"),
+        "object": "response",
+        "created_at": begin.created or int(time.time()),
+        "status": "in_progress",
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None
+        if first is None
+        else "".join(piece.text for piece in first.pieces if isinstance(piece, TextPiece)),
+        "max_output_tokens": request.max_tokens,
+        "metadata": request.extra.get("metadata") or {},
+        "model": begin.model or request.model,
+        "output": [],
+        "parallel_tool_calls": request.parallel_calls is not False,
+        "previous_response_id": request.extra.get("previous_response_id"),
+        "reasoning": {"effort": request.wish.effort, "summary": request.wish.summary},
+        "store": False,
+        "temperature": request.sampling.get("temperature"),
+        "text": {"format": format or {"type": "text"}},
+        "tool_choice": write_choice(request.tool_choice),
+        "tools": [write_tool(tool) for tool in request.tools],
+        "top_p": request.sampling.get("top_p"),
+        "truncation": "disabled",
+        "usage": None,
+        "user": request.user,
+    }
+
+
+def _write_usage(usage: Usage, same: bool) -> dict[str, Any]:
+    """What the reply cost. Every number is there: some clients refuse a reply without one."""
+    extra = usage.extra if same else {}
+    given = {"cache_write_tokens": 0, **as_object(extra.get("input_tokens_details"))}
+    given["cached_tokens"] = usage.cached_tokens
+    output = {**as_object(extra.get("output_tokens_details")), "reasoning_tokens": usage.reasoning_tokens or 0}
+    if usage.estimated:
+        output["estimated"] = True
+    return {
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        **extra,
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": given,
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": output,
+    }

@@ -1,0 +1,30 @@
+"""ServiceNow Apriel: the answer is announced, thinking is not closed."""
+
+from __future__ import annotations
+
+from .._engine.format import THINKING, Format
+from .other_syntaxes import TOOL_CALLS_LIST
+
+_STEPS = "Here are my reasoning steps:"
+_BEGIN, _END = "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"
+
+APRIEL = Format.tags(
+    (_STEPS, "<thinking>"),
+    (_BEGIN, "</thinking>"),
+    name="apriel",
+    aliases=("apriel_1.5",),
+    source="chat template of Apriel 1.5: nothing opens thinking in the generation prompt; before calls it thinks in "
+    "<thinking>",
+    leading=frozenset({_STEPS}),
+    plain={_STEPS: "a sentence", **dict.fromkeys((_BEGIN, _END), "words in brackets, closing what a sentence opens")},
+    wrappers=(_END,),
+    stops=("<|end|>",),
+    calls=(TOOL_CALLS_LIST,),
+    assistant=("<|assistant|>\n", "<|begin_assistant|>\n"),
+)
+APRIEL_16 = APRIEL.but(
+    name="apriel_1.6",
+    source="chat template of Apriel 1.6: the generation prompt ends with the sentence that opens thinking",
+    start=THINKING,
+)
+FORMATS = (APRIEL, APRIEL_16)

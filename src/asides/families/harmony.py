@@ -1,0 +1,39 @@
+"""Harmony (gpt-oss): messages with headers; the channel says what is thought and what is said."""
+
+from __future__ import annotations
+
+from .._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, BareHeader, Format, Header
+from .other_syntaxes import HARMONY_BODY
+
+_ENDS = {
+    "<|end|>": OUTSIDE,
+    "<|return|>": END,
+    "<|call|>": END,
+    "<|endoftext|>": END,
+    "<|start|>": HEADER,
+    "<|channel|>": HEADER,
+}
+
+HARMONY = Format(
+    name="harmony",
+    aliases=("gpt_oss", "openai_gptoss", "openai", "openai_harmony"),
+    source="chat template of gpt-oss-120b; o200k_harmony tokens 200002 to 200012: return, constrain, channel, start, "
+    "end, message, call. The generation prompt ends inside the header",
+    start=HEADER,
+    states={TEXT: _ENDS, THINKING: _ENDS, HEADER: {"<|constrain|>": HEADER}},
+    header=Header(
+        channels={"analysis": THINKING, "commentary": TEXT, "final": TEXT},
+        recipients={"user": TEXT},
+        channel_marker="<|channel|>",
+        type_marker="<|constrain|>",
+        body="<|message|>",
+        calls=(HARMONY_BODY,),
+        bare=BareHeader(
+            notice="bare_harmony",
+            types=("json", "code", "text", "xml"),
+            words=("finally", "finale", "finalis", "finalit", "finaliz", "finals"),
+        ),
+    ),
+    assistant=("<|start|>assistant",),
+)
+FORMATS = (HARMONY,)

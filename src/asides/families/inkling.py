@@ -1,0 +1,47 @@
+"""Inkling: typed blocks, any number in any order."""
+
+from __future__ import annotations
+
+from .._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State
+from .other_syntaxes import INKLING as INKLING_CALLS
+
+_KINDS: dict[str, State] = {
+    "<|content_thinking|>": THINKING,
+    "<|content_text|>": TEXT,
+    "<|content_invoke_tool_text|>": TEXT,
+    "<|content_tool_error|>": TEXT,
+    "<|content_xml|>": TEXT,
+}
+"""What a block holds. Peers show a call in free words and a tool's error as text, and so do we."""
+_MARKERS: dict[str, State] = {
+    "<|message_model|>": HEADER,
+    **dict.fromkeys(_KINDS, HEADER),
+    "<|end_message|>": OUTSIDE,
+    **dict.fromkeys(
+        (
+            "<|content_model_end_sampling|>",
+            "<|message_user|>",
+            "<|message_system|>",
+            "<|message_tool|>",
+            "<|endoftext|>",
+        ),
+        END,
+    ),
+}
+
+INKLING = Format(
+    name="inkling",
+    source="Inkling as vLLM and SGLang read it: the generation prompt ends inside the header; each block's own "
+    "marker says what it holds",
+    start=HEADER,
+    states={
+        TEXT: _MARKERS,
+        THINKING: _MARKERS,
+        HEADER: _KINDS,
+    },
+    header=Header(roles=()),
+    calls=(INKLING_CALLS,),
+    strays=("<|content_image|>", "<|content_audio_input|>", "<|audio_end|>"),
+    assistant=("<|message_model|>",),
+)
+FORMATS = (INKLING,)

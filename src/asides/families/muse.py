@@ -1,0 +1,21 @@
+"""Muse Glimmer: messages addressed to oneself, to the user or to a tool."""
+
+from __future__ import annotations
+
+from .._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header
+from .tagged_syntaxes import ATEM
+
+_MARKERS = {"<|eom|>": OUTSIDE, "<|eot|>": END, "<|start|>": HEADER}
+
+MUSE = Format(
+    name="muse",
+    aliases=("muse_glimmer", "glimmer"),
+    source="chat template of muse-glimmer: the generation prompt ends inside the header; the recipient says what a "
+    "message is",
+    start=HEADER,
+    states={TEXT: _MARKERS, THINKING: _MARKERS, HEADER: {}},
+    header=Header(recipients={"self": THINKING, "user": TEXT}, body="<|message|>"),
+    calls=(ATEM,),
+    assistant=("<|start|>assistant",),
+)
+FORMATS = (MUSE,)

@@ -1,0 +1,17 @@
+"""RWKV World."""
+
+from __future__ import annotations
+
+from .._engine.format import Format
+
+RWKV = Format.tags(
+    "<think>",
+    "</think>",
+    name="rwkv_world",
+    aliases=("rwkv",),
+    source="chat template of RWKV-World: no opener in the generation prompt by default; it writes no calls",
+    stops=("\n\nUser:",),
+    assistant=("Assistant:",),
+    plain=dict.fromkeys(("\n\nUser:", "Assistant:"), "words of any transcript"),
+)
+FORMATS = (RWKV,)

@@ -1,0 +1,149 @@
+"""Which log probabilities belong to the words that a reader sees. Knows tokens and offsets; no dialect.
+
+Tokens come with the raw text, markers and all; the parser tells of the text without them. A token is given out with
+the part that holds its characters, trimmed to those where a marker or whitespace that frames one shares it, so that
+the tokens of a text joined are the text. What is in no text (thinking, calls, markers) comes apart from it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from .._engine.parser import Parser
+from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta
+
+Token = dict[str, Any]
+
+
+class Alignment:
+    """The tokens of a choice that have not been given out."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        """How many characters have come."""
+        self._tokens: deque[tuple[int, int, Token]] = deque()
+        self._waiting: list[Token] = []
+        """Tokens whose characters have not come: the bytes of one character may be several tokens."""
+        self._starts: dict[int, int] = {}
+        self._at = 0
+        self._from = 0
+        self._in_text = False
+        self._left: list[Token] = []
+
+    def restart(self) -> None:
+        """Another parser begins: offsets count from zero again."""
+        self._left += [token for _, _, token in self._tokens] + self._waiting
+        self._tokens.clear()
+        self._waiting = []
+        self._starts.clear()
+        self._size = 0
+
+    def rest(self) -> list[Token]:
+        """What was never given out."""
+        self.restart()
+        rest, self._left = self._left, []
+        return rest
+
+    def add(self, text: str, tokens: tuple[Token, ...]) -> None:
+        """More text, and its tokens."""
+        start, self._size = self._size, self._size + len(text)
+        if not self._waiting and "".join(str(token.get("token")) for token in tokens) == text:
+            for token in tokens:
+                stop = start + len(token["token"])
+                self._tokens.append((start, stop, token))
+                start = stop
+            return
+        self._add_bytes(start, text.encode("utf-8", "surrogatepass"), [*self._waiting, *tokens])
+
+    def _add_bytes(self, base: int, data: bytes, tokens: list[Token]) -> None:
+        """By bytes, because a token may be less than a character."""
+        self._waiting = []
+        place = 0
+        for number, token in enumerate(tokens):
+            written = _bytes_of(token)
+            if data.startswith(written, place):
+                stop = place + len(written)
+                first, last = _characters(data, place), _characters(data, stop)
+                cut = stop < len(data) and data[stop] & 0xC0 == 0x80
+                self._tokens.append((base + first, base + last + cut, token))
+                place = stop
+            elif written.startswith(data[place:]):
+                self._waiting = tokens[number:]
+                return
+            else:  # a token that was not written, such as a stop token
+                first = _characters(data, place)
+                self._tokens.append((base + first, base + first, token))
+
+    def place(self, parser: Parser, events: list[Event]) -> None:
+        """Note where the parts begin that the parser has just told of."""
+        ends = {event.index: event.span[0] for event in events if isinstance(event, PartEnd)}
+        for event in events:
+            if isinstance(event, PartStart):
+                start = ends.get(event.index)
+                self._starts[event.index] = parser._open_start() if start is None else start
+
+    def take(self, event: Event, first: int) -> tuple[list[Token], list[Token]]:
+        """The tokens of an event: those of text, and the others. `first` is the number of the parser's first part."""
+        others, self._left = self._left, []
+        if isinstance(event, Notice) or event.index - first not in self._starts:
+            return [], others
+        if isinstance(event, PartStart):
+            self._in_text = event.kind == "text"
+            self._at = self._from = self._starts[event.index - first]
+            return [], others + self._pop(self._at)
+        if isinstance(event, PartEnd):
+            if not self._in_text:
+                return [], others + self._pop(event.span[1])
+            claimed = self._claim(self._at)
+            if self._tokens and self._tokens[0][0] < self._at:
+                claimed[0].append(self._trimmed(self._tokens.popleft()))
+        elif isinstance(event, TextDelta):
+            self._at += len(event.text)
+            claimed = self._claim(self._at)
+        elif isinstance(event, ThinkingDelta):
+            self._at += len(event.text)
+            return [], others + self._pop(self._at)
+        else:
+            return [], others
+        return claimed[0], others + claimed[1]
+
+    def _pop(self, stop: int) -> list[Token]:
+        popped = []
+        while self._tokens and self._tokens[0][1] <= stop:
+            popped.append(self._tokens.popleft()[2])
+        return popped
+
+    def _claim(self, stop: int) -> tuple[list[Token], list[Token]]:
+        claimed: list[Token] = []
+        others: list[Token] = []
+        while self._tokens and self._tokens[0][1] <= stop:
+            entry = self._tokens.popleft()
+            if entry[0] == entry[1]:
+                others.append(entry[2])
+            else:
+                claimed.append(self._trimmed(entry))
+        return claimed, others
+
+    def _trimmed(self, entry: tuple[int, int, Token]) -> Token:
+        """The token with those of its characters that are in the text."""
+        start, stop, token = entry
+        if (start >= self._from and stop <= self._at) or len(token["token"]) != stop - start:
+            return token
+        words = token["token"][max(self._from - start, 0) : self._at - start]
+        trimmed = {**token, "token": words}
+        if token.get("bytes") is not None:
+            trimmed["bytes"] = list(words.encode("utf-8", "surrogatepass"))
+        return trimmed
+
+
+def _bytes_of(token: Token) -> bytes:
+    written = token.get("bytes")
+    if written is not None:
+        return bytes(written)
+    return str(token.get("token")).encode("utf-8", "surrogatepass")
+
+
+def _characters(data: bytes, stop: int) -> int:
+    """How many whole characters stand before a byte."""
+    return len(data[:stop].decode("utf-8", "ignore"))

@@ -1,0 +1,527 @@
+"""From pieces to items: what an upstream sent becomes one sequence of events for each choice.
+
+Words go through a `Parser` of their own choice. Thoughts and calls that the upstream has already split off become the
+same events without passing it; from then on the words of that choice are read for calls only, not for thinking again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from .._engine.calls.ids import make_id
+from .._engine.calls.json_scan import JsonScanner
+from .._engine.format import TEXT, THINKING, Format, State
+from .._engine.parser import Parser
+from .._engine.raw_text import Tape
+from ..events import (
+    NOTICES,
+    Event,
+    Notice,
+    NoticeCode,
+    PartEnd,
+    PartStart,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from .items import Begin, CallPiece, Ended, Failed, Foreign, Item, Piece, Said, Thought, Usage, Words
+from .logprobs import Alignment
+
+MOST_EARLY = 1024
+"""How much whitespace may wait to see whether something that was split off follows."""
+
+MakeParser = Callable[[Format], Parser]
+"""Makes the parser of a choice: the format with the caller's policies."""
+
+
+MOST_PIECES = 64
+"""How many more pieces of text are kept before it is asked again which are still needed."""
+LOOKBACK = 1024
+"""Characters that are kept before what the parser holds back: whitespace before a marker."""
+MOST_COMPARED = 1_048_576
+"""Characters of thinking that are compared with words that may repeat it."""
+
+
+class _SurplusChoiceError(Exception):
+    """A piece of a choice that nobody asked for."""
+
+
+class Splitter:
+    """Turns the pieces of a reply into items."""
+
+    def __init__(
+        self,
+        format: Format,
+        make_parser: MakeParser,
+        *,
+        show: bool = True,
+        seed: int = 0,
+        choices: int | None = None,
+    ) -> None:
+        """`choices`: how many were asked for; pieces of others are left out and counted. None: any number."""
+        self._most = sys.maxsize if choices is None else choices
+        self.surplus = 0
+        """Pieces of choices that nobody asked for."""
+        self._format = format
+        self._make_parser = make_parser
+        self._show = show
+        self._seed = seed
+        self._choices: dict[int, _Choice] = {}
+        self.fields: set[str] = set()
+        """The names under which the upstream has sent thinking."""
+
+    def feed(self, piece: Piece) -> list[Item]:
+        """Read a piece and return what it tells."""
+        try:
+            if type(piece) is Words:
+                return self._choice(piece.choice).words(piece)
+            if type(piece) is Thought:
+                if piece.field:
+                    self.fields.add(piece.field)
+                return self._choice(piece.choice).thought(piece)
+            if type(piece) is CallPiece:
+                return self._choice(piece.choice).call(piece)
+            return self._other(piece)
+        except _SurplusChoiceError:
+            self.surplus += 1
+            return []
+
+    def _other(self, piece: Piece) -> list[Item]:
+        """What comes only once or twice in a reply."""
+        match piece:
+            case Ended(choice=number):
+                choice = self._choice(number)
+                items = choice.finish(cut=piece.reason == "length")
+                rest = choice.other_logprobs()
+                return [*items, msgspec.structs.replace(piece, other_logprobs=rest) if rest else piece]
+            case Usage():
+                return [self._usage(piece)]
+            case Failed():
+                return [*self.finish(), piece]
+            case Begin() | Foreign():
+                return [piece]
+        return []
+
+    @property
+    def thought_characters(self) -> int:
+        """How much was thought, shown or not."""
+        return sum(choice.thought_characters for choice in self._choices.values())
+
+    @property
+    def said_characters(self) -> int:
+        """How much was said, calls included."""
+        return sum(choice.said_characters for choice in self._choices.values())
+
+    def delta(self, number: int, text: str) -> Event | list[Item]:
+        """Read words without log probabilities; where all that they tell is more of an open part, that alone."""
+        choice = self._choices.get(number)
+        return self.feed(Words(number, text)) if choice is None or not choice.plain else choice.delta(text)
+
+    def finish(self) -> list[Item]:
+        """Nothing more will come: release what is held back."""
+        return [item for choice in self._choices.values() for item in choice.finish(cut=True)]
+
+    def _choice(self, number: int) -> _Choice:
+        choice = self._choices.get(number)
+        if choice is None:
+            if not 0 <= number < self._most:
+                raise _SurplusChoiceError
+            choice = _Choice(number, self._format, self._make_parser, self._show, self._seed)
+            self._choices[number] = choice
+        return choice
+
+    def _usage(self, usage: Usage) -> Usage:
+        """Where the upstream does not count thinking, share the tokens out by characters."""
+        thought, said = self.thought_characters, self.said_characters
+        if usage.reasoning_tokens or not thought:
+            return usage  # a count of none beside thinking is not a count
+        share = round(usage.output_tokens * thought / (thought + said))
+        return msgspec.structs.replace(usage, reasoning_tokens=share, estimated=True)
+
+
+class _Choice:
+    """One choice of a reply."""
+
+    def __init__(self, number: int, format: Format, make_parser: MakeParser, show: bool, seed: int) -> None:
+        self._number = number
+        self._format = format
+        self._make_parser = make_parser
+        self._show = show
+        self._seed = seed
+        self._ids: set[str] = set()
+        self._parser: Parser | None = None
+        self.plain = False
+        """Whether what the parser tells needs no change: nothing came before it, nothing is aligned or compared."""
+        self._early = ""
+        """Words before it is known how they shall be read."""
+        self._count = 0
+        self._first = 0
+        """The parser counts its parts from zero; the choice counts all."""
+        self._thinking = -1
+        """The part of thinking that the upstream is sending."""
+        self._calls: dict[int, _Call] = {}
+        self._thoughts: list[str] = []
+        self._repeat: list[Event] | None = None
+        """What stands in a block that may only repeat thinking which came in a field of its own."""
+        self._seen_thinking = False
+        self._ended = False
+        self._hidden: set[int] = set()
+        self._in_thought = False
+        """Whether calls that come now were begun inside a thought that nothing closed."""
+        self._tape = Tape()
+        self._trim_at = MOST_PIECES
+        """How many pieces of text there are when it is asked next which are still needed."""
+        self._calling = False
+        """Whether a call is open."""
+        self._alignment: Alignment | None = None
+        self.thought_characters = 0
+        self.said_characters = 0
+
+    def words(self, piece: Words) -> list[Item]:
+        """Content, which may hold markers."""
+        if self._ended:
+            return []
+        if piece.logprobs or self._alignment is not None:
+            self._align(piece)
+        if not piece.text:
+            return []
+        if self._parser is None:
+            self._early += piece.text
+            if self._is_open_question(self._early.lstrip()):
+                return []
+            return self._tell(self._begin_words())
+        if not self.plain:
+            return self._tell(self._read(self._parser, piece.text))
+        told = self.delta(piece.text)
+        return told if isinstance(told, list) else [Said(self._number, told)]
+
+    def delta(self, text: str) -> Event | list[Item]:
+        """Words, where it is plain how they are read."""
+        assert self._parser is not None
+        pieces = self._tape.pieces
+        pieces.append(text)
+        if len(pieces) > self._trim_at:
+            self._trim(self._parser, text)
+        events = self._parser.feed(text)
+        if len(events) == 1:
+            event = events[0]
+            if type(event) is TextDelta:
+                self.said_characters += len(event.text)
+                return event
+            if type(event) is ThinkingDelta and self._show:
+                self.thought_characters += len(event.text)
+                return event
+        return self._tell(self._counted(events)) if events else []
+
+    def _align(self, piece: Words) -> None:
+        self.plain = False
+        if self._alignment is None:
+            self._alignment = Alignment(len(self._early) if self._parser is None else self._tape.sync())
+        elif self._parser is None and not self._early:
+            self._alignment.restart()
+        self._alignment.add(piece.text, piece.logprobs)
+
+    def _is_open_question(self, text: str) -> bool:
+        """Whether more must be seen: whitespace before split-off parts is framing, thinking may be repeated."""
+        if len(self._early) > MOST_EARLY:
+            return False
+        return not text or (bool(self._thoughts) and any(opener.startswith(text) for opener in self._openers()))
+
+    def _openers(self) -> tuple[str, ...]:
+        return tuple(marker for marker, target in self._format.states.get(TEXT, {}).items() if target == THINKING)
+
+    def _begin_words(self) -> list[Event]:
+        text, self._early = self._early, ""
+        format = self._format
+        events: list[Event] = []
+        if self._thoughts and text.lstrip().startswith(self._openers()):
+            self._repeat = []
+        else:
+            if self._thoughts:
+                format = without_thinking(format)
+            events = self._close_split()
+        self._parser = self._make_parser(format)
+        self._first = self._count
+        self.plain = not self._first and self._repeat is None and self._alignment is None
+        self._tape = Tape()
+        self._trim_at = MOST_PIECES
+        return events + self._read(self._parser, text)
+
+    def _read(self, parser: Parser, text: str) -> list[Event]:
+        self._tape.pieces.append(text)
+        if len(self._tape.pieces) > self._trim_at:
+            self._trim(parser, text)
+        return self._shift(parser, parser.feed(text))
+
+    def _trim(self, parser: Parser, text: str) -> None:
+        """What was written is kept for a call that turns out broken: let go of what stands before any that may."""
+        if not self._calling:
+            self._tape.forget(self._tape.sync() - len(text) - parser.held - LOOKBACK)
+        self._trim_at = len(self._tape.pieces) + MOST_PIECES
+
+    def thought(self, piece: Thought) -> list[Item]:
+        """Thinking that is already split off."""
+        if self._ended:
+            return []
+        events = self._close_words() if self._parser is not None and self._repeat is None else []
+        if piece.begins:
+            events += self._close_thinking(True)
+        if piece.text and self._thinking < 0:
+            events += self._close_split()
+            self._thinking = self._count
+            events.append(PartStart(self._thinking, "thinking", "\n\n" if self._seen_thinking else ""))
+            self._count += 1
+        self._early = ""
+        items = self._tell(events) if events else []
+        if self._thinking >= 0:
+            if self.thought_characters <= MOST_COMPARED:
+                self._thoughts.append(piece.text)
+            self.thought_characters += len(piece.text)
+            if self._show:
+                event = ThinkingDelta(self._thinking, piece.text)
+                items.append(Said(self._number, event, (), piece.logprobs, piece.details, piece.signature))
+        return items
+
+    def call(self, piece: CallPiece) -> list[Item]:
+        """A call that is already read."""
+        if self._ended:
+            return []
+        events = self._close_words() + self._close_thinking(True)
+        self._early = ""
+        call = self._calls.get(piece.index)
+        if call is None:
+            call = self._calls[piece.index] = _Call(self._count, self._new_id("", self._count))
+            self._count += 1
+        return self._tell(events + call.feed(piece))
+
+    def _new_id(self, id: str, index: int) -> str:
+        """The id of a call; another one where it has none, or one that was given before."""
+        seed = self._seed
+        while not id or id in self._ids:
+            id = make_id("openai", seed, index, "", 0)
+            seed += 1
+        self._ids.add(id)
+        return id
+
+    def finish(self, *, cut: bool) -> list[Item]:
+        """The choice has ended."""
+        if self._ended:
+            return []
+        events = self._begin_words() if self._early else []
+        items = self._tell(events + self._close_words() + self._close_thinking(not cut))
+        for call in self._calls.values():
+            items += self._tell(call.finish(cut), call)
+        self._ended = True
+        return items
+
+    def other_logprobs(self) -> tuple[dict[str, Any], ...]:
+        """Those of tokens behind the last part."""
+        return tuple(self._alignment.rest()) if self._alignment is not None and self._show else ()
+
+    def _close_words(self) -> list[Event]:
+        parser, self._parser, self.plain = self._parser, None, False
+        if parser is None:
+            return []
+        events = self._shift(parser, parser.finish())
+        if self._repeat is not None:
+            events = self._end_repeat(self._repeat)
+        return events
+
+    def _close_split(self) -> list[Event]:
+        """Other words follow: what the upstream has split off is over."""
+        events = self._close_thinking(True)
+        for call in self._calls.values():
+            events += call.finish(False)
+        self._calls.clear()
+        return events
+
+    def _close_thinking(self, complete: bool) -> list[Event]:
+        if self._thinking < 0:
+            return []
+        index, self._thinking = self._thinking, -1
+        return [PartEnd(index, complete)]
+
+    def _shift(self, parser: Parser, events: list[Event]) -> list[Event]:
+        """The parser's events, counted as the choice counts its parts."""
+        if self._alignment is not None:
+            self._alignment.place(parser, events)
+        if self._repeat is not None:
+            return self._without_repeat(events)
+        return [self._moved(event) for event in events] if self._first else self._counted(events)
+
+    def _counted(self, events: list[Event]) -> list[Event]:
+        for event in events:
+            if isinstance(event, PartStart):
+                self._count += 1
+                self._ids.add(event.id)
+        return events
+
+    def _moved(self, event: Event) -> Event:
+        if isinstance(event, Notice):
+            return event
+        index = event.index + self._first
+        if isinstance(event, PartEnd):
+            return PartEnd(index, event.complete, event.error, event.span, event.error_message)
+        if isinstance(event, PartStart):
+            self._count += 1
+            gap = event.gap
+            if event.kind == "thinking" and self._seen_thinking:
+                gap = "\n\n"
+            id = self._new_id(event.id, index) if event.kind == "tool_call" else ""
+            return PartStart(index, event.kind, gap, event.name, id)
+        return type(event)(index, event.text)
+
+    def _without_repeat(self, events: list[Event]) -> list[Event]:
+        """Leave out a thinking block that only repeats what came in a field of its own."""
+        held = self._repeat
+        assert held is not None
+        for number, event in enumerate(events):
+            if isinstance(event, PartStart) and event.kind != "thinking":
+                return self._end_repeat(held, events[number:])
+            held.append(event)
+            if isinstance(event, PartEnd):
+                return self._end_repeat(held, events[number + 1 :])
+        return []
+
+    def _end_repeat(self, held: list[Event], rest: list[Event] | None = None) -> list[Event]:
+        self._repeat = None
+        events = self._close_split()
+        told = "".join(event.text for event in held if isinstance(event, ThinkingDelta)).strip()
+        whole = self.thought_characters <= MOST_COMPARED
+        same = whole and bool(told) and told == "".join(self._thoughts).strip()
+        self._first = self._count - same
+        kept = [] if same else held
+        return events + [self._moved(event) for event in kept + (rest or [])]
+
+    def _tell(self, events: list[Event], call: _Call | None = None) -> list[Item]:
+        items: list[Item] = []
+        for event in events:
+            kind = type(event)
+            if kind is TextDelta or kind is ToolCallDelta:
+                self.said_characters += len(event.text)  # type: ignore[union-attr]
+            elif kind is ThinkingDelta:
+                self.thought_characters += len(event.text)  # type: ignore[union-attr]
+            elif isinstance(event, PartStart):
+                self._note_start(event)
+            elif isinstance(event, PartEnd):
+                self._calling = False
+            elif isinstance(event, Notice) and event.code == "implicit_close":
+                self._in_thought = True
+            item = Said(self._number, event)
+            if isinstance(event, PartEnd) and event.error is not None:
+                written = call.written if call is not None else self._written(event)
+                withheld = call is None and self._in_thought and event.error == "incomplete"
+                item = Said(self._number, event, written=written, withheld=withheld)
+            if self._alignment is not None:
+                item = self._with_logprobs(item, self._alignment)
+            if self._show or kind is Notice or event.index not in self._hidden:  # type: ignore[union-attr]
+                items.append(item)
+        return items
+
+    def _note_start(self, start: PartStart) -> None:
+        self._calling = start.kind == "tool_call"
+        if start.kind == "thinking":
+            self._seen_thinking = True
+            self._hidden.add(start.index)
+        if start.kind != "tool_call":
+            self._in_thought = start.kind == "thinking" and self._format.calls_in_thinking == "always"
+
+    def _written(self, event: PartEnd) -> str:
+        """What the model wrote of a call that may not be run."""
+        self._tape.sync()
+        return without_markers(self._tape.text(*event.span), self._format)
+
+    def _with_logprobs(self, item: Said, alignment: Alignment) -> Said:
+        logprobs, others = alignment.take(item.event, self._first)
+        shown = tuple(others) if self._show else ()
+        return msgspec.structs.replace(item, logprobs=tuple(logprobs), other_logprobs=shown)
+
+
+class _Call:
+    """A call that the upstream has already read, piece by piece."""
+
+    def __init__(self, index: int, made_id: str) -> None:
+        self._index = index
+        self._begun = False
+        self._made_id = made_id
+        self._id = ""
+        self._name = ""
+        self._arguments: list[str] = []
+
+    @property
+    def written(self) -> str:
+        """What can be told of a call that may not be run."""
+        arguments = "".join(self._arguments)
+        return f'{{"name": "{self._name}", "arguments": {arguments}' if self._name else arguments
+
+    def feed(self, piece: CallPiece) -> list[Event]:
+        self._id = self._id or piece.id
+        self._name = self._name or piece.name
+        if piece.arguments:
+            self._arguments.append(piece.arguments)
+        if self._begun:
+            return [ToolCallDelta(self._index, piece.arguments)] if piece.arguments else []
+        return self._begin() if self._name else []
+
+    def _begin(self) -> list[Event]:
+        self._begun = True
+        events: list[Event] = [PartStart(self._index, "tool_call", "", self._name, self._id or self._made_id)]
+        arguments = "".join(self._arguments)
+        if arguments:
+            events.append(ToolCallDelta(self._index, arguments))
+        return events
+
+    def finish(self, cut: bool) -> list[Event]:
+        events = [] if self._begun else self._begin()
+        if not self._arguments and self._name and not cut:
+            self._arguments.append("{}")  # a call without arguments
+            events.append(ToolCallDelta(self._index, "{}"))
+        error = "no_name" if not self._name else error_of("".join(self._arguments))
+        if error is not None:
+            code: NoticeCode = "incomplete_call" if error == "incomplete" else "unreadable_call"
+            events.append(Notice(code, NOTICES[code], 0))
+        events.append(PartEnd(self._index, error != "incomplete", error))
+        return events
+
+
+def error_of(arguments: str) -> str | None:
+    """Why a call with these arguments may not be run."""
+    scanner = JsonScanner()
+    at, before = 0, -1
+    while at > before or scanner.error is None:
+        if scanner.done or at == len(arguments):
+            break
+        before, at = at, scanner.scan(arguments, at, len(arguments), True)
+        if at == before:
+            break
+    if not scanner.done:
+        return "incomplete"
+    if scanner.error is not None or arguments[at:].strip():
+        return "invalid_json"
+    return None if arguments.lstrip().startswith("{") else "not_object"
+
+
+def without_markers(raw: str, format: Format) -> str:
+    """What the model wrote of a call, without the markers around it."""
+    if format.header is not None and format.header.body:
+        raw = raw.partition(format.header.body)[2] or raw
+    for syntax in (*format.calls, *(format.header.calls if format.header is not None else ())):
+        for marker in syntax.openers:
+            raw = raw.removeprefix(marker)
+        for marker in syntax.closers:
+            raw = raw.rstrip().removesuffix(marker)
+    return raw.strip()
+
+
+@lru_cache(maxsize=64)
+def without_thinking(format: Format) -> Format:
+    """The same format, read for calls only."""
+    text: dict[str, State] = {
+        marker: target for marker, target in format.states.get(TEXT, {}).items() if target != THINKING
+    }
+    return format.but(states={TEXT: text}, header=None, start=TEXT, leading=frozenset(), settle=None)
