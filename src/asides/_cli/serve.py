@@ -56,7 +56,7 @@ def run(arguments: list[str]) -> int:
     loaded = load_all(options.config, flags=_flags(options), without=NOT_OURS, here=True)
     if not loaded.trusted:
         complain(_introduce(loaded))
-    logs = _gateway("logs")
+    logs = _gateway("observe.logs")
     warnings = [*loaded.warnings, *_visible_secrets(options), *logs.warn_at_start(loaded.config)]
     if options.check:
         return _check(loaded, warnings)
