@@ -15,7 +15,7 @@ import msgspec
 import asides
 from asides.dialects.request import Request
 from asides.families import get_format
-from asides.reply.items import Begin, Ended, Item, Usage, Words
+from asides.reply.items import Begin, Ended, RawText, ReplyItem, Usage
 from asides.reply.splitter import Splitter
 from benchmarks import measure, samples
 
@@ -30,14 +30,14 @@ def splitter() -> Splitter:
     return Splitter(format, lambda format: asides.Parser(format))
 
 
-def items() -> list[Item]:
+def items() -> list[ReplyItem]:
     """A reply that thinks, answers and calls, cut as servers cut them."""
     prose = samples.of_length(samples.PROSE, SIZE)
     raw = f"<think>{prose}</think>\n\n{prose}{CALL}"
     split = splitter()
-    found: list[Item] = split.feed(Begin("reply_1", "model", 1_700_000_000))
+    found: list[ReplyItem] = split.feed(Begin("reply_1", "model", 1_700_000_000))
     for chunk in samples.cut(raw, CHUNK):
-        found += split.feed(Words(0, chunk))
+        found += split.feed(RawText(0, chunk))
     return found + split.feed(Ended(0)) + split.feed(Usage(10, 20))
 
 

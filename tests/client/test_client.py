@@ -17,7 +17,7 @@ import pytest
 
 from asides.client.client import Client, Gathering, UpstreamError
 from asides.events import PartStart, TextDelta, ThinkingDelta
-from asides.reply.items import Said
+from asides.reply.items import ReplyEvent
 from tests.client.upstream import Script, Upstream, chat, fails, lines, serve, think
 from tests.waiting import PATIENCE
 
@@ -75,7 +75,7 @@ def test_thinking_is_asked_for_in_the_servers_words(think: Any, openai: Any, oll
 
 
 def test_open_models_are_switched_in_their_template_too() -> None:
-    """A model whose name is known gets its chat template's switch; without a wish it gets nothing."""
+    """A model whose name is known gets its chat template's switch; without thinking options it gets nothing."""
     with serve(ANSWER) as upstream:
         client = Client(upstream.url)
         client.ask("hi", model="Qwen/Qwen3-8B", think=False)
@@ -138,7 +138,7 @@ def test_words_of_a_model_that_begins_in_thinking_wait_until_they_tell() -> None
         first = client.ask("hi", model="deepseek-r1")
         assert (first.thinking, first.text) == ("hm", "Hi")
         # It is known now that the prompt opens the thinking, so the next thought is told as it comes.
-        events = [item.event for item in client.talk("hi", model="deepseek-r1") if isinstance(item, Said)]
+        events = [item.event for item in client.talk("hi", model="deepseek-r1") if isinstance(item, ReplyEvent)]
         assert [event.kind for event in events if isinstance(event, PartStart)] == ["thinking", "text"]
         assert Client(upstream.url).ask("hi", model="deepseek-r1").text == "Plain."
 
@@ -150,7 +150,7 @@ def test_a_server_that_splits_is_believed() -> None:
         assert client.ask("hi", model="deepseek-r1").text == "It is 4."
         assert client.ask("hi", model="deepseek-r1").text == "Just so."
         reading = client.talk("hi", model="deepseek-r1")
-        assert any(isinstance(item, Said) and item.event == TextDelta(0, "Live") for item in reading)
+        assert any(isinstance(item, ReplyEvent) and item.event == TextDelta(0, "Live") for item in reading)
         reading.close()  # type: ignore[attr-defined]  # a generator, which an Iterator need not be
         assert upstream.left.wait(PATIENCE)
 
@@ -188,7 +188,7 @@ def test_a_gathering_tells_what_has_come_so_far() -> None:
         gathering = Gathering()
         for item in Client(upstream.url).talk("hi", model="m"):
             gathering.add(item)
-            if isinstance(item, Said) and isinstance(item.event, ThinkingDelta):
+            if isinstance(item, ReplyEvent) and isinstance(item.event, ThinkingDelta):
                 break
     assert (gathering.reply.thinking, gathering.reply.text, gathering.reply.complete) == ("hm", "", False)
 
@@ -324,7 +324,7 @@ def test_stop_ends_a_reply_and_keeps_what_had_come(hanging: Upstream) -> None:
     assert not client.stop()
     for item in client.talk("hi", model="m"):
         gathering.add(item)
-        if isinstance(item, Said) and isinstance(item.event, TextDelta) and "Hi" in item.event.text:
+        if isinstance(item, ReplyEvent) and isinstance(item.event, TextDelta) and "Hi" in item.event.text:
             threading.Timer(0.01, client.stop).start()
     assert gathering.reply.text == "Hi <th"
     assert not gathering.reply.complete
@@ -342,7 +342,7 @@ def test_stop_from_a_signal_handler(hanging: Upstream) -> None:
         gathering = Gathering()
         for item in client.talk("hi", model="m"):
             gathering.add(item)
-            if isinstance(item, Said) and isinstance(item.event, TextDelta) and "Hi" in item.event.text:
+            if isinstance(item, ReplyEvent) and isinstance(item.event, TextDelta) and "Hi" in item.event.text:
                 sending.start()
         sending.join()  # once more, and later, it would end the tests themselves
     finally:
@@ -376,7 +376,7 @@ def test_tls(certificate: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> No
         gathering = Gathering()
         for item in client.talk("hi", model="m"):
             gathering.add(item)
-            if isinstance(item, Said) and isinstance(item.event, PartStart):
+            if isinstance(item, ReplyEvent) and isinstance(item.event, PartStart):
                 threading.Timer(0.01, client.stop).start()
         assert gathering.reply.text == "Hi <th"
         assert upstream.left.wait(PATIENCE)

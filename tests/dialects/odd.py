@@ -13,7 +13,7 @@ from asides.dialects import anthropic, completions, ollama, openai_chat, openai_
 from asides.dialects.framing import to_json
 from asides.dialects.request import Request, RequestError
 from asides.families import get_format
-from asides.reply.items import Failed, Item, Piece
+from asides.reply.items import Chunk, Failed, ReplyItem
 from asides.reply.splitter import Splitter
 from tests.dialects.shapes import BY_NAME, items, make_parser
 
@@ -527,8 +527,8 @@ def replaced(value: Any, path: Path, other: Any) -> Any:
 class Told(NamedTuple):
     """What a reader made of something."""
 
-    pieces: list[Piece]
-    items: list[Item]
+    pieces: list[Chunk]
+    items: list[ReplyItem]
 
 
 def read_stream(dialect: str, chunks: Sequence[bytes]) -> Told:
@@ -543,7 +543,7 @@ def read_whole(dialect: str, body: Any) -> Told:
     return _written(DIALECTS[dialect].read_reply(body))
 
 
-def _written(pieces: list[Piece]) -> Told:
+def _written(pieces: list[Chunk]) -> Told:
     splitter = Splitter(get_format("qwen3"), make_parser())
     found = [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish()
     for name, module in DIALECTS.items():

@@ -12,7 +12,7 @@ import asides
 from asides._engine.format import Format
 from asides.events import PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.families import get_format
-from asides.reply.items import Begin, Ended, Failed, Item, Reason, Said, Usage, Words
+from asides.reply.items import Begin, Ended, Failed, RawText, Reason, ReplyEvent, ReplyItem, Usage
 from asides.reply.splitter import MakeParser, Splitter
 
 DEATH = Failed("the upstream ended its reply without saying that it was over", 502, "api_error", "upstream_ended")
@@ -81,17 +81,17 @@ def make_parser(**policies: Any) -> MakeParser:
     return make
 
 
-def items(shape: Shape, *, size: int = 3, usage: Usage | None = None, **policies: Any) -> list[Item]:
+def items(shape: Shape, *, size: int = 3, usage: Usage | None = None, **policies: Any) -> list[ReplyItem]:
     """The items of a shape, its choices taking turns, each piece of `size` characters."""
     splitter = Splitter(get_format("qwen3"), make_parser(**policies), show=shape.show)
-    found: list[Item] = []
+    found: list[ReplyItem] = []
     if shape.failure is None or any(shape.raw):
         found += splitter.feed(Begin("reply_1", "qwen3-8b", 1_700_000_000))
     longest = max(map(len, shape.raw))
     for start in range(0, longest, size):
         for choice, raw in enumerate(shape.raw):
             if raw[start : start + size]:
-                found += splitter.feed(Words(choice, raw[start : start + size]))
+                found += splitter.feed(RawText(choice, raw[start : start + size]))
     if shape.failure is not None:
         return found + splitter.feed(shape.failure)
     for choice in range(len(shape.raw)):
@@ -106,14 +106,14 @@ class Told(NamedTuple):
     reason: str = ""
 
 
-def told(found: Iterable[Item], choice: int = 0) -> Told:
+def told(found: Iterable[ReplyItem], choice: int = 0) -> Told:
     """The parts of a choice, whatever the size of its deltas."""
     parts: dict[int, list[str]] = {}
     reason = ""
     for item in found:
         if isinstance(item, Ended) and item.choice == choice:
             reason = item.reason
-        if not isinstance(item, Said) or item.choice != choice:
+        if not isinstance(item, ReplyEvent) or item.choice != choice:
             continue
         event = item.event
         if isinstance(event, PartStart):

@@ -20,16 +20,28 @@ from asides.dialects.request import (
     Request,
     RequestError,
     TextPiece,
+    ThinkingOptions,
     ThinkingPiece,
     Tool,
     Turn,
-    Wish,
     WriteOptions,
 )
 from asides.events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.families import get_format
 from asides.parts import Text, Thinking
-from asides.reply.items import Begin, Ended, Failed, Foreign, Item, Piece, Reason, Said, Thought, Usage, Words
+from asides.reply.items import (
+    Begin,
+    Chunk,
+    Ended,
+    Failed,
+    Foreign,
+    RawText,
+    Reason,
+    ReplyEvent,
+    ReplyItem,
+    ThinkingChunk,
+    Usage,
+)
 from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
@@ -46,10 +58,10 @@ def named(shape: Shape) -> str:
 
 
 def asked(shape: Shape) -> Request:
-    return Request(dialect="anthropic", model="qwen3-8b", wish=Wish(show=shape.show))
+    return Request(dialect="anthropic", model="qwen3-8b", thinking=ThinkingOptions(show=shape.show))
 
 
-def streamed(found: Sequence[Item], request: Request = ASKED) -> bytes:
+def streamed(found: Sequence[ReplyItem], request: Request = ASKED) -> bytes:
     writer = dialect.ReplyWriter(request)
     return b"".join([writer.feed(item) for item in found] + [writer.finish()])
 
@@ -249,7 +261,7 @@ def test_pings_while_a_call_is_held() -> None:
 
 
 def test_omitted_thinking_has_a_block_and_a_signature() -> None:
-    request = Request(dialect="anthropic", wish=Wish(think=True, omitted=True))
+    request = Request(dialect="anthropic", thinking=ThinkingOptions(think=True, omitted=True))
     found = items(BY_NAME["thinking"])
     whole = dialect.write_reply(found, request)["content"][0]
     assert whole == {
@@ -267,7 +279,7 @@ def test_line_separators_are_escaped() -> None:
 
 
 def test_a_stop_sequence_is_told_only_if_the_caller_set_it() -> None:
-    found: list[Item] = [Begin(), Ended(0, "stop", "END")]
+    found: list[ReplyItem] = [Begin(), Ended(0, "stop", "END")]
     asked_for = Request(dialect="anthropic", stop=("END",))
     assert dialect.write_reply(found, asked_for)["stop_reason"] == "stop_sequence"
     assert dialect.write_reply(found, asked_for)["stop_sequence"] == "END"
@@ -277,11 +289,11 @@ def test_a_stop_sequence_is_told_only_if_the_caller_set_it() -> None:
 
 @pytest.mark.parametrize("arguments", ['{"a": "\\ud800"}', "[]", '{"a":' + "[" * 300 + "]" * 300 + "}", "{} {}"])
 def test_arguments_that_the_sdk_cannot_read_are_text(arguments: str) -> None:
-    found: list[Item] = [
+    found: list[ReplyItem] = [
         Begin(),
-        Said(0, PartStart(0, "tool_call", "", "f", "id")),
-        Said(0, ToolCallDelta(0, arguments)),
-        Said(0, PartEnd(0)),
+        ReplyEvent(0, PartStart(0, "tool_call", "", "f", "id")),
+        ReplyEvent(0, ToolCallDelta(0, arguments)),
+        ReplyEvent(0, PartEnd(0)),
         Ended(0),
     ]
     message = ask_stream(streamed(found), None)
@@ -292,12 +304,12 @@ def test_arguments_that_the_sdk_cannot_read_are_text(arguments: str) -> None:
 # Replies, read.
 
 
-def split(pieces: list[Piece], *, show: bool = True) -> list[Item]:
+def split(pieces: list[Chunk], *, show: bool = True) -> list[ReplyItem]:
     splitter = Splitter(get_format("passthrough"), make_parser(), show=show)
     return [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish()
 
 
-def read_stream(body: bytes, size: int) -> list[Piece]:
+def read_stream(body: bytes, size: int) -> list[Chunk]:
     reader = dialect.ReplyReader()
     chunks = [body[start : start + size] for start in range(0, len(body), size)]
     return [piece for chunk in chunks for piece in reader.feed(chunk)] + reader.finish()
@@ -327,9 +339,9 @@ call_values = st.dictionaries(
 
 
 @st.composite
-def replies(draw: st.DrawFn) -> list[Item]:
+def replies(draw: st.DrawFn) -> list[ReplyItem]:
     """The items of any reply that this dialect can tell."""
-    found: list[Item] = [Begin("msg_1", "m")]
+    found: list[ReplyItem] = [Begin("msg_1", "m")]
     last = ""
     for index in range(draw(st.integers(0, 5))):
         kind = draw(
@@ -338,14 +350,16 @@ def replies(draw: st.DrawFn) -> list[Item]:
         last = kind
         if kind == "tool_call":
             arguments = json.dumps(draw(call_values), ensure_ascii=draw(st.booleans()))
-            found.append(Said(0, PartStart(index, "tool_call", "", draw(words), f"call_{index}")))
-            found.append(Said(0, ToolCallDelta(index, arguments)))
+            found.append(ReplyEvent(0, PartStart(index, "tool_call", "", draw(words), f"call_{index}")))
+            found.append(ReplyEvent(0, ToolCallDelta(index, arguments)))
         else:
             start = PartStart(index, "thinking") if kind == "thinking" else PartStart(index, "text")
-            found.append(Said(0, start))
+            found.append(ReplyEvent(0, start))
             for text in draw(st.lists(words, min_size=1, max_size=3)):
-                found.append(Said(0, ThinkingDelta(index, text) if kind == "thinking" else TextDelta(index, text)))
-        found.append(Said(0, PartEnd(index)))
+                found.append(
+                    ReplyEvent(0, ThinkingDelta(index, text) if kind == "thinking" else TextDelta(index, text))
+                )
+        found.append(ReplyEvent(0, PartEnd(index)))
     reason: Reason = draw(st.sampled_from(["stop", "length", "content_filter"]))
     usage = Usage(draw(st.integers(0, 9)), draw(st.integers(0, 9)), draw(st.integers(0, 9)))
     return [*found, Ended(0, reason), usage]
@@ -353,7 +367,7 @@ def replies(draw: st.DrawFn) -> list[Item]:
 
 @settings(deadline=None)
 @given(replies(), st.integers(1, 50))
-def test_any_reply_comes_back(found: list[Item], size: int) -> None:
+def test_any_reply_comes_back(found: list[ReplyItem], size: int) -> None:
     before = told(found)
     for pieces in (read_stream(streamed(found), size), dialect.read_reply(dialect.write_reply(found, ASKED))):
         after = split(pieces)
@@ -426,7 +440,7 @@ def test_an_upstream_that_stops_is_dead() -> None:
     pieces = read_stream(cut, 50)
     assert isinstance(pieces[-1], Failed)
     assert pieces[-1].status == 502
-    assert "".join(piece.text for piece in pieces if isinstance(piece, Words)) == expected(BY_NAME["thinking"]).text
+    assert "".join(piece.text for piece in pieces if isinstance(piece, RawText)) == expected(BY_NAME["thinking"]).text
 
 
 def test_a_reason_without_message_stop_is_an_end() -> None:
@@ -438,7 +452,7 @@ def test_a_reason_without_message_stop_is_an_end() -> None:
 
 def test_thoughts_name_their_field() -> None:
     pieces = dialect.read_reply(dialect.write_reply(items(BY_NAME["thinking"]), ASKED))
-    assert {piece.field for piece in pieces if isinstance(piece, Thought)} == {"thinking"}
+    assert {piece.field for piece in pieces if isinstance(piece, ThinkingChunk)} == {"thinking"}
 
 
 def test_a_split_off_call_that_is_broken_is_text_with_a_notice() -> None:
@@ -446,7 +460,7 @@ def test_a_split_off_call_that_is_broken_is_text_with_a_notice() -> None:
     stream = streamed(split(dialect.read_reply({"content": content, "stop_reason": "max_tokens"})))
     broken = stream.replace(b'"partial_json":"{}"', b'"partial_json":"{\\"a"')
     found = split(read_stream(broken, 20))
-    assert [item.event.code for item in found if isinstance(item, Said) and isinstance(item.event, Notice)] == [
+    assert [item.event.code for item in found if isinstance(item, ReplyEvent) and isinstance(item.event, Notice)] == [
         "incomplete_call"
     ]
     text = dialect.write_reply(found, ASKED)["content"][0]["text"]
@@ -454,7 +468,7 @@ def test_a_split_off_call_that_is_broken_is_text_with_a_notice() -> None:
 
 
 def test_foreign_items_of_others_are_left_out() -> None:
-    found: list[Item] = [Begin(), Foreign("openai_chat", "content_block", {"type": "x"}), Ended(0)]
+    found: list[ReplyItem] = [Begin(), Foreign("openai_chat", "content_block", {"type": "x"}), Ended(0)]
     assert dialect.write_reply(found, ASKED)["content"] == []
 
 
@@ -590,8 +604,14 @@ def test_a_request_of_the_sdk_is_read() -> None:
     assert [tool.name for tool in request.tools] == ["weather", "map"]
     assert request.tools[0].parameters["properties"] == {"city": {"type": "string"}}
     assert (request.tool_choice, request.parallel_calls) == ("required", False)
-    wish = request.wish
-    assert (wish.think, wish.show, wish.effort, wish.budget, wish.omitted) == (True, True, "high", 2000, True)
+    thinking = request.thinking
+    assert (thinking.think, thinking.show, thinking.effort, thinking.budget, thinking.omitted) == (
+        True,
+        True,
+        "high",
+        2000,
+        True,
+    )
     assert request.response_format is not None
     assert request.response_format["json_schema"]["schema"] == {"type": "object"}
     assert (request.max_tokens, request.stop, request.user) == (4096, ("END",), "u1")
@@ -614,7 +634,7 @@ def test_streaming_and_counting_requests_of_the_sdk_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("thinking", "wish"),
+    ("thinking", "expected"),
     [
         ({"type": "adaptive"}, (True, True, None)),
         ({"type": "between_tools"}, (True, True, None)),
@@ -623,10 +643,10 @@ def test_streaming_and_counting_requests_of_the_sdk_are_read() -> None:
         (None, (None, True, None)),
     ],
 )
-def test_thinking(thinking: dict[str, Any] | None, wish: tuple[Any, ...]) -> None:
+def test_thinking(thinking: dict[str, Any] | None, expected: tuple[Any, ...]) -> None:
     body = {"model": "m", "max_tokens": 9, "messages": [], **({"thinking": thinking} if thinking else {})}
     request = dialect.read_request(body)
-    assert (request.wish.think, request.wish.show, request.wish.budget) == wish
+    assert (request.thinking.think, request.thinking.show, request.thinking.budget) == expected
     assert dialect.write_request(request) == body
 
 
@@ -695,7 +715,7 @@ def test_a_request_of_another_dialect() -> None:
         ),
         tools=(Tool("f", extra={"x": 1}),),
         tool_choice="function:f",
-        wish=Wish(think=True, budget=100),
+        thinking=ThinkingOptions(think=True, budget=100),
         stream=True,
         sampling={"temperature": 1, "seed": 3},
         extra={"store": True},

@@ -12,7 +12,7 @@ from asides.dialects import anthropic, ollama, openai_chat, openai_responses
 from asides.dialects.framing import SseReader, to_json
 from asides.dialects.request import Request, WriteOptions
 from asides.families import get_format
-from asides.reply.items import CallPiece, Ended, Failed, Item, Piece, Thought, Words
+from asides.reply.items import CallChunk, Chunk, Ended, Failed, RawText, ReplyItem, ThinkingChunk
 from asides.reply.splitter import Splitter
 from tests.dialects.replay import cut
 from tests.dialects.shapes import make_parser
@@ -20,7 +20,7 @@ from tests.dialects.shapes import make_parser
 BOM = b"\xef\xbb\xbf"
 
 
-def split(pieces: list[Piece]) -> list[Item]:
+def split(pieces: list[Chunk]) -> list[ReplyItem]:
     splitter = Splitter(get_format("qwen3"), make_parser())
     return [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish()
 
@@ -32,7 +32,7 @@ def chat_stream(*deltas: dict[str, Any]) -> bytes:
     return b"".join(b"data: %b\n\n" % json.dumps(frame).encode() for frame in frames) + b"data: [DONE]\n\n"
 
 
-def read(dialect: Any, data: bytes, size: int | None = None) -> list[Piece]:
+def read(dialect: Any, data: bytes, size: int | None = None) -> list[Chunk]:
     reader = dialect.ReplyReader()
     return [piece for part in cut(data, size) for piece in reader.feed(part)] + list(reader.finish())
 
@@ -57,15 +57,15 @@ def test_a_refusal_of_chat_completions_is_text_elsewhere(name: str) -> None:
     whole = anthropic.write_reply(found, request)
     assert [block["text"] for block in whole["content"] if block["type"] == "text"] == [text]
     again = read(anthropic, data)
-    assert "".join(piece.text for piece in again if isinstance(piece, Words)) == text
-    assert any(isinstance(piece, Thought) for piece in again) == ("thinking" in name)
+    assert "".join(piece.text for piece in again if isinstance(piece, RawText)) == text
+    assert any(isinstance(piece, ThinkingChunk) for piece in again) == ("thinking" in name)
 
     for names in ({}, {"turns": "prompt"}):
         request = Request(dialect="ollama", model="m", names=names)
         lines = ollama.ReplyWriter(request)
         data = b"".join(map(lines.feed, found)) + lines.finish()
         assert all(json.loads(line)["model"] == "m" for line in data.splitlines())
-        assert "".join(piece.text for piece in read(ollama, data) if isinstance(piece, Words)) == text
+        assert "".join(piece.text for piece in read(ollama, data) if isinstance(piece, RawText)) == text
         body = ollama.write_reply(found, request)
         assert (body["response"] if names else body["message"]["content"]) == text
 
@@ -208,12 +208,12 @@ def test_half_a_surrogate_pair_does_not_fail_a_reply(name: str, half: str, size:
         "ollama": (ollama, b"".join(json.dumps(each).encode() + b"\n" for each in lines))
     }
     pieces = read(*streams[name], size)
-    assert "".join(piece.text for piece in pieces if isinstance(piece, Words)) == half * 2
-    assert "".join(piece.text for piece in pieces if isinstance(piece, Thought)) == half
+    assert "".join(piece.text for piece in pieces if isinstance(piece, RawText)) == half * 2
+    assert "".join(piece.text for piece in pieces if isinstance(piece, ThinkingChunk)) == half
     assert any(isinstance(piece, Ended) for piece in pieces)
     assert not any(isinstance(piece, Failed) for piece in pieces)
     if name == "ollama":
-        assert [json.loads(piece.arguments) for piece in pieces if isinstance(piece, CallPiece)] == [{"x": half}]
+        assert [json.loads(piece.arguments) for piece in pieces if isinstance(piece, CallChunk)] == [{"x": half}]
     for dialect in (openai_chat, anthropic, openai_responses, ollama):
         writer = dialect.ReplyWriter(Request(dialect=dialect.NAME, model="m"))
         data = b"".join(map(writer.feed, split(pieces))) + writer.finish()
@@ -233,7 +233,7 @@ def test_a_whole_reply_with_half_a_pair_is_read() -> None:
     call = {"function": {"name": "f", "arguments": {"x": "\ud83d"}}}
     body = {"model": "m", "message": {"content": "\ud83d", "tool_calls": [call]}, "done": True}
     pieces = ollama.read_reply(body)
-    assert [piece.text for piece in pieces if isinstance(piece, Words)] == ["\ud83d"]
+    assert [piece.text for piece in pieces if isinstance(piece, RawText)] == ["\ud83d"]
     assert not any(isinstance(piece, Failed) for piece in pieces)
 
 

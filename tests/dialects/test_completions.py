@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.dialects import completions
-from asides.dialects.request import Request, RequestError, TextPiece, Turn, Wish, WriteOptions
+from asides.dialects.request import Request, RequestError, TextPiece, ThinkingOptions, Turn, WriteOptions
 from asides.families import get_format
-from asides.reply.items import Begin, Ended, Failed, Foreign, Item, Piece, Thought, Usage, Words
+from asides.reply.items import Begin, Chunk, Ended, Failed, Foreign, RawText, ReplyItem, ThinkingChunk, Usage
 from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
@@ -30,25 +30,30 @@ def client(url: str) -> openai.OpenAI:
 
 def request(shape: Shape | None = None, **fields: Any) -> Request:
     """A request as a client would send it for this shape."""
-    wish = Wish(show=shape.show if shape else True)
+    thinking = ThinkingOptions(show=shape.show if shape else True)
     return Request(
-        dialect="completions", model="m", prompt="Go", choices=len(shape.raw) if shape else 1, wish=wish, **fields
+        dialect="completions",
+        model="m",
+        prompt="Go",
+        choices=len(shape.raw) if shape else 1,
+        thinking=thinking,
+        **fields,
     )
 
 
-def stream(found: Iterable[Item], asked: Request, **choices: Any) -> bytes:
+def stream(found: Iterable[ReplyItem], asked: Request, **choices: Any) -> bytes:
     """A whole stream's bytes."""
     writer = completions.ReplyWriter(asked, **choices)
     return b"".join(map(writer.feed, found)) + writer.finish()
 
 
-def read(data: bytes, cuts: int | None = None) -> list[Piece]:
+def read(data: bytes, cuts: int | None = None) -> list[Chunk]:
     reader = completions.ReplyReader()
     pieces = [piece for chunk in cut(data, cuts) for piece in reader.feed(chunk)]
     return pieces + reader.finish()
 
 
-def split(pieces: Iterable[Piece], **policies: Any) -> list[Item]:
+def split(pieces: Iterable[Chunk], **policies: Any) -> list[ReplyItem]:
     splitter = Splitter(get_format("qwen3"), make_parser(**policies))
     return [item for piece in pieces for item in splitter.feed(piece)]
 
@@ -178,13 +183,13 @@ def test_what_another_server_sends_is_read() -> None:
     pieces = read(data, 3)
     begin = Begin("c", "m", 1, "completions", {"system_fingerprint": "fp"})
     foreign = Foreign("completions", "fields", {"timings": {"ms": 1}})
-    assert pieces == [begin, Words(0, "a"), foreign, Ended(0, "length"), Usage(1, 2, extra=usage)]
+    assert pieces == [begin, RawText(0, "a"), foreign, Ended(0, "length"), Usage(1, 2, extra=usage)]
     written = stream(split(pieces), request(include_usage=True)).decode()
     last, cost = (json.loads(line[6:]) for line in written.split("\n\n")[-4:-2])
     assert (last["timings"], last["choices"][0]["finish_reason"]) == ({"ms": 1}, "length")
     assert cost["usage"] == usage
     split_off = read(b'data: {"choices": [{"text": "b", "reasoning_content": "a", "finish_reason": "stop"}]}\n\n')
-    assert split_off[1:] == [Thought(0, "a", "reasoning_content"), Words(0, "b"), Ended(0)]
+    assert split_off[1:] == [ThinkingChunk(0, "a", "reasoning_content"), RawText(0, "b"), Ended(0)]
     assert isinstance(read(b'data: {"error": {"message": "no"}}\n\n')[-1], Failed)
     assert isinstance(completions.read_reply({"error": "no"})[0], Failed)
 
@@ -217,7 +222,7 @@ def test_a_request_of_the_sdk_is_read() -> None:
     found = completions.read_request(sent)
     assert (found.prompt, found.choices, found.max_tokens, found.stop) == ("Go", 2, 5, ("x",))
     assert (found.sampling, found.top_logprobs, found.user) == ({"temperature": 0.5, "top_k": 4}, 3, "u")
-    assert (found.wish.show, found.essential) == (False, ("echo", "suffix"))
+    assert (found.thinking.show, found.essential) == (False, ("echo", "suffix"))
     assert completions.write_request(found) == sent
 
 
@@ -247,8 +252,10 @@ def test_what_has_no_counterpart_is_refused_by_name() -> None:
 
 
 def test_the_upstreams_own_words_are_used_for_another_dialects_request() -> None:
-    """A bare prompt of another dialect, with its wish."""
-    asked = Request(dialect="ollama", model="m", prompt="Go", stream=True, wish=Wish(think=False, show=False))
+    """A bare prompt of another dialect, with its thinking options."""
+    asked = Request(
+        dialect="ollama", model="m", prompt="Go", stream=True, thinking=ThinkingOptions(think=False, show=False)
+    )
     assert completions.write_request(asked, WriteOptions(switch="enable_thinking", model="big")) == {
         "model": "big",
         "prompt": "Go",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.dialects.request import RequestError
-from asides.reply.items import Ended, Failed, Words
+from asides.reply.items import Ended, Failed, RawText
 from tests.dialects import odd
 from tests.dialects.odd import DIALECTS, ODD, REQUESTS, STREAMS, WHOLE
 from tests.laws.effort import examples
@@ -131,4 +131,4 @@ def test_frames_as_deep_as_can_be_read(dialect: str) -> None:
 def test_words_beside_an_odd_field_are_told(dialect: str, frame: Any) -> None:
     """Whatever stands in another field, the words are good."""
     pieces = odd.read_stream(dialect, odd.to_stream(dialect, [frame])).pieces
-    assert [piece.text for piece in pieces if isinstance(piece, Words)] == ["Hi"]
+    assert [piece.text for piece in pieces if isinstance(piece, RawText)] == ["Hi"]

@@ -12,22 +12,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.dialects import ollama as dialect
-from asides.dialects.request import CallPiece as EarlierCall
 from asides.dialects.request import (
+    CallPiece,
     ImagePiece,
     OtherPiece,
     Request,
     RequestError,
     TextPiece,
+    ThinkingOptions,
     ThinkingPiece,
     Tool,
     Turn,
-    Wish,
     WriteOptions,
 )
 from asides.events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.families import get_format
-from asides.reply.items import Begin, CallPiece, Ended, Failed, Item, Piece, Reason, Said, Thought, Usage, Words
+from asides.reply.items import (
+    Begin,
+    CallChunk,
+    Chunk,
+    Ended,
+    Failed,
+    RawText,
+    Reason,
+    ReplyEvent,
+    ReplyItem,
+    ThinkingChunk,
+    Usage,
+)
 from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, NDJSON, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
@@ -45,10 +57,10 @@ def named(shape: Shape) -> str:
 
 
 def asked(shape: Shape, names: dict[str, str] | None = None) -> Request:
-    return Request(dialect="ollama", model="qwen3-8b", wish=Wish(show=shape.show), names=names or {})
+    return Request(dialect="ollama", model="qwen3-8b", thinking=ThinkingOptions(show=shape.show), names=names or {})
 
 
-def streamed(found: Sequence[Item], request: Request = CHAT) -> bytes:
+def streamed(found: Sequence[ReplyItem], request: Request = CHAT) -> bytes:
     writer = dialect.ReplyWriter(request)
     return b"".join([writer.feed(item) for item in found] + [writer.finish()])
 
@@ -245,22 +257,27 @@ def test_the_time_is_told_when_nobody_knows_it() -> None:
 
 def test_log_probabilities() -> None:
     tokens = ({"token": "It", "logprob": -0.5},)
-    found: list[Item] = [Begin(), Said(0, PartStart(0, "text")), Said(0, TextDelta(0, "It"), tokens), Ended(0)]
+    found: list[ReplyItem] = [
+        Begin(),
+        ReplyEvent(0, PartStart(0, "text")),
+        ReplyEvent(0, TextDelta(0, "It"), tokens),
+        Ended(0),
+    ]
     assert lines(streamed(found))[0]["logprobs"] == list(tokens)
     assert lines(streamed(found, GENERATE))[0]["logprobs"] == list(tokens)
     assert dialect.write_reply(found, CHAT)["logprobs"] == list(tokens)
-    assert read_stream(streamed(found), 9)[1] == Words(0, "It", tokens)
+    assert read_stream(streamed(found), 9)[1] == RawText(0, "It", tokens)
 
 
 # Replies, read.
 
 
-def split(pieces: list[Piece]) -> list[Item]:
+def split(pieces: list[Chunk]) -> list[ReplyItem]:
     splitter = Splitter(get_format("passthrough"), make_parser())
     return [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish()
 
 
-def read_stream(body: bytes, size: int) -> list[Piece]:
+def read_stream(body: bytes, size: int) -> list[Chunk]:
     reader = dialect.ReplyReader()
     chunks = [body[start : start + size] for start in range(0, len(body), size)]
     return [piece for chunk in chunks for piece in reader.feed(chunk)] + reader.finish()
@@ -282,23 +299,23 @@ words = st.text(min_size=1, max_size=20).filter(str.strip)
 
 
 @st.composite
-def replies(draw: st.DrawFn) -> list[Item]:
+def replies(draw: st.DrawFn) -> list[ReplyItem]:
     """The items of a reply in the order that this dialect knows: thinking, text, calls."""
-    found: list[Item] = [Begin("", "m", 1_700_000_000)]
+    found: list[ReplyItem] = [Begin("", "m", 1_700_000_000)]
     index = 0
     for kind, wanted in (("thinking", draw(st.booleans())), ("text", draw(st.booleans()))):
         if not wanted:
             continue
-        found.append(Said(0, PartStart(index, "thinking" if kind == "thinking" else "text")))
+        found.append(ReplyEvent(0, PartStart(index, "thinking" if kind == "thinking" else "text")))
         for text in draw(st.lists(words, min_size=1, max_size=3)):
-            found.append(Said(0, ThinkingDelta(index, text) if kind == "thinking" else TextDelta(index, text)))
-        found.append(Said(0, PartEnd(index)))
+            found.append(ReplyEvent(0, ThinkingDelta(index, text) if kind == "thinking" else TextDelta(index, text)))
+        found.append(ReplyEvent(0, PartEnd(index)))
         index += 1
     for _ in range(draw(st.integers(0, 3))):
         arguments = json.dumps(draw(st.dictionaries(st.text(max_size=5), st.integers() | words, max_size=3)))
-        found.append(Said(0, PartStart(index, "tool_call", "", draw(words), f"call_{index}")))
-        found.append(Said(0, ToolCallDelta(index, arguments)))
-        found.append(Said(0, PartEnd(index)))
+        found.append(ReplyEvent(0, PartStart(index, "tool_call", "", draw(words), f"call_{index}")))
+        found.append(ReplyEvent(0, ToolCallDelta(index, arguments)))
+        found.append(ReplyEvent(0, PartEnd(index)))
         index += 1
     reason: Reason = draw(st.sampled_from(["stop", "length"]))
     usage = Usage(draw(st.integers(0, 9)), draw(st.integers(0, 9)), durations={"total_duration": 5})
@@ -307,7 +324,7 @@ def replies(draw: st.DrawFn) -> list[Item]:
 
 @settings(deadline=None)
 @given(replies(), st.integers(1, 50))
-def test_any_reply_comes_back(found: list[Item], size: int) -> None:
+def test_any_reply_comes_back(found: list[ReplyItem], size: int) -> None:
     before = told(found)
     for pieces in (read_stream(streamed(found), size), dialect.read_reply(dialect.write_reply(found, CHAT))):
         after = told(split(pieces))
@@ -343,11 +360,11 @@ def test_a_recorded_stream() -> None:
     )
     assert read_stream(body, 11) == [
         Begin("", "qwen3", 1759312800, "ollama"),
-        Thought(0, "Hm", "thinking"),
-        Thought(0, ".", "thinking"),
-        Words(0, "So "),
-        CallPiece(0, 0, "call_x", "f", '{"a": 1}'),
-        CallPiece(0, 1, "", "g", "{}"),
+        ThinkingChunk(0, "Hm", "thinking"),
+        ThinkingChunk(0, ".", "thinking"),
+        RawText(0, "So "),
+        CallChunk(0, 0, "call_x", "f", '{"a": 1}'),
+        CallChunk(0, 1, "", "g", "{}"),
         Ended(0),
         Usage(0, 4, durations={"total_duration": 9}),
     ]
@@ -436,8 +453,8 @@ def test_a_request_of_the_sdk_is_read() -> None:
             "assistant",
             (
                 ThinkingPiece("Hm."),
-                EarlierCall("find", '{"query":"x"}', "call_1"),
-                EarlierCall("find", '{"query":"x"}', "call_2"),
+                CallPiece("find", '{"query":"x"}', "call_1"),
+                CallPiece("find", '{"query":"x"}', "call_2"),
             ),
         ),
         Turn("tool", (TextPiece("one"),), "call_1", "find"),
@@ -445,7 +462,7 @@ def test_a_request_of_the_sdk_is_read() -> None:
     )
     assert request.tools[0].name == "find"
     assert request.tools[0].parameters["properties"]["query"]["type"] == "string"
-    assert (request.wish.think, request.wish.show, request.wish.effort) == (True, True, "high")
+    assert (request.thinking.think, request.thinking.show, request.thinking.effort) == (True, True, "high")
     assert request.response_format == {
         "type": "json_schema",
         "json_schema": {"name": "response", "schema": {"type": "object"}},
@@ -468,7 +485,7 @@ def test_a_prompt_of_the_sdk_is_read() -> None:
         Turn("system", (TextPiece("Be brief."),)),
         Turn("user", (TextPiece("Hi"), ImagePiece(data=PIXEL, media_type="image/png"))),
     )
-    assert (request.wish.think, request.wish.show) == (False, False)
+    assert (request.thinking.think, request.thinking.show) == (False, False)
     assert request.response_format == {"type": "json_object"}
     assert request.prompt is None
     assert dialect.endpoint(request) == "/api/generate"
@@ -491,7 +508,7 @@ def test_streaming_is_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("think", "wish"),
+    ("think", "thinking"),
     [
         (True, (True, True, None)),
         (False, (False, False, None)),
@@ -500,10 +517,10 @@ def test_streaming_is_the_default() -> None:
         (None, (True, True, None)),
     ],
 )
-def test_think(think: Any, wish: tuple[Any, ...]) -> None:
+def test_think(think: Any, thinking: tuple[Any, ...]) -> None:
     body = {"model": "m", "messages": [], "stream": True, **({} if think is None else {"think": think})}
     request = dialect.read_request(body)
-    assert (request.wish.think, request.wish.show, request.wish.effort) == wish
+    assert (request.thinking.think, request.thinking.show, request.thinking.effort) == thinking
     assert dialect.write_request(request) == body
 
 
@@ -596,13 +613,13 @@ def test_a_request_of_another_dialect() -> None:
             Turn("user", (TextPiece("Hi"), ImagePiece(url="data:image/gif;base64,aGk="))),
             Turn(
                 "assistant",
-                (ThinkingPiece("Hm."), EarlierCall("f", '{"a": 1', "x1"), EarlierCall("g", '{"b": 2}', "x2")),
+                (ThinkingPiece("Hm."), CallPiece("f", '{"a": 1', "x1"), CallPiece("g", '{"b": 2}', "x2")),
             ),
             Turn("tool", (TextPiece("1"),), "x1"),
             Turn("tool", (TextPiece("2"),), "x2", "g"),
         ),
         tools=(Tool("f", extra={"x": 1}),),
-        wish=Wish(think=True, effort="xhigh", budget=100),
+        thinking=ThinkingOptions(think=True, effort="xhigh", budget=100),
         stream=True,
         max_tokens=5,
         sampling={"temperature": 1, "seed": 3},
@@ -639,19 +656,19 @@ def test_a_request_of_another_dialect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "think"),
+    ("thinking", "think"),
     [
-        (Wish(), None),
-        (Wish(think=True), True),
-        (Wish(think=False, show=False), False),
-        (Wish(effort="none"), False),
-        (Wish(effort="minimal"), "low"),
-        (Wish(effort="medium"), "medium"),
-        (Wish(effort="odd"), True),
+        (ThinkingOptions(), None),
+        (ThinkingOptions(think=True), True),
+        (ThinkingOptions(think=False, show=False), False),
+        (ThinkingOptions(effort="none"), False),
+        (ThinkingOptions(effort="minimal"), "low"),
+        (ThinkingOptions(effort="medium"), "medium"),
+        (ThinkingOptions(effort="odd"), True),
     ],
 )
-def test_wishes_of_other_dialects(wish: Wish, think: bool | str | None) -> None:
-    assert dialect.write_request(Request(dialect="openai_chat", wish=wish)).get("think") == think
+def test_wishes_of_other_dialects(thinking: ThinkingOptions, think: bool | str | None) -> None:
+    assert dialect.write_request(Request(dialect="openai_chat", thinking=thinking)).get("think") == think
 
 
 def test_no_tools_when_none_may_be_called() -> None:
@@ -692,7 +709,7 @@ def conversations(draw: st.DrawFn) -> tuple[Turn, ...]:
     turns = [Turn("system", (TextPiece(draw(texts)),))]
     for number in range(draw(st.integers(0, 3))):
         turns.append(Turn("user", (TextPiece(draw(texts)), ImagePiece(data=PIXEL, media_type="image/png"))))
-        call = EarlierCall("f", '{"a":1}', f"call_{number + 1}")
+        call = CallPiece("f", '{"a":1}', f"call_{number + 1}")
         turns.append(Turn("assistant", (ThinkingPiece(draw(texts)), TextPiece(draw(texts)), call)))
         turns.append(Turn("tool", (TextPiece(draw(texts)),), call.id, "f"))
     return tuple(turns)
@@ -707,6 +724,6 @@ def test_any_request_comes_back(turns: tuple[Turn, ...], limit: int | None) -> N
         max_tokens=limit,
         turns=turns,
         tools=(Tool("f", "d", {"type": "object"}),),
-        wish=Wish(think=True, effort="low", sent={"think": "low"}),
+        thinking=ThinkingOptions(think=True, effort="low", sent={"think": "low"}),
     )
     assert dialect.read_request(dialect.write_request(request)) == request

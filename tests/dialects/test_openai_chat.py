@@ -28,15 +28,26 @@ from asides.dialects.request import (
     Request,
     RequestError,
     TextPiece,
+    ThinkingOptions,
     ThinkingPiece,
     Turn,
-    Wish,
     WriteOptions,
 )
 from asides.events import PartEnd, PartStart
 from asides.families import get_format
-from asides.reply.items import Begin, Ended, Failed, Foreign, Item, Piece, Said, Thought, Usage, Words
-from asides.reply.items import CallPiece as ReplyCall
+from asides.reply.items import (
+    Begin,
+    CallChunk,
+    Chunk,
+    Ended,
+    Failed,
+    Foreign,
+    RawText,
+    ReplyEvent,
+    ReplyItem,
+    ThinkingChunk,
+    Usage,
+)
 from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, DEATH, FAILING, SHAPES, WHOLE, Shape, expected, items, make_parser, told
@@ -47,11 +58,13 @@ CUTS: tuple[int | None, ...] = (1, 7)
 
 def request(shape: Shape | None = None, **fields: Any) -> Request:
     """A request as a client would send it for this shape."""
-    wish = Wish(show=shape.show if shape else True)
-    return Request(dialect="openai_chat", model="m", choices=len(shape.raw) if shape else 1, wish=wish, **fields)
+    thinking = ThinkingOptions(show=shape.show if shape else True)
+    return Request(
+        dialect="openai_chat", model="m", choices=len(shape.raw) if shape else 1, thinking=thinking, **fields
+    )
 
 
-def stream(found: Iterable[Item], asked: Request, **choices: Any) -> bytes:
+def stream(found: Iterable[ReplyItem], asked: Request, **choices: Any) -> bytes:
     """A whole stream's bytes."""
     writer = chat.ReplyWriter(asked, **choices)
     return b"".join(map(writer.feed, found)) + writer.finish()
@@ -296,7 +309,7 @@ def test_tags_are_closed_before_a_call_and_at_the_end() -> None:
 def test_a_refusal_of_thinking_is_heeded_whatever_the_choice() -> None:
     """Thinking is counted and not sent, even where the items hold some."""
     shape = BY_NAME["thinking"]
-    asked = msgspec.structs.replace(request(shape), wish=Wish(show=False))
+    asked = msgspec.structs.replace(request(shape), thinking=ThinkingOptions(show=False))
     for reasoning in ("tags", "both", "details"):
         data = stream(items(shape), asked, reasoning=reasoning)
         assert b"naive" not in data
@@ -343,7 +356,7 @@ def test_usage_comes_only_to_those_who_asked() -> None:
 # What is read.
 
 
-def read(data: bytes, cuts: int | None = None) -> list[Piece]:
+def read(data: bytes, cuts: int | None = None) -> list[Chunk]:
     reader = chat.ReplyReader()
     pieces = [piece for chunk in cut(data, cuts) for piece in reader.feed(chunk)]
     return pieces + reader.finish()
@@ -363,7 +376,7 @@ def delta(*, finish: str | None = None, index: int = 0, **fields: Any) -> dict[s
             "choices": [{"index": index, "delta": fields, "finish_reason": finish}]}  # fmt: skip
 
 
-def split(pieces: Iterable[Piece], **policies: Any) -> list[Item]:
+def split(pieces: Iterable[Chunk], **policies: Any) -> list[ReplyItem]:
     splitter = Splitter(get_format("qwen3"), make_parser(**policies))
     return [item for piece in pieces for item in splitter.feed(piece)]
 
@@ -373,7 +386,7 @@ def test_thinking_is_read_under_every_name(field: str) -> None:
     """And the name is remembered, to send it back by."""
     thinking: dict[str, Any] = {field: "hm", "content": None}
     pieces = read(sse(delta(role="assistant"), delta(**thinking), delta(content="so"), delta(finish="stop")))
-    assert pieces[1:] == [Thought(0, "hm", field), Words(0, "so"), Ended(0)]
+    assert pieces[1:] == [ThinkingChunk(0, "hm", field), RawText(0, "so"), Ended(0)]
 
 
 LIKELY = st.sampled_from(
@@ -424,7 +437,7 @@ def test_details_are_read_and_kept_as_they_are() -> None:
     sealed = {"type": "reasoning.encrypted", "data": "xyz", "index": 3}
     pieces = read(sse(delta(reasoning="hm", reasoning_details=[worded]), delta(reasoning_details=[sealed]),
                       delta(content="so", finish="stop")))  # fmt: skip
-    assert pieces[1] == Thought(0, "hm", "reasoning", (worded,))
+    assert pieces[1] == ThinkingChunk(0, "hm", "reasoning", (worded,))
     assert pieces[2] == Foreign("openai_chat", "details", {"choice": 0, "details": [sealed]})
     streamed = ask(stream(split(pieces), request(), reasoning="details"), None)[0]
     assert streamed["reasoning_details"] == [worded, {**sealed, "index": 1}]
@@ -436,7 +449,7 @@ def test_calls_are_read_whatever_the_server_leaves_out() -> None:
     normal = read(sse(delta(tool_calls=[{"index": 0, "id": "x", "type": "function", "function": function}]),
                       delta(tool_calls=[{"index": 0, "function": {"name": None, "arguments": "1}"}}]),
                       delta(finish="tool_calls")))  # fmt: skip
-    assert normal[1:] == [ReplyCall(0, 0, "x", "f", '{"a":'), ReplyCall(0, 0, "", "", "1}"), Ended(0)]
+    assert normal[1:] == [CallChunk(0, 0, "x", "f", '{"a":'), CallChunk(0, 0, "", "", "1}"), Ended(0)]
     assert told(split(normal)).parts == (("call", "f", '{"a":1}'),)
     same_index = [{"index": 0, "id": id, "function": {"name": "f", "arguments": {"a": 1}}} for id in "xy"]
     assert told(split(read(sse(delta(tool_calls=same_index))))).parts == (("call", "f", '{"a":1}'),) * 2
@@ -448,7 +461,7 @@ def test_a_call_cut_off_by_the_upstream_says_so() -> None:
     """Its characters are passed on; its error is told."""
     call = {"index": 0, "id": "x", "function": {"name": "f", "arguments": '{"a": "'}}
     found = split(read(sse(delta(tool_calls=[call]), delta(finish="length"))))
-    events = [item.event for item in found if isinstance(item, Said)]
+    events = [item.event for item in found if isinstance(item, ReplyEvent)]
     assert [event.error for event in events if isinstance(event, PartEnd)] == ["incomplete"]
     assert chat.write_reply(found, request())["choices"][0]["finish_reason"] == "length"
 
@@ -492,7 +505,7 @@ def test_errors_in_a_stream_become_failures() -> None:
 
 def test_what_is_no_json_is_passed_over_or_told() -> None:
     """Keep-alive junk is nothing; a frame that is broken is a failure that shows it."""
-    assert read(sse(b": keepalive", b"", delta(content="x", finish="stop"), b"17"))[1:] == [Words(0, "x"), Ended(0)]
+    assert read(sse(b": keepalive", b"", delta(content="x", finish="stop"), b"17"))[1:] == [RawText(0, "x"), Ended(0)]
     failed = read(sse(delta(content="x"), b'{"choices": [{"delta": {"content": "lo'))[-1]
     assert isinstance(failed, Failed)
     assert '"content": "lo' in failed.message
@@ -577,11 +590,11 @@ def test_a_block_repeated_in_the_content_is_removed_once() -> None:
             ("a <think>so", (("thinking", "hm"), ("text", "a <think>so"))),
             (" ", (("thinking", "hm"), ("text", " "))),
         ):
-            pieces: list[Piece] = [Thought(0, "hm", "reasoning_content")]
-            pieces += [Words(0, content[at : at + size]) for at in range(0, len(content), size)]
+            pieces: list[Chunk] = [ThinkingChunk(0, "hm", "reasoning_content")]
+            pieces += [RawText(0, content[at : at + size]) for at in range(0, len(content), size)]
             found = split([*pieces, Ended(0)])
             assert told(found).parts == wanted
-            events = [item.event for item in found if isinstance(item, Said)]
+            events = [item.event for item in found if isinstance(item, ReplyEvent)]
             starts = [event.index for event in events if isinstance(event, PartStart)]
             assert starts == list(range(len(wanted)))
 
@@ -598,10 +611,10 @@ def test_log_probabilities_stay_with_the_words_they_are_of() -> None:
     tokens = ["<think>", "hm", " so", "</think>", "\n\nIt", " is", " 4", ".\n", "<tool_call>", '{"name": "f"',
               ', "arguments": {}}', "</tool_call>", "<|im_end|>"]  # fmt: skip
     for size in (1, 2, 20):
-        pieces: list[Piece] = [Begin()]
+        pieces: list[Chunk] = [Begin()]
         for at in range(0, len(tokens), size):
             group = tokens[at : at + size]
-            pieces.append(Words(0, "".join(group), tuple(token(text) for text in group)))
+            pieces.append(RawText(0, "".join(group), tuple(token(text) for text in group)))
         pieces.append(Ended(0))
         found = split(pieces)
         body = chat.write_reply(found, request())["choices"][0]
@@ -623,8 +636,8 @@ def test_log_probabilities_of_less_than_a_character() -> None:
     smile = "🙂".encode()
     parts = [{"token": "\ufffd", "bytes": list(smile[:2])}, {"token": "\ufffd", "bytes": list(smile[2:])}]
     eos = {"token": "<eos>", "bytes": list(b"<eos>")}
-    found = split([Words(0, "a", (token("a"),)), Words(0, "", (parts[0],)), Words(0, "🙂", (parts[1],)),
-                   Words(0, "", (eos,)), Ended(0)])  # fmt: skip
+    found = split([RawText(0, "a", (token("a"),)), RawText(0, "", (parts[0],)), RawText(0, "🙂", (parts[1],)),
+                   RawText(0, "", (eos,)), Ended(0)])  # fmt: skip
     body = chat.write_reply(found, request())["choices"][0]
     assert body["logprobs"]["content"] == [token("a"), *parts]
     assert body["reasoning_logprobs"]["content"] == [eos]
@@ -644,9 +657,9 @@ def test_hidden_thinking_does_not_leak_through_log_probabilities() -> None:
     """Who may not see the thinking does not get its tokens."""
     splitter = Splitter(get_format("qwen3"), make_parser(), show=False)
     words = ("<think>", "secret", "</think>", "so")
-    found = [item for text in words for item in splitter.feed(Words(0, text, (token(text),)))]
+    found = [item for text in words for item in splitter.feed(RawText(0, text, (token(text),)))]
     found += splitter.feed(Ended(0))
-    asked = Request(dialect="openai_chat", wish=Wish(show=False))
+    asked = Request(dialect="openai_chat", thinking=ThinkingOptions(show=False))
     assert b"secret" not in stream(found, asked)
     assert [entry["token"] for entry in chat.write_reply(found, asked)["choices"][0]["logprobs"]["content"]] == ["so"]
 
@@ -656,13 +669,13 @@ def test_hidden_thinking_does_not_leak_through_log_probabilities() -> None:
        st.integers(1, 4))  # fmt: skip
 def test_tokens_of_the_content_joined_are_the_content(tokens: list[str], size: int) -> None:
     """Without the gaps between texts, which no token stands for."""
-    pieces: list[Piece] = []
+    pieces: list[Chunk] = []
     for at in range(0, len(tokens), size):
         group = tokens[at : at + size]
-        pieces.append(Words(0, "".join(group), tuple(token(text) for text in group)))
+        pieces.append(RawText(0, "".join(group), tuple(token(text) for text in group)))
     found = split([*pieces, Ended(0)])
     texts = "".join(part[1] for part in told(found).parts if part[0] == "text")
-    given_out = [entry["token"] for item in found if isinstance(item, Said) for entry in item.logprobs]
+    given_out = [entry["token"] for item in found if isinstance(item, ReplyEvent) for entry in item.logprobs]
     assert "".join(given_out) == texts
 
 
@@ -783,7 +796,7 @@ def test_a_request_of_the_sdk_is_read() -> None:
     assert found.sampling == {"temperature": 0.5, "seed": 3, "top_k": 4, "repeat_penalty": 1.1}
     assert (found.logprobs, found.top_logprobs, found.user) == (True, 2, "u")
     assert found.response_format == {"type": "json_object"}
-    assert (found.wish.effort, found.wish.think, found.wish.show) == ("low", True, True)
+    assert (found.thinking.effort, found.thinking.think, found.thinking.show) == ("low", True, True)
     assert (found.template_arguments, found.extra) == ({"x": 1}, {"metadata": {"a": "b"}})
     written = chat.write_request(found)
     body["messages"][1]["content"] = "Be brief."
@@ -825,28 +838,28 @@ def test_a_streaming_request_of_the_sdk_is_read() -> None:
 def test_every_refusal_of_thinking_is_understood(fields: dict[str, Any]) -> None:
     """In whatever words; and passed on in the same."""
     found = chat.read_request({"model": "m", "messages": HELLO, **fields})
-    assert not found.wish.show
+    assert not found.thinking.show
     hides = "exclude" in str(fields) or "include" in str(fields) or "hidden" in str(fields)
-    assert found.wish.think is (None if hides else False)
+    assert found.thinking.think is (None if hides else False)
     assert chat.write_request(found) == {"model": "m", "messages": HELLO, **fields}
 
 
 @pytest.mark.parametrize(
-    ("fields", "wish"),
+    ("fields", "thinking"),
     [
-        ({}, Wish()),
-        ({"reasoning_effort": "high"}, Wish(True, effort="high")),
-        ({"reasoning": {"max_tokens": 500}}, Wish(True, budget=500)),
-        ({"thinking": {"type": "enabled", "budget_tokens": 5}}, Wish(True, budget=5)),
-        ({"thinking_token_budget": 7}, Wish(True, budget=7)),
-        ({"think": "medium"}, Wish(True, effort="medium")),
-        ({"chat_template_kwargs": {"enable_thinking": True}}, Wish(True)),
+        ({}, ThinkingOptions()),
+        ({"reasoning_effort": "high"}, ThinkingOptions(True, effort="high")),
+        ({"reasoning": {"max_tokens": 500}}, ThinkingOptions(True, budget=500)),
+        ({"thinking": {"type": "enabled", "budget_tokens": 5}}, ThinkingOptions(True, budget=5)),
+        ({"thinking_token_budget": 7}, ThinkingOptions(True, budget=7)),
+        ({"think": "medium"}, ThinkingOptions(True, effort="medium")),
+        ({"chat_template_kwargs": {"enable_thinking": True}}, ThinkingOptions(True)),
     ],
 )
-def test_wishes_are_understood(fields: dict[str, Any], wish: Wish) -> None:
+def test_wishes_are_understood(fields: dict[str, Any], thinking: ThinkingOptions) -> None:
     """How hard to think, and for how long."""
-    found = chat.read_request({"model": "m", "messages": HELLO, **fields}).wish
-    assert msgspec.structs.replace(found, sent={}) == wish
+    found = chat.read_request({"model": "m", "messages": HELLO, **fields}).thinking
+    assert msgspec.structs.replace(found, sent={}) == thinking
 
 
 @pytest.mark.parametrize(
@@ -928,13 +941,13 @@ def test_details_are_sent_back_as_they_came() -> None:
 
 def test_switches_are_mapped_to_what_the_upstream_knows() -> None:
     """A keyword of the chat template, or the effort."""
-    off = msgspec.structs.replace(CONVERSATION, wish=Wish(think=False, show=False))
+    off = msgspec.structs.replace(CONVERSATION, thinking=ThinkingOptions(think=False, show=False))
     assert chat.write_request(off, WriteOptions(switch="enable_thinking"))["chat_template_kwargs"] == {
         "enable_thinking": False
     }
     assert chat.write_request(off, WriteOptions(switch="thinking"))["chat_template_kwargs"] == {"thinking": False}
     assert chat.write_request(off)["reasoning_effort"] == "none"
-    on = msgspec.structs.replace(CONVERSATION, wish=Wish(think=True, effort="high", budget=99))
+    on = msgspec.structs.replace(CONVERSATION, thinking=ThinkingOptions(think=True, effort="high", budget=99))
     body = chat.write_request(on, WriteOptions(switch="reasoning_effort", budget="reasoning.max_tokens"))
     assert body["reasoning_effort"] == "high"
     assert body["chat_template_kwargs"] == {"reasoning_effort": "high"}
@@ -1090,6 +1103,6 @@ def test_invented_choices_are_told_and_not_remembered() -> None:
     reader = chat.ReplyReader()
     frame = b'data: {"choices": [{"index": %d, "delta": {"content": "x"}}]}\n\n'
     before = sum(isinstance(each, ChoiceReader) for each in gc.get_objects())
-    told = [piece for number in range(3000) for piece in reader.feed(frame % number) if isinstance(piece, Words)]
+    told = [piece for number in range(3000) for piece in reader.feed(frame % number) if isinstance(piece, RawText)]
     assert [piece.choice for piece in told] == list(range(3000))
     assert sum(isinstance(each, ChoiceReader) for each in gc.get_objects()) - before <= MOST_CHOICES + 1

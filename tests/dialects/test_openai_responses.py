@@ -26,16 +26,15 @@ from asides.dialects.request import (
     Request,
     RequestError,
     TextPiece,
+    ThinkingOptions,
     ThinkingPiece,
     Tool,
     Turn,
-    Wish,
     WriteOptions,
 )
 from asides.events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.families import get_format
-from asides.reply.items import Begin, Ended, Failed, Item, Piece, Reason, Said, Usage, Words
-from asides.reply.items import CallPiece as ReplyCall
+from asides.reply.items import Begin, CallChunk, Chunk, Ended, Failed, RawText, Reason, ReplyEvent, ReplyItem, Usage
 from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, DEATH, FAILING, WHOLE, Shape, expected, items, make_parser, told
@@ -54,13 +53,13 @@ def named(shape: Shape) -> str:
     return shape.name
 
 
-def request(shape: Shape | None = None, **wish: Any) -> Request:
+def request(shape: Shape | None = None, **thinking: Any) -> Request:
     """A request as a client would send it for this shape."""
-    wish = {"show": shape.show if shape else True, **wish}
-    return Request(dialect="openai_responses", model="m", wish=Wish(**wish))
+    thinking = {"show": shape.show if shape else True, **thinking}
+    return Request(dialect="openai_responses", model="m", thinking=ThinkingOptions(**thinking))
 
 
-def stream(found: Iterable[Item], asked: Request, **choices: Any) -> bytes:
+def stream(found: Iterable[ReplyItem], asked: Request, **choices: Any) -> bytes:
     """A whole stream's bytes."""
     writer = responses.ReplyWriter(asked, **choices)
     return b"".join(map(writer.feed, found)) + writer.finish()
@@ -337,12 +336,12 @@ def test_a_call_without_a_name_is_text_in_its_place() -> None:
 
 def test_calls_that_grow_side_by_side() -> None:
     """An upstream that has read the calls itself may send their arguments in turns."""
-    pieces: list[Piece] = [
+    pieces: list[Chunk] = [
         Begin("chatcmpl-1", "m"),
-        ReplyCall(0, 0, "call_a", "f", '{"a"'),
-        ReplyCall(0, 1, "call_b", "g", ""),
-        ReplyCall(0, 0, arguments=": 1}"),
-        ReplyCall(0, 2, "call_c", "h", '{"c": '),
+        CallChunk(0, 0, "call_a", "f", '{"a"'),
+        CallChunk(0, 1, "call_b", "g", ""),
+        CallChunk(0, 0, arguments=": 1}"),
+        CallChunk(0, 2, "call_c", "h", '{"c": '),
         Ended(0),
         Usage(1, 2),
     ]
@@ -422,13 +421,17 @@ def test_line_separators_are_escaped() -> None:
 
 def test_log_probabilities_stand_with_their_words() -> None:
     tokens = ({"token": "It", "logprob": -0.5}, {"token": " is", "logprob": -0.25, "bytes": [32, 105, 115]})
-    found: list[Item] = [Begin("r", "m"), Said(0, PartStart(0, "text")), Said(0, TextDelta(0, "It is"), tokens)]
-    found += [Said(0, PartEnd(0)), Ended(0), Usage(1, 2)]
+    found: list[ReplyItem] = [
+        Begin("r", "m"),
+        ReplyEvent(0, PartStart(0, "text")),
+        ReplyEvent(0, TextDelta(0, "It is"), tokens),
+    ]
+    found += [ReplyEvent(0, PartEnd(0)), Ended(0), Usage(1, 2)]
     for event in events(stream(found, request())):
         TYPES[event["type"]].model_validate(event)
     last = ask(stream(found, request()), 3)[-1].response
     assert [token.logprob for token in last.output[0].content[0].logprobs] == [-0.5, -0.25]
-    words = [piece for piece in read_stream(stream(found, request()), 9) if isinstance(piece, Words)]
+    words = [piece for piece in read_stream(stream(found, request()), 9) if isinstance(piece, RawText)]
     assert [token["token"] for piece in words for token in piece.logprobs] == ["It", " is"]
 
 
@@ -464,12 +467,12 @@ def test_what_another_server_sealed_is_not_ours(content: Any) -> None:
 # Replies, read.
 
 
-def split(pieces: Iterable[Piece], *, show: bool = True) -> list[Item]:
+def split(pieces: Iterable[Chunk], *, show: bool = True) -> list[ReplyItem]:
     splitter = Splitter(get_format("qwen3"), make_parser(), show=show)
     return [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish()
 
 
-def read_stream(body: bytes, size: int) -> list[Piece]:
+def read_stream(body: bytes, size: int) -> list[Chunk]:
     reader = responses.ReplyReader()
     pieces = [piece for chunk in cut(body, size) for piece in reader.feed(chunk)]
     return pieces + reader.finish()
@@ -516,26 +519,26 @@ DELTAS: dict[str, Any] = {"thinking": ThinkingDelta, "text": TextDelta, "tool_ca
 
 
 @st.composite
-def replies(draw: st.DrawFn) -> list[Item]:
+def replies(draw: st.DrawFn) -> list[ReplyItem]:
     """Any reply whose words hold no markers."""
     words = st.text(st.characters(exclude_characters="<", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
     kinds = draw(st.lists(st.sampled_from(["thinking", "text", "tool_call"]), max_size=6))
-    found: list[Item] = [Begin("resp_1", "m", 5)]
+    found: list[ReplyItem] = [Begin("resp_1", "m", 5)]
     before = ""
     for index, kind in enumerate(kinds):
         if kind == "text" and before == "text":
             kind = "tool_call"  # neighbouring texts share a message
         before = kind
         name = draw(st.from_regex(r"\A[a-z_]{1,9}\Z")) if kind == "tool_call" else ""
-        found.append(Said(0, PartStart(index, kind, "", name, f"call_{index}" if name else "")))  # type: ignore[arg-type]
+        found.append(ReplyEvent(0, PartStart(index, kind, "", name, f"call_{index}" if name else "")))  # type: ignore[arg-type]
         if kind == "tool_call":
             value = draw(st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.integers(), max_size=3))
             text = json.dumps(value, ensure_ascii=draw(st.booleans()))
         else:
             text = draw(words).strip() or "x"
         for chunk in _chunks(text, draw(st.integers(1, 20))):
-            found.append(Said(0, DELTAS[kind](index, chunk)))
-        found.append(Said(0, PartEnd(index)))
+            found.append(ReplyEvent(0, DELTAS[kind](index, chunk)))
+        found.append(ReplyEvent(0, PartEnd(index)))
     reasons: list[Reason] = ["stop", "length", "content_filter"]
     return [*found, Ended(0, draw(st.sampled_from(reasons))), Usage(draw(st.integers(0, 99)), 3, 1)]
 
@@ -545,7 +548,7 @@ def _chunks(text: str, size: int) -> list[str]:
 
 
 @given(replies(), st.integers(1, 60), st.sampled_from(CHOICES), st.booleans())
-def test_any_reply_comes_back(found: list[Item], size: int, reasoning: Any, encrypted: bool) -> None:
+def test_any_reply_comes_back(found: list[ReplyItem], size: int, reasoning: Any, encrypted: bool) -> None:
     asked = request(encrypted=encrypted)
     streamed = split(read_stream(stream(found, asked, reasoning=reasoning), size))
     whole = split(responses.read_reply(responses.write_reply(found, asked, reasoning=reasoning)))
@@ -802,7 +805,7 @@ def test_what_no_delta_told_is_taken_from_the_end(frames: list[dict[str, Any]], 
 
 
 def test_ends_and_failures_of_upstreams() -> None:
-    def last(*frames: dict[str, Any], done: bool = False) -> Piece:
+    def last(*frames: dict[str, Any], done: bool = False) -> Chunk:
         return read_stream(sent(CREATED, *frames, done=done), 9)[-1]
 
     incomplete = {"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}}
@@ -977,8 +980,14 @@ def test_a_request_of_the_sdk_is_read() -> None:
     assert asked.tools == (Tool("find", "Look", {"type": "object"}, True),)
     assert asked.tool_choice == "function:find"
     assert asked.parallel_calls is False
-    wish = asked.wish
-    assert (wish.think, wish.show, wish.effort, wish.summary, wish.encrypted) == (True, True, "low", "concise", True)
+    options = asked.thinking
+    assert (options.think, options.show, options.effort, options.summary, options.encrypted) == (
+        True,
+        True,
+        "low",
+        "concise",
+        True,
+    )
     schema = {"name": "x", "schema": {"type": "object"}}
     assert asked.response_format == {"type": "json_schema", "json_schema": schema}
     assert (asked.max_tokens, asked.logprobs, asked.top_logprobs, asked.user) == (99, True, 2, "me")
@@ -992,7 +1001,7 @@ def test_a_request_of_the_sdk_is_read() -> None:
 def test_a_plain_request_of_the_sdk_is_read() -> None:
     asked = responses.read_request(recorded(input="Hello"))
     assert asked.turns == (Turn("user", (TextPiece("Hello"),)),)
-    assert (asked.stream, asked.wish) == (False, Wish())
+    assert (asked.stream, asked.thinking) == (False, ThinkingOptions())
     with (
         serve(stream(items(BY_NAME["none"]), request())) as server,
         client(server.base_url).responses.stream(model="m", input="Hello") as found,
@@ -1025,7 +1034,7 @@ def test_a_reply_goes_back_as_the_sdk_sends_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "wish"),
+    ("fields", "thinking"),
     [
         ({}, (None, True, None)),
         ({"reasoning": {}}, (None, True, None)),
@@ -1042,11 +1051,11 @@ def test_a_reply_goes_back_as_the_sdk_sends_it() -> None:
         ({"chat_template_kwargs": {"enable_thinking": False}}, (False, False, None)),
     ],
 )
-def test_thinking_is_wanted_or_refused(fields: dict[str, Any], wish: tuple[Any, ...]) -> None:
+def test_thinking_is_wanted_or_refused(fields: dict[str, Any], thinking: tuple[Any, ...]) -> None:
     asked = responses.read_request({"model": "m", "input": "?", **fields})
-    assert (asked.wish.think, asked.wish.show, asked.wish.effort) == wish
+    assert (asked.thinking.think, asked.thinking.show, asked.thinking.effort) == thinking
     body = responses.write_reply(items(BY_NAME["thinking"]), asked)
-    assert [item["type"] for item in body["output"]] == (["reasoning", "message"] if wish[1] else ["message"])
+    assert [item["type"] for item in body["output"]] == (["reasoning", "message"] if thinking[1] else ["message"])
     assert {name: value for name, value in responses.write_request(asked).items() if name in fields} == fields
 
 
@@ -1252,12 +1261,14 @@ def test_what_has_no_counterpart_is_refused_by_name(asked: Request, param: str) 
 
 
 def test_a_budget_goes_under_the_name_that_the_upstream_knows() -> None:
-    asked = Request(dialect="anthropic", turns=(Turn("user", (TextPiece("?"),)),), wish=Wish(think=True, budget=50))
+    asked = Request(
+        dialect="anthropic", turns=(Turn("user", (TextPiece("?"),)),), thinking=ThinkingOptions(think=True, budget=50)
+    )
     assert responses.write_request(asked, WriteOptions(budget="thinking_budget"))["thinking_budget"] == 50
     body = responses.write_request(asked, WriteOptions(budget="reasoning.max_tokens"))
     assert body["reasoning"] == {"max_tokens": 50}
     assert "reasoning" not in responses.write_request(asked)
-    refused = Request(dialect="ollama", wish=Wish(think=False, show=False))
+    refused = Request(dialect="ollama", thinking=ThinkingOptions(think=False, show=False))
     assert responses.write_request(refused)["reasoning"] == {"effort": "none"}
 
 

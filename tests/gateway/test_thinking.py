@@ -243,7 +243,7 @@ def test_wishes_of_other_dialects(house: House) -> None:
 
 
 def test_wishes_to_ollama(house: House) -> None:
-    """For an Ollama upstream every wish becomes `think`."""
+    """For an Ollama upstream every thinking option becomes `think`."""
     house.ollama.say(RAW)
     url = house.gateway.url
     for effort, think in (("none", False), ("low", "low"), ("high", "high"), ("minimal", "low"), ("xhigh", "max")):

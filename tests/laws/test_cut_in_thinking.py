@@ -18,7 +18,7 @@ from asides._engine.parser import Parser
 from asides.dialects import anthropic, completions, ollama, openai_chat, openai_responses
 from asides.dialects.request import Request
 from asides.families import get_format
-from asides.reply.items import Ended, Words
+from asides.reply.items import Ended, RawText
 from asides.reply.splitter import Splitter
 from tests.laws.effort import LONG
 from tests.support import run, show_parts
@@ -117,9 +117,9 @@ def answered(dialect: ModuleType, name: str, text: str, options: dict[str, Any])
     """What a client shows as the answer."""
     format = get_format(name)
     splitter = Splitter(format, lambda format: Parser(format, **options))
-    items = [*splitter.feed(Words(0, text)), *splitter.feed(Ended(0, "length")), *splitter.finish()]
+    items = [*splitter.feed(RawText(0, text)), *splitter.feed(Ended(0, "length")), *splitter.finish()]
     writer = dialect.ReplyWriter(Request(dialect=dialect.NAME, model="m"))
     reader = dialect.ReplyReader()
     data = b"".join(map(writer.feed, items)) + writer.finish()
     pieces = [*reader.feed(data), *reader.finish()]
-    return "".join(piece.text for piece in pieces if isinstance(piece, Words))
+    return "".join(piece.text for piece in pieces if isinstance(piece, RawText))

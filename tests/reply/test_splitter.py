@@ -13,7 +13,18 @@ import asides
 from asides import Notice, PartEnd, PartStart, Thinking, ToolCall
 from asides.events import Event
 from asides.families import get_format
-from asides.reply.items import Begin, CallPiece, Ended, Failed, Item, Piece, Said, Thought, Usage, Words
+from asides.reply.items import (
+    Begin,
+    CallChunk,
+    Chunk,
+    Ended,
+    Failed,
+    RawText,
+    ReplyEvent,
+    ReplyItem,
+    ThinkingChunk,
+    Usage,
+)
 from asides.reply.splitter import Splitter, error_of, without_markers
 from tests.dialects.shapes import make_parser, told
 from tests.support import count_calls
@@ -21,20 +32,20 @@ from tests.support import count_calls
 OPEN = '<tool_call>\n{"name": "open", "arguments": {"a": 1}}\n</tool_call>'
 
 
-def split(*pieces: Piece, format: str = "qwen3", show: bool = True, **policies: Any) -> list[Item]:
+def split(*pieces: Chunk, format: str = "qwen3", show: bool = True, **policies: Any) -> list[ReplyItem]:
     splitter = Splitter(get_format(format), make_parser(**policies), show=show)
     return [item for piece in pieces for item in splitter.feed(piece)]
 
 
-def events(found: list[Item], choice: int = 0) -> list[Event]:
-    return [item.event for item in found if isinstance(item, Said) and item.choice == choice]
+def events(found: list[ReplyItem], choice: int = 0) -> list[Event]:
+    return [item.event for item in found if isinstance(item, ReplyEvent) and item.choice == choice]
 
 
-def starts(found: list[Item]) -> list[PartStart]:
+def starts(found: list[ReplyItem]) -> list[PartStart]:
     return [event for event in events(found) if isinstance(event, PartStart)]
 
 
-def ends(found: list[Item]) -> list[PartEnd]:
+def ends(found: list[ReplyItem]) -> list[PartEnd]:
     return [event for event in events(found) if isinstance(event, PartEnd)]
 
 
@@ -49,7 +60,7 @@ def test_words_alone_are_what_the_parser_says(pieces: list[str], size: int) -> N
     parser.feed(raw)
     parser.finish()
     message = parser.message
-    found = split(*(Words(0, raw[at : at + size]) for at in range(0, len(raw), size)), Ended(0))
+    found = split(*(RawText(0, raw[at : at + size]) for at in range(0, len(raw), size)), Ended(0))
     parts: list[tuple[str, ...]] = []
     for part in message.parts:
         if isinstance(part, ToolCall):
@@ -64,15 +75,15 @@ def test_words_alone_are_what_the_parser_says(pieces: list[str], size: int) -> N
 @given(st.lists(st.sampled_from(["w", "W", "t", "c", "C", "k"]), max_size=10))
 def test_parts_are_counted_and_told_one_after_the_other(kinds: list[str]) -> None:
     """Whatever mixture an upstream sends: indices rise, ids differ, every part that starts ends."""
-    pieces: list[Piece] = []
+    pieces: list[Chunk] = []
     for number, kind in enumerate(kinds):
-        some: dict[str, list[Piece]] = {
-            "w": [Words(0, f"word {number} ")],
-            "W": [Words(0, f"{OPEN} word")],
-            "t": [Thought(0, f"thought {number}", "reasoning")],
-            "c": [CallPiece(0, number, "", "f", '{"a":'), CallPiece(0, number, "", "", "1}")],
-            "C": [CallPiece(0, number, f"id{number}", "f", "{}")],
-            "k": [Words(0, "<think>x</think>y")],
+        some: dict[str, list[Chunk]] = {
+            "w": [RawText(0, f"word {number} ")],
+            "W": [RawText(0, f"{OPEN} word")],
+            "t": [ThinkingChunk(0, f"thought {number}", "reasoning")],
+            "c": [CallChunk(0, number, "", "f", '{"a":'), CallChunk(0, number, "", "", "1}")],
+            "C": [CallChunk(0, number, f"id{number}", "f", "{}")],
+            "k": [RawText(0, "<think>x</think>y")],
         }
         pieces += some[kind]
     found = split(*pieces, Ended(0))
@@ -88,30 +99,35 @@ def test_parts_are_counted_and_told_one_after_the_other(kinds: list[str]) -> Non
 
 def test_thinking_that_is_split_off_is_not_looked_for_again() -> None:
     """Words behind it are read for calls only."""
-    found = split(Thought(0, "hm", "reasoning"), Words(0, "so <think> is a tag\n"), Words(0, OPEN), Ended(0))
+    found = split(ThinkingChunk(0, "hm", "reasoning"), RawText(0, "so <think> is a tag\n"), RawText(0, OPEN), Ended(0))
     assert told(found).parts == (("thinking", "hm"), ("text", "so <think> is a tag"), ("call", "open", '{"a": 1}'))
 
 
 def test_whitespace_around_what_is_split_off_is_framing() -> None:
     """But a reply that is nothing else is kept."""
     found = split(
-        Words(0, "\n"), Words(0, "\n"), Thought(0, "hm"), Words(0, "\n\n"), CallPiece(0, 0, "i", "f", "{}"), Ended(0)
+        RawText(0, "\n"),
+        RawText(0, "\n"),
+        ThinkingChunk(0, "hm"),
+        RawText(0, "\n\n"),
+        CallChunk(0, 0, "i", "f", "{}"),
+        Ended(0),
     )
     assert told(found).parts == (("thinking", "hm"), ("call", "f", "{}"))
-    assert told(split(Words(0, "\n"), Words(0, " "), Ended(0))).parts == (("text", "\n "),)
+    assert told(split(RawText(0, "\n"), RawText(0, " "), Ended(0))).parts == (("text", "\n "),)
 
 
 def test_a_second_thought_has_a_gap() -> None:
     """As the engine has it."""
-    found = split(Thought(0, "one"), CallPiece(0, 0, "i", "f", "{}"), Thought(0, "two"), Ended(0))
+    found = split(ThinkingChunk(0, "one"), CallChunk(0, 0, "i", "f", "{}"), ThinkingChunk(0, "two"), Ended(0))
     assert [start.gap for start in starts(found)] == ["", "", "\n\n"]
 
 
 def test_thinking_and_text_that_take_turns_keep_their_order() -> None:
     """Two choices at once, each by itself."""
     found = split(
-        *(piece for choice in (0, 1) for piece in (Thought(choice, "a"), Words(choice, "b"))),
-        *(piece for choice in (0, 1) for piece in (Thought(choice, "c"), Words(choice, "d"), Ended(choice))),
+        *(piece for choice in (0, 1) for piece in (ThinkingChunk(choice, "a"), RawText(choice, "b"))),
+        *(piece for choice in (0, 1) for piece in (ThinkingChunk(choice, "c"), RawText(choice, "d"), Ended(choice))),
     )
     for choice in (0, 1):
         assert told(found, choice).parts == (("thinking", "a"), ("text", "b"), ("thinking", "c"), ("text", "d"))
@@ -119,13 +135,13 @@ def test_thinking_and_text_that_take_turns_keep_their_order() -> None:
 
 def test_a_choice_says_nothing_after_its_end() -> None:
     """Late pieces are passed over."""
-    found = split(Words(0, "a"), Ended(0), Words(0, "b"), Thought(0, "c"), CallPiece(0, 0, "", "f"), Ended(0))
+    found = split(RawText(0, "a"), Ended(0), RawText(0, "b"), ThinkingChunk(0, "c"), CallChunk(0, 0, "", "f"), Ended(0))
     assert told(found).parts == (("text", "a"),)
 
 
 def test_what_is_held_comes_before_a_failure() -> None:
     """Nothing is lost when an upstream dies."""
-    found = split(Words(0, "a <thi"), Failed("gone"))
+    found = split(RawText(0, "a <thi"), Failed("gone"))
     assert told(found).parts == (("text", "a <thi"),)
     assert isinstance(found[-1], Failed)
 
@@ -133,8 +149,8 @@ def test_what_is_held_comes_before_a_failure() -> None:
 def test_a_part_that_was_cut_off_says_so() -> None:
     """By the limit or by a death; a stop is an end."""
     for piece, complete in ((Ended(0, "length"), False), (Failed("gone"), False), (Ended(0), True)):
-        assert [end.complete for end in ends(split(Thought(0, "hm"), piece))] == [complete]
-    cut = split(CallPiece(0, 0, "i", "f", '{"a'), Ended(0, "length"))
+        assert [end.complete for end in ends(split(ThinkingChunk(0, "hm"), piece))] == [complete]
+    cut = split(CallChunk(0, 0, "i", "f", '{"a'), Ended(0, "length"))
     assert [(end.complete, end.error) for end in ends(cut)] == [(False, "incomplete")]
 
 
@@ -149,16 +165,18 @@ def test_a_part_that_was_cut_off_says_so() -> None:
 def test_a_call_that_may_not_be_run_tells_what_was_written(raw: str, written: str) -> None:
     """Without its outer markers, wherever it was cut."""
     for size in (1, 4, 100):
-        found = split(*(Words(0, raw[at : at + size]) for at in range(0, len(raw), size)), Ended(0))
-        assert [item.written for item in found if isinstance(item, Said) and item.written] == [written]
+        found = split(*(RawText(0, raw[at : at + size]) for at in range(0, len(raw), size)), Ended(0))
+        assert [item.written for item in found if isinstance(item, ReplyEvent) and item.written] == [written]
     assert without_markers(raw, get_format("qwen3")) == written
 
 
 def test_a_call_that_an_upstream_read_badly_tells_what_there_is() -> None:
     """Without a name, its arguments."""
-    found = split(CallPiece(0, 0, "i", "", '{"a": 1}'), Ended(0))
+    found = split(CallChunk(0, 0, "i", "", '{"a": 1}'), Ended(0))
     assert [
-        (item.written, item.event.error) for item in found if isinstance(item, Said) and isinstance(item.event, PartEnd)
+        (item.written, item.event.error)
+        for item in found
+        if isinstance(item, ReplyEvent) and isinstance(item.event, PartEnd)
     ] == [('{"a": 1}', "no_name")]
 
 
@@ -185,15 +203,15 @@ def test_arguments_that_may_not_be_used_are_told_apart(arguments: str, error: st
 def test_tokens_of_thinking_are_shared_out_where_nobody_counted() -> None:
     """By characters, and marked; zero beside thinking is no count."""
     for counted in (None, 0):
-        usage = split(Thought(0, "x" * 30), Words(0, "y" * 10), Ended(0), Usage(1, 8, counted))[-1]
+        usage = split(ThinkingChunk(0, "x" * 30), RawText(0, "y" * 10), Ended(0), Usage(1, 8, counted))[-1]
         assert usage == Usage(1, 8, 6, True)
-    assert split(Thought(0, "x"), Ended(0), Usage(1, 8, 3))[-1] == Usage(1, 8, 3)
-    assert split(Words(0, "x"), Ended(0), Usage(1, 8))[-1] == Usage(1, 8)
+    assert split(ThinkingChunk(0, "x"), Ended(0), Usage(1, 8, 3))[-1] == Usage(1, 8, 3)
+    assert split(RawText(0, "x"), Ended(0), Usage(1, 8))[-1] == Usage(1, 8)
 
 
 def test_hidden_thinking_is_counted_and_not_told() -> None:
     """Split off by the upstream or by us."""
-    for pieces in ((Thought(0, "secret"), Words(0, "so")), (Words(0, "<think>secret</think>so"),)):
+    for pieces in ((ThinkingChunk(0, "secret"), RawText(0, "so")), (RawText(0, "<think>secret</think>so"),)):
         found = split(Begin(), *pieces, Ended(0), Usage(1, 8), show=False)
         assert told(found).parts == (("text", "so"),)
         assert isinstance(found[-1], Usage)
@@ -203,8 +221,10 @@ def test_hidden_thinking_is_counted_and_not_told() -> None:
 def test_details_and_signatures_come_along() -> None:
     """With the delta they came with, be it an empty one."""
     detail = {"type": "reasoning.text", "text": "hm"}
-    found = split(Thought(0, "hm", details=(detail,)), Thought(0, "", signature="s"), Words(0, "so"), Ended(0))
-    said = [item for item in found if isinstance(item, Said)]
+    found = split(
+        ThinkingChunk(0, "hm", details=(detail,)), ThinkingChunk(0, "", signature="s"), RawText(0, "so"), Ended(0)
+    )
+    said = [item for item in found if isinstance(item, ReplyEvent)]
     assert [item.details for item in said if item.details] == [(detail,)]
     assert [item.signature for item in said if item.signature] == ["s"]
     assert told(found).parts == (("thinking", "hm"), ("text", "so"))
@@ -213,35 +233,35 @@ def test_details_and_signatures_come_along() -> None:
 def test_every_format_can_be_read_behind_split_off_thinking() -> None:
     """Formats with headers too."""
     for name in asides.formats():
-        found = split(Thought(0, "hm"), Words(0, "It is 4."), Ended(0), format=name)
+        found = split(ThinkingChunk(0, "hm"), RawText(0, "It is 4."), Ended(0), format=name)
         assert told(found).parts == (("thinking", "hm"), ("text", "It is 4.")), name
 
 
 def test_a_long_reply_costs_no_more_for_each_piece_than_a_short_one() -> None:
     """It is asked now and then which text is still needed, not at every piece."""
 
-    def calls_for_each(before: list[Piece], pieces: int) -> float:
+    def calls_for_each(before: list[Chunk], pieces: int) -> float:
         splitter = Splitter(get_format("qwen3"), make_parser(collect=False))
-        for piece in [*before, *[Words(0, "word ")] * 10]:
+        for piece in [*before, *[RawText(0, "word ")] * 10]:
             splitter.feed(piece)
-        return count_calls(lambda: [splitter.feed(Words(0, "word ")) for _ in range(pieces)]) / pieces
+        return count_calls(lambda: [splitter.feed(RawText(0, "word ")) for _ in range(pieces)]) / pieces
 
-    befores: tuple[list[Piece], ...] = ([], [Words(0, "<think>")], [Thought(0, "hm")])
+    befores: tuple[list[Chunk], ...] = ([], [RawText(0, "<think>")], [ThinkingChunk(0, "hm")])
     for before in befores:
         assert calls_for_each(before, 2_000) < 1.2 * calls_for_each(before, 40)
 
 
-@pytest.mark.parametrize("before", [(), (Thought(0, "hm"),)])
-def test_text_before_a_call_is_let_go_and_a_broken_call_is_told(before: tuple[Piece, ...]) -> None:
+@pytest.mark.parametrize("before", [(), (ThinkingChunk(0, "hm"),)])
+def test_text_before_a_call_is_let_go_and_a_broken_call_is_told(before: tuple[Chunk, ...]) -> None:
     """However long the reply: what the model wrote of the call is there, what nobody needs is not."""
     splitter = Splitter(get_format("qwen3"), make_parser(collect=False))
-    for piece in (*before, Words(0, "So.")):
+    for piece in (*before, RawText(0, "So.")):
         splitter.feed(piece)
 
     def grown() -> int:
         start = tracemalloc.get_traced_memory()[0]
         for number in range(4_000):
-            splitter.feed(Words(0, f"{number:100}"))
+            splitter.feed(RawText(0, f"{number:100}"))
         return tracemalloc.get_traced_memory()[0] - start
 
     tracemalloc.start()
@@ -251,7 +271,7 @@ def test_text_before_a_call_is_let_go_and_a_broken_call_is_told(before: tuple[Pi
     finally:
         tracemalloc.stop()
     written = '{"name": "f", "arguments": {"a": ' + "1" * 500
-    found = splitter.feed(Words(0, "\n<tool_call>\n"))
-    found += [item for at in range(0, len(written), 3) for item in splitter.feed(Words(0, written[at : at + 3]))]
+    found = splitter.feed(RawText(0, "\n<tool_call>\n"))
+    found += [item for at in range(0, len(written), 3) for item in splitter.feed(RawText(0, written[at : at + 3]))]
     found += splitter.feed(Ended(0, "length"))
-    assert [item.written for item in found if isinstance(item, Said) and item.written] == [written]
+    assert [item.written for item in found if isinstance(item, ReplyEvent) and item.written] == [written]

@@ -17,7 +17,7 @@ from ..dialects.framing import to_json
 from ..dialects.request import Request
 from ..events import Notice, TextDelta, ThinkingDelta
 from ..families import formats, get_format
-from ..reply.items import Ended, Failed, Said
+from ..reply.items import Ended, Failed, ReplyEvent
 from ..reply.splitter import Splitter
 from . import upstream_request
 from .bodies import read_json
@@ -146,7 +146,7 @@ def read(pieces: list[Any], format: Format, start: str | None) -> Seen:
             seen.failed = item.message
         elif isinstance(item, Ended):
             seen.cut = item.reason == "length"
-        if not isinstance(item, Said):
+        if not isinstance(item, ReplyEvent):
             continue
         event = item.event
         if isinstance(event, ThinkingDelta):

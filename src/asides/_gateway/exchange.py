@@ -21,7 +21,7 @@ from ..dialects.framing import read_odd_json, to_json
 from ..dialects.request import CallPiece, Request, RequestError, without_seals
 from ..families import get_format
 from ..policies import Start
-from ..reply.items import Begin, Ended, Failed, Item, Piece, Said
+from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem
 from ..reply.splitter import Splitter
 from . import headers, keepalive, pipeline, upstream_request
 from .bodies import holds_more, off_loop, read_json
@@ -128,11 +128,11 @@ class Exchange:
         if settings.start is not None:
             return settings.start, True
         format = knowledge.format
-        if request.wish.think is False and format is not None and format.start != HEADER:
+        if request.thinking.think is False and format is not None and format.start != HEADER:
             return "text", True
         if request.prompt is not None:
             return None, True  # the bare prompt tells it
-        if request.wish.think and knowledge.start_on is not None:
+        if request.thinking.think and knowledge.start_on is not None:
             return knowledge.start_on, True
         if knowledge.start is not None and format is not None and format.start != HEADER:
             return knowledge.start, True
@@ -240,7 +240,7 @@ class Exchange:
         kept = headers.for_client(answer.headers, same=way.theirs is self._dialect)
         await self._call.answer(status, written, headers=kept)
 
-    def _read_items(self, body: bytes, splitter: Splitter, noted: pipeline.Noted, way: _Way) -> list[Item]:
+    def _read_items(self, body: bytes, splitter: Splitter, noted: pipeline.Noted, way: _Way) -> list[ReplyItem]:
         """What a whole reply tells."""
         limits = self._state.config.limits
         return pipeline.items_of(
@@ -253,13 +253,13 @@ class Exchange:
             on_error=self._log_failure,
         )
 
-    def _write_whole(self, items: list[Item], way: _Way) -> bytes:
+    def _write_whole(self, items: list[ReplyItem], way: _Way) -> bytes:
         """A whole reply in the client's words; without what cannot be written of it, if that is what it takes."""
         try:
             return to_json(self._dialect.write_reply(items, way.request, **self._choices(way)))
         except Exception as error:
             self._log_failure(error)
-        kept = [item for item in items if isinstance(item, Begin | Said | Ended | Failed)]
+        kept = [item for item in items if isinstance(item, Begin | ReplyEvent | Ended | Failed)]
         return to_json(self._dialect.write_reply(kept, way.request, **self._choices(way)))
 
     def _log_failure(self, error: Exception) -> None:
@@ -315,7 +315,7 @@ class Exchange:
                 collect=False,
             )
 
-        return Splitter(format, make, show=request.wish.show, seed=way.seed, choices=max(1, request.choices))
+        return Splitter(format, make, show=request.thinking.show, seed=way.seed, choices=max(1, request.choices))
 
     def _choices(self, way: _Way) -> dict[str, Any]:
         """What the client's dialect lets a client choose."""
@@ -384,13 +384,13 @@ def check_count(data: dict[str, Any], most: int) -> None:
             raise Refusal(400, words, param=name)
 
 
-def read_whole(theirs: ModuleType, body: bytes, most: int = sys.maxsize) -> list[Piece]:
+def read_whole(theirs: ModuleType, body: bytes, most: int = sys.maxsize) -> list[Chunk]:
     """The pieces of a reply that came in one piece, whatever the upstream made of it."""
     if holds_more(body, most):
         words = f"the upstream's reply holds more than {most} values (limits.values)"
         return [Failed(words, 502, "api_error", "malformed_frame")]
     try:
-        pieces: list[Piece] = theirs.read_reply(read_json(body))
+        pieces: list[Chunk] = theirs.read_reply(read_json(body))
     except Refusal:
         odd = read_odd_json(body)
         if isinstance(odd, dict):

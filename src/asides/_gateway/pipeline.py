@@ -15,7 +15,7 @@ import msgspec
 
 from .._config.schema import Limits
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ..reply.items import Begin, Ended, Failed, Item, Piece, Said, Usage
+from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem, Usage
 from ..reply.splitter import Splitter
 
 HEAD = 512
@@ -57,10 +57,10 @@ class Frames(Protocol):
 class Reader(Protocol):
     """Reads the bytes of a streamed reply."""
 
-    def feed(self, chunk: bytes) -> list[Piece]:
+    def feed(self, chunk: bytes) -> list[Chunk]:
         """Read bytes and return what they tell."""
 
-    def finish(self) -> list[Piece]:
+    def finish(self) -> list[Chunk]:
         """The stream is over."""
 
     @property
@@ -71,7 +71,7 @@ class Reader(Protocol):
 class Writer(Protocol):
     """Writes a streamed reply."""
 
-    def feed(self, item: Item) -> bytes:
+    def feed(self, item: ReplyItem) -> bytes:
         """The bytes that an item adds."""
 
     def finish(self) -> bytes:
@@ -122,9 +122,9 @@ class Noted:
             self.keep, self.truncated = False, True
         return self.keep
 
-    def see(self, item: Item) -> None:
+    def see(self, item: ReplyItem) -> None:
         """Note an item."""
-        if type(item) is Said:
+        if type(item) is ReplyEvent:
             kind = type(item.event)
             if kind is TextDelta or kind is ThinkingDelta:
                 self.see_delta(item.choice, item.event)
@@ -139,7 +139,7 @@ class Noted:
         elif isinstance(item, Begin):
             self.reply_id = item.id
 
-    def _other(self, item: Said) -> None:
+    def _other(self, item: ReplyEvent) -> None:
         event, choice = item.event, self._choice(item.choice)
         if isinstance(event, Notice):
             self.notices[event.code] = self.notices.get(event.code, 0) + 1
@@ -254,7 +254,7 @@ class Pipeline:
             if kind is not self._seen or number or self._noted.keep:
                 self._seen = kind
                 self._noted.see_delta(number, told)
-            return self._delta(number, told) if self._delta is not None else self._writer.feed(Said(number, told))
+            return self._delta(number, told) if self._delta is not None else self._writer.feed(ReplyEvent(number, told))
         except BoundError as error:
             return error.out + self._end_with(Failed(str(error), 502, "api_error", "malformed_frame"))
         except Exception as error:  # whatever it is, what was read so far is not lost
@@ -297,14 +297,14 @@ class Pipeline:
             return b""
         try:
             pieces = self._reader.finish()
-            kept: list[Piece] = [piece for piece in pieces if not isinstance(piece, Failed | Ended)]
+            kept: list[Chunk] = [piece for piece in pieces if not isinstance(piece, Failed | Ended)]
             if len(kept) < len(pieces):  # it had not said that all of it was over
                 kept.append(why)
             return self._write(kept) + self._writer.finish()
         except Exception as error:
             return self._give_up(error)
 
-    def _write(self, pieces: Sequence[Piece]) -> bytes:
+    def _write(self, pieces: Sequence[Chunk]) -> bytes:
         out: list[bytes] = []
         for piece in pieces:
             items = self._splitter.feed(piece)
@@ -312,7 +312,7 @@ class Pipeline:
                 self._give(items, out)
         return out[0] if len(out) == 1 else b"".join(out)
 
-    def _give(self, items: list[Item], out: list[bytes]) -> bytes:
+    def _give(self, items: list[ReplyItem], out: list[bytes]) -> bytes:
         writer, noted = self._writer, self._noted
         for item in items:
             if not self._understood:
@@ -321,7 +321,7 @@ class Pipeline:
                 else:
                     self._understood, self._head = True, b""
             noted.see(item)
-            if type(item) is Said:
+            if type(item) is ReplyEvent:
                 out.append(writer.feed(item))
             else:
                 out += [writer.feed(each) for each in changed(item, noted, self._model, self._mend)]
@@ -330,7 +330,7 @@ class Pipeline:
         return b"".join(out)
 
 
-def changed(item: Item, noted: Noted, model: str, mend: bool) -> list[Item]:
+def changed(item: ReplyItem, noted: Noted, model: str, mend: bool) -> list[ReplyItem]:
     """What goes on in an item's place: the model by the client's name, and an answer for a choice without one."""
     if isinstance(item, Begin) and model:
         return [Begin(item.id, model, item.created, item.dialect, item.extra)]
@@ -339,7 +339,7 @@ def changed(item: Item, noted: Noted, model: str, mend: bool) -> list[Item]:
     return [item]
 
 
-def mended(ended: Ended, noted: Noted) -> list[Said]:
+def mended(ended: Ended, noted: Noted) -> list[ReplyEvent]:
     """The thought that never closed, as the answer of a choice that has none."""
     choice = noted.choices.get(ended.choice)
     if choice is None or choice.answered or not choice.unclosed or not choice.thoughts:
@@ -350,7 +350,7 @@ def mended(ended: Ended, noted: Noted) -> list[Said]:
         TextDelta(index, "".join(choice.thoughts[-1])),
         PartEnd(index, True),
     ]
-    return [Said(ended.choice, event) for event in events]
+    return [ReplyEvent(ended.choice, event) for event in events]
 
 
 def explained(failed: Failed, head: bytes) -> Failed:
@@ -363,7 +363,7 @@ def explained(failed: Failed, head: bytes) -> Failed:
 
 
 def items_of(
-    pieces: list[Piece],
+    pieces: list[Chunk],
     splitter: Splitter,
     noted: Noted,
     *,
@@ -371,9 +371,9 @@ def items_of(
     empty_answer: Literal["leave", "thinking"] = "leave",
     limits: Limits = Limits(),  # noqa: B008  # frozen
     on_error: Callable[[Exception], object] = lambda error: None,
-) -> list[Item]:
+) -> list[ReplyItem]:
     """A whole reply, by the same way. A piece that cannot be read is left out."""
-    items: list[Item] = []
+    items: list[ReplyItem] = []
     for piece in pieces:
         if noted.calls > limits.calls:
             failed = Failed(too_many_calls(limits), 502, "api_error", "malformed_frame")

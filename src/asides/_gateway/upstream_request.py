@@ -28,8 +28,8 @@ def write_request(
     field: str,
 ) -> dict[str, Any]:
     """The request in the upstream's words. `field` is where it is known to send thinking; empty: not known."""
-    if request.wish.think is not None and knowledge.switch not in ("", "reasoning_effort") and theirs is not ollama:
-        value = knowledge.on if request.wish.think else knowledge.off
+    if request.thinking.think is not None and knowledge.switch not in ("", "reasoning_effort") and theirs is not ollama:
+        value = knowledge.on if request.thinking.think else knowledge.off
         template = {knowledge.switch: value, **request.template_arguments}
         request = msgspec.structs.replace(request, template_arguments=template)
     options = WriteOptions(

@@ -15,11 +15,11 @@ import msgspec
 from .._engine.format import THINKING, Format
 from .._engine.parser import Parser
 from ..dialects import ollama, openai_chat
-from ..dialects.request import Request, Wish, WriteOptions
+from ..dialects.request import Request, ThinkingOptions, WriteOptions
 from ..events import Notice, PartStart
 from ..families import get_format
 from ..policies import Start
-from ..reply.items import Failed, Item, Piece, Said, Thought
+from ..reply.items import Chunk, Failed, ReplyEvent, ReplyItem, ThinkingChunk
 from ..reply.splitter import Splitter
 from .http import MOST_ERROR, MOST_WHOLE, Exchange, Stopped, UpstreamError, read_address
 from .reply import Gathering, Reply
@@ -118,8 +118,8 @@ class Client:
         start: Start | None = None,
         calls: bool | None = None,
         extra: Mapping[str, Any] | None = None,
-    ) -> Iterator[Item]:
-        """The items of a reply as they come: the engine's events (`Said`), how it ended, what it cost.
+    ) -> Iterator[ReplyItem]:
+        """The items of a reply as they come: the engine's events (`ReplyEvent`), how it ended, what it cost.
 
         `messages` are in OpenAI's shape, or the words of a user. Thinking in them is sent back with tool turns only.
         `format` None: told by the model's name, else `auto`. `calls`: whether calls are read from the words; None: if
@@ -201,10 +201,10 @@ class Client:
         format: Format,
         start: Start | None,
         policies: dict[str, Any],
-    ) -> Iterator[Item]:
-        key = (request.model, request.wish.think is False)
+    ) -> Iterator[ReplyItem]:
+        key = (request.model, request.thinking.think is False)
         seed = random.getrandbits(32)
-        first = start or self._starts.get(key) or _first(format, request.wish)
+        first = start or self._starts.get(key) or _first(format, request.thinking)
 
         def make_parser(reading: Format) -> Parser:
             # Another format is this one without its thinking, which the server has split off: it has its own start.
@@ -215,12 +215,12 @@ class Client:
         failed: Failed | None = None
         thought = False
         for piece in self._pieces(exchange):
-            thought = thought or isinstance(piece, Thought)
+            thought = thought or isinstance(piece, ThinkingChunk)
             for item in splitter.feed(piece):
                 if isinstance(item, Failed):
                     failed = item
                     continue
-                if isinstance(item, Said) and not thought:
+                if isinstance(item, ReplyEvent) and not thought:
                     self._learn(key, item, format)
                 yield item
         yield from splitter.finish()
@@ -230,14 +230,14 @@ class Client:
         if failed is not None and not exchange.stopped:
             raise UpstreamError(f"{self}: {failed.message}", status=failed.status)
 
-    def _learn(self, key: tuple[str, bool], item: Said, format: Format) -> None:
+    def _learn(self, key: tuple[str, bool], item: ReplyEvent, format: Format) -> None:
         """What words show of where they begin, for the next reply: a lone close means that the prompt opened."""
         if format.start == THINKING and isinstance(item.event, PartStart) and item.event.kind == "thinking":
             self._starts[key] = "thinking"
         elif isinstance(item.event, Notice) and item.event.code == "stray_close":
             self._starts[key] = "undecided"
 
-    def _pieces(self, exchange: Exchange) -> Iterator[Piece]:
+    def _pieces(self, exchange: Exchange) -> Iterator[Chunk]:
         if exchange.kind == "text/html":
             raise UpstreamError(f"{self} answered with a web page; is this the address of a model server?")
         if self.kind == "openai" and exchange.kind == "application/json":
@@ -307,7 +307,7 @@ def _request(
     request = openai_chat.read_request(body)
     if isinstance(think, bool):
         # Ollama is told true or false, not an effort.
-        return msgspec.structs.replace(request, wish=Wish(think=think, sent=request.wish.sent))
+        return msgspec.structs.replace(request, thinking=ThinkingOptions(think=think, sent=request.thinking.sent))
     return request
 
 
@@ -317,7 +317,7 @@ def _told_by_name(model: str) -> Finding:
     return probe(model)
 
 
-def _first(format: Format, wish: Wish) -> Start | None:
+def _first(format: Format, thinking: ThinkingOptions) -> Start | None:
     """Where words begin, before any were seen.
 
     Where the format begins in thinking, words are held back until they show how they began: the server may have split
@@ -325,7 +325,7 @@ def _first(format: Format, wish: Wish) -> Start | None:
     """
     if format.start != THINKING:
         return None
-    return "text" if wish.think is False else "undecided"
+    return "text" if thinking.think is False else "undecided"
 
 
 def _decoded(data: bytes) -> Any:

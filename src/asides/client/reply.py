@@ -9,7 +9,7 @@ import msgspec
 from ..events import Event, Notice, PartEnd, PartStart
 from ..message import Message, Termination
 from ..parts import Part, Text, Thinking, ToolCall
-from ..reply.items import Begin, Ended, Item, Said, Usage
+from ..reply.items import Begin, Ended, ReplyEvent, ReplyItem, Usage
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,9 +73,9 @@ class Gathering:
         self._notices: list[Notice] = []
         self._facts: dict[str, Any] = {}
 
-    def add(self, item: Item) -> None:
+    def add(self, item: ReplyItem) -> None:
         """Take note of an item."""
-        if isinstance(item, Said):
+        if isinstance(item, ReplyEvent):
             if item.choice == 0:
                 self._event(item.event)
                 if item.written and isinstance(item.event, PartEnd):

@@ -16,7 +16,7 @@ from ..policies import Start
 
 if TYPE_CHECKING:
     from ..client.client import Client
-    from ..reply.items import Item, Piece
+    from ..reply.items import Chunk, ReplyItem
 
 Message = Mapping[str, Any]
 Transport = Callable[..., str | Mapping[str, Any] | Iterable[str]]
@@ -47,7 +47,7 @@ class Source:
         format: Format | None = None,
         start: Start | None = None,
         **extra: Any,
-    ) -> Iterator[Item]:
+    ) -> Iterator[ReplyItem]:
         """The items of a reply as they come, its words read as `format` says; without one they are all text."""
         found = format or get_format("passthrough")
         if self._client is not None:
@@ -57,7 +57,7 @@ class Source:
 
     def _ask(
         self, messages: Sequence[Message], model: str, found: Format, start: Start | None, extra: Mapping[str, Any]
-    ) -> Iterator[Item]:
+    ) -> Iterator[ReplyItem]:
         """The same from the callable."""
         from ..client.client import UpstreamError
         from ..reply.items import Failed
@@ -85,14 +85,14 @@ class Source:
         return openai_chat.write_reply(self.items(messages, model=model, **extra), request)
 
 
-def _pieces(answer: str | Mapping[str, Any] | Iterable[str]) -> Iterator[Piece]:
+def _pieces(answer: str | Mapping[str, Any] | Iterable[str]) -> Iterator[Chunk]:
     from ..dialects import openai_chat
-    from ..reply.items import Begin, Ended, Words
+    from ..reply.items import Begin, Ended, RawText
 
     if isinstance(answer, Mapping):
         yield from openai_chat.read_reply(dict(answer))
         return
     yield Begin()
     for words in [answer] if isinstance(answer, str) else answer:
-        yield Words(0, words)
+        yield RawText(0, words)
     yield Ended(0)

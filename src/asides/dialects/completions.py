@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ..reply.items import Begin, Ended, Failed, Foreign, Item, Piece, Said, Usage
+from ..reply.items import Begin, Chunk, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
 from .checks import expect, expect_object, optional
 from .fields import as_json, as_objects, as_reply
 from .framing import DONE, sse, to_json
@@ -24,7 +24,15 @@ from .openai_chat.reader import (
     write_error,
 )
 from .openai_chat.reader import ReplyReader as ChatReader
-from .openai_chat.request import REASONING, SAMPLING, THINKING, read_options, read_stop, read_wish, write_wish
+from .openai_chat.request import (
+    REASONING,
+    SAMPLING,
+    THINKING,
+    read_options,
+    read_stop,
+    read_thinking_options,
+    write_thinking_options,
+)
 from .openai_chat.writer import ChoiceWriter, Delta, Reasoning, chosen, head, write_usage
 from .request import Request, RequestError, WriteOptions, leave_out
 
@@ -92,7 +100,7 @@ def read_request(body: Any) -> Request:
         dialect=NAME,
         model=optional(body, "model", str, ""),
         prompt=expect(prompt, str, "prompt"),
-        wish=read_wish(body, template),
+        thinking=read_thinking_options(body, template),
         stream=optional(body, "stream", bool, False),
         include_usage=include_usage,
         choices=choices * prompts,
@@ -144,7 +152,7 @@ def write_request(request: Request, options: WriteOptions = WriteOptions()) -> d
         body["response_format"] = request.response_format
     if request.user is not None:
         body["user"] = request.user
-    write_wish(body, request, options, same)
+    write_thinking_options(body, request, options, same)
     return {**body, **extra}
 
 
@@ -156,20 +164,20 @@ class ReplyReader(ChatReader):
 
     _dialect = NAME
 
-    def _read(self, reader: ChoiceReader, choice: dict[str, Any], pieces: list[Piece]) -> None:
+    def _read(self, reader: ChoiceReader, choice: dict[str, Any], pieces: list[Chunk]) -> None:
         _read_choice(reader, choice, pieces)
 
     def _path(self, field: str) -> tuple[str | int, ...]:
         return ("choices", 0, "text" if field == "content" else field)
 
 
-def read_reply(body: Any) -> list[Piece]:
+def read_reply(body: Any) -> list[Chunk]:
     """A whole reply."""
     body = as_reply(body)
     choices = as_objects(body.get("choices"))
     if not choices:
         return [failed_of(body, 502)]
-    pieces: list[Piece] = [read_begin(body, unknown_fields(body), NAME)]
+    pieces: list[Chunk] = [read_begin(body, unknown_fields(body), NAME)]
     for position, choice in enumerate(choices):
         number = choice.get("index")
         reader = ChoiceReader(number if type(number) is int else position)
@@ -181,7 +189,7 @@ def read_reply(body: Any) -> list[Piece]:
     return pieces
 
 
-def _read_choice(reader: ChoiceReader, choice: dict[str, Any], pieces: list[Piece]) -> None:
+def _read_choice(reader: ChoiceReader, choice: dict[str, Any], pieces: list[Chunk]) -> None:
     delta: Delta = {name: choice[name] for name in (*REASONING, "reasoning_details") if choice.get(name)}
     delta["content"] = choice.get("text")
     rest = {name: value for name, value in choice.items() if name not in delta}
@@ -220,9 +228,9 @@ class ReplyWriter:
         self._base: dict[str, Any] = {}
         self._head = self._tail = b""
 
-    def feed(self, item: Item) -> bytes:
+    def feed(self, item: ReplyItem) -> bytes:
         """Write what an item tells."""
-        if isinstance(item, Said):
+        if isinstance(item, ReplyEvent):
             choice = self._choice(item.choice)
             event = item.event
             if not (choice.gap or self._fields or item.logprobs or item.other_logprobs):
@@ -284,7 +292,7 @@ class ReplyWriter:
 
 
 def write_reply(
-    items: Iterable[Item], request: Request, *, reasoning: Reasoning = "reasoning_content"
+    items: Iterable[ReplyItem], request: Request, *, reasoning: Reasoning = "reasoning_content"
 ) -> dict[str, Any]:
     """A whole reply; an error's body where it failed."""
     reasoning = chosen(reasoning, request)
@@ -358,7 +366,7 @@ class _Choice(ChoiceWriter):
         self.length = 0
         """How many characters of text have been written."""
 
-    def told(self, item: Said) -> list[dict[str, Any]]:
+    def told(self, item: ReplyEvent) -> list[dict[str, Any]]:
         """What an item adds to the choice."""
         deltas = self._call(item)
         found = []
@@ -376,12 +384,12 @@ class _Choice(ChoiceWriter):
         self.length += sum(len(delta.get("text", "")) for delta in found)
         return [delta for delta in found if delta]
 
-    def _call(self, item: Said) -> list[Delta]:
+    def _call(self, item: ReplyEvent) -> list[Delta]:
         """Calls are held until they end, and written as text."""
         event = item.event
         if isinstance(event, PartStart) and event.kind == "tool_call":
             self._held[event.index] = (event, [])
-            return self.say(Said(item.choice, PartStart(event.index, "tool_call")))
+            return self.say(ReplyEvent(item.choice, PartStart(event.index, "tool_call")))
         if isinstance(event, ToolCallDelta):
             self._held[event.index][1].append(event.text)
             return []
@@ -391,7 +399,7 @@ class _Choice(ChoiceWriter):
                 return self.say(item)
             name = as_json(start.name)
             written = item.written or f'{{"name": {name}, "arguments": {"".join(arguments) or "{}"}}}'
-            return self.say(Said(item.choice, event, written=written))
+            return self.say(ReplyEvent(item.choice, event, written=written))
         return self.say(item)
 
 

@@ -34,7 +34,7 @@ OWN_SEAL = "asides1:"
 
 
 class TextPiece(msgspec.Struct, frozen=True, tag="text"):
-    """Words of a message."""
+    """Text of a message."""
 
     text: str
     extra: dict[str, Any] = {}
@@ -94,7 +94,7 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The words of the message."""
+        """The text of the message."""
         return "".join(piece.text for piece in self.pieces if isinstance(piece, TextPiece))
 
 
@@ -108,8 +108,8 @@ class Tool(msgspec.Struct, frozen=True):
     extra: dict[str, Any] = {}
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """How the caller wants thinking."""
+class ThinkingOptions(msgspec.Struct, frozen=True):
+    """What a request says about thinking: whether, how much, and what of it the caller is sent."""
 
     think: bool | None = None
     """Whether the model shall think; None where the request does not say."""
@@ -142,7 +142,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: ToolChoice | str = "auto"
     """`auto`, `none`, `required`, or `function:NAME`."""
     parallel_calls: bool | None = None
-    wish: Wish = Wish()
+    thinking: ThinkingOptions = ThinkingOptions()
     stream: bool = False
     include_usage: bool = False
     """Whether a chat client asked for the usage chunk."""

@@ -1,8 +1,9 @@
-"""A reply between two dialects: what was said, how it ended, what it cost. Values only.
+"""A reply on its way between two dialects: its content, how it ended, what it cost. Values only.
 
-A reader makes `Piece`s of what an upstream sends: words that may still hold markers, thoughts and calls that it has
-already split off. The splitter turns pieces into `Item`s, where every part is told by the engine's own events, one
-sequence for each choice. A writer turns items into the bytes of its dialect.
+A dialect's reader makes `Chunk`s of what an upstream sends: raw text that may still hold markers, thinking and calls
+that the upstream has already split off. The splitter turns chunks into `ReplyItem`s, in which every part is described
+by the engine's own events, one sequence for each choice. A writer turns items into the bytes of its dialect, and a
+`Fold` turns them into a `Reply`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 from ..events import Event
 
 Reason = Literal["stop", "length", "content_filter"]
-"""Why a reply ended. Whether calls were made is told by its parts."""
+"""Why a reply ended. Whether calls were made is in its parts."""
 
 
 class Begin(msgspec.Struct, frozen=True, tag=True):
@@ -30,7 +31,7 @@ class Begin(msgspec.Struct, frozen=True, tag=True):
     """Fields of the reply that only the same dialect understands."""
 
 
-class Words(msgspec.Struct, frozen=True, tag=True):
+class RawText(msgspec.Struct, frozen=True, tag=True):
     """Content as the upstream sent it; it may hold markers."""
 
     choice: int
@@ -39,7 +40,7 @@ class Words(msgspec.Struct, frozen=True, tag=True):
     """Token by token, in the upstream's own shape, each with a `token` and perhaps `bytes`."""
 
 
-class Thought(msgspec.Struct, frozen=True, tag=True):
+class ThinkingChunk(msgspec.Struct, frozen=True, tag=True):
     """Thinking that the upstream has already split off."""
 
     choice: int
@@ -54,8 +55,8 @@ class Thought(msgspec.Struct, frozen=True, tag=True):
     """Whether a new thought begins here, even if one is open."""
 
 
-class CallPiece(msgspec.Struct, frozen=True, tag=True):
-    """A piece of a call that the upstream has already read. The first of an index has the name."""
+class CallChunk(msgspec.Struct, frozen=True, tag=True):
+    """More of a call that the upstream has already read. The first of an index has the name."""
 
     choice: int
     index: int
@@ -65,13 +66,13 @@ class CallPiece(msgspec.Struct, frozen=True, tag=True):
     """More of the argument text."""
 
 
-class Said(msgspec.Struct, frozen=True, tag=True):
-    """A part of a choice begins, grows or ends, or something odd was noticed."""
+class ReplyEvent(msgspec.Struct, frozen=True, tag=True):
+    """An event of the engine, with the choice it belongs to and what only dialects need."""
 
     choice: int
     event: Event
     logprobs: tuple[dict[str, Any], ...] = ()
-    """For a text: the log probabilities of its words, tokens trimmed where a marker was part of them."""
+    """For a text: the log probabilities of its tokens, trimmed where a marker was part of them."""
     other_logprobs: tuple[dict[str, Any], ...] = ()
     """Those of what is in no text: thinking, calls, markers."""
     details: tuple[dict[str, Any], ...] = ()
@@ -139,5 +140,5 @@ class Foreign(msgspec.Struct, frozen=True, tag=True):
     data: dict[str, Any]
 
 
-Piece = Begin | Words | Thought | CallPiece | Ended | Usage | Failed | Foreign
-Item = Begin | Said | Ended | Usage | Failed | Foreign
+Chunk = Begin | RawText | ThinkingChunk | CallChunk | Ended | Usage | Failed | Foreign
+ReplyItem = Begin | ReplyEvent | Ended | Usage | Failed | Foreign

@@ -29,7 +29,7 @@ from ..events import (
     ThinkingDelta,
     ToolCallDelta,
 )
-from .items import Begin, CallPiece, Ended, Failed, Foreign, Item, Piece, Said, Thought, Usage, Words
+from .items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, ReplyEvent, ReplyItem, ThinkingChunk, Usage
 from .logprobs import Alignment
 
 MOST_EARLY = 1024
@@ -75,23 +75,23 @@ class Splitter:
         self.fields: set[str] = set()
         """The names under which the upstream has sent thinking."""
 
-    def feed(self, piece: Piece) -> list[Item]:
+    def feed(self, piece: Chunk) -> list[ReplyItem]:
         """Read a piece and return what it tells."""
         try:
-            if type(piece) is Words:
+            if type(piece) is RawText:
                 return self._choice(piece.choice).words(piece)
-            if type(piece) is Thought:
+            if type(piece) is ThinkingChunk:
                 if piece.field:
                     self.fields.add(piece.field)
                 return self._choice(piece.choice).thought(piece)
-            if type(piece) is CallPiece:
+            if type(piece) is CallChunk:
                 return self._choice(piece.choice).call(piece)
             return self._other(piece)
         except _SurplusChoiceError:
             self.surplus += 1
             return []
 
-    def _other(self, piece: Piece) -> list[Item]:
+    def _other(self, piece: Chunk) -> list[ReplyItem]:
         """What comes only once or twice in a reply."""
         match piece:
             case Ended(choice=number):
@@ -117,12 +117,12 @@ class Splitter:
         """How much was said, calls included."""
         return sum(choice.said_characters for choice in self._choices.values())
 
-    def delta(self, number: int, text: str) -> Event | list[Item]:
+    def delta(self, number: int, text: str) -> Event | list[ReplyItem]:
         """Read words without log probabilities; where all that they tell is more of an open part, that alone."""
         choice = self._choices.get(number)
-        return self.feed(Words(number, text)) if choice is None or not choice.plain else choice.delta(text)
+        return self.feed(RawText(number, text)) if choice is None or not choice.plain else choice.delta(text)
 
-    def finish(self) -> list[Item]:
+    def finish(self) -> list[ReplyItem]:
         """Nothing more will come: release what is held back."""
         return [item for choice in self._choices.values() for item in choice.finish(cut=True)]
 
@@ -182,7 +182,7 @@ class _Choice:
         self.thought_characters = 0
         self.said_characters = 0
 
-    def words(self, piece: Words) -> list[Item]:
+    def words(self, piece: RawText) -> list[ReplyItem]:
         """Content, which may hold markers."""
         if self._ended:
             return []
@@ -198,9 +198,9 @@ class _Choice:
         if not self.plain:
             return self._tell(self._read(self._parser, piece.text))
         told = self.delta(piece.text)
-        return told if isinstance(told, list) else [Said(self._number, told)]
+        return told if isinstance(told, list) else [ReplyEvent(self._number, told)]
 
-    def delta(self, text: str) -> Event | list[Item]:
+    def delta(self, text: str) -> Event | list[ReplyItem]:
         """Words, where it is plain how they are read."""
         assert self._parser is not None
         pieces = self._tape.pieces
@@ -218,7 +218,7 @@ class _Choice:
                 return event
         return self._tell(self._counted(events)) if events else []
 
-    def _align(self, piece: Words) -> None:
+    def _align(self, piece: RawText) -> None:
         self.plain = False
         if self._alignment is None:
             self._alignment = Alignment(len(self._early) if self._parser is None else self._tape.sync())
@@ -264,7 +264,7 @@ class _Choice:
             self._tape.forget(self._tape.sync() - len(text) - parser.held - LOOKBACK)
         self._trim_at = len(self._tape.pieces) + MOST_PIECES
 
-    def thought(self, piece: Thought) -> list[Item]:
+    def thought(self, piece: ThinkingChunk) -> list[ReplyItem]:
         """Thinking that is already split off."""
         if self._ended:
             return []
@@ -284,10 +284,10 @@ class _Choice:
             self.thought_characters += len(piece.text)
             if self._show:
                 event = ThinkingDelta(self._thinking, piece.text)
-                items.append(Said(self._number, event, (), piece.logprobs, piece.details, piece.signature))
+                items.append(ReplyEvent(self._number, event, (), piece.logprobs, piece.details, piece.signature))
         return items
 
-    def call(self, piece: CallPiece) -> list[Item]:
+    def call(self, piece: CallChunk) -> list[ReplyItem]:
         """A call that is already read."""
         if self._ended:
             return []
@@ -308,7 +308,7 @@ class _Choice:
         self._ids.add(id)
         return id
 
-    def finish(self, *, cut: bool) -> list[Item]:
+    def finish(self, *, cut: bool) -> list[ReplyItem]:
         """The choice has ended."""
         if self._ended:
             return []
@@ -398,8 +398,8 @@ class _Choice:
         kept = [] if same else held
         return events + [self._moved(event) for event in kept + (rest or [])]
 
-    def _tell(self, events: list[Event], call: _Call | None = None) -> list[Item]:
-        items: list[Item] = []
+    def _tell(self, events: list[Event], call: _Call | None = None) -> list[ReplyItem]:
+        items: list[ReplyItem] = []
         for event in events:
             kind = type(event)
             if kind is TextDelta or kind is ToolCallDelta:
@@ -412,11 +412,11 @@ class _Choice:
                 self._calling = False
             elif isinstance(event, Notice) and event.code == "implicit_close":
                 self._in_thought = True
-            item = Said(self._number, event)
+            item = ReplyEvent(self._number, event)
             if isinstance(event, PartEnd) and event.error is not None:
                 written = call.written if call is not None else self._written(event)
                 withheld = call is None and self._in_thought and event.error == "incomplete"
-                item = Said(self._number, event, written=written, withheld=withheld)
+                item = ReplyEvent(self._number, event, written=written, withheld=withheld)
             if self._alignment is not None:
                 item = self._with_logprobs(item, self._alignment)
             if self._show or kind is Notice or event.index not in self._hidden:  # type: ignore[union-attr]
@@ -436,7 +436,7 @@ class _Choice:
         self._tape.sync()
         return without_markers(self._tape.text(*event.span), self._format)
 
-    def _with_logprobs(self, item: Said, alignment: Alignment) -> Said:
+    def _with_logprobs(self, item: ReplyEvent, alignment: Alignment) -> ReplyEvent:
         logprobs, others = alignment.take(item.event, self._first)
         shown = tuple(others) if self._show else ()
         return msgspec.structs.replace(item, logprobs=tuple(logprobs), other_logprobs=shown)
@@ -459,7 +459,7 @@ class _Call:
         arguments = "".join(self._arguments)
         return f'{{"name": "{self._name}", "arguments": {arguments}' if self._name else arguments
 
-    def feed(self, piece: CallPiece) -> list[Event]:
+    def feed(self, piece: CallChunk) -> list[Event]:
         self._id = self._id or piece.id
         self._name = self._name or piece.name
         if piece.arguments:

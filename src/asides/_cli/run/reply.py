@@ -15,7 +15,7 @@ import msgspec
 from ...client.client import Client, Gathering, Message, Reply, Think, UpstreamError
 from ...events import Event, Notice, PartEnd, PartStart, TextDelta, ToolCallDelta
 from ...policies import Start
-from ...reply.items import Item, Said
+from ...reply.items import ReplyEvent, ReplyItem
 from ...terminal import Mode, Screen, Style, Thoughts
 from ..show import Calls
 from ..streams import STDERR, Streams
@@ -65,7 +65,7 @@ def ask(client: Client, messages: Sequence[Message], choices: Choices, streams: 
         try:
             for item in receiving.items(show.tick):
                 gathering.add(item)
-                if isinstance(item, Said) and item.choice == 0:
+                if isinstance(item, ReplyEvent) and item.choice == 0:
                     clock.note(item.event)
                     show.show(item.event)
         except UpstreamError as failure:
@@ -85,7 +85,7 @@ class _Receiving:
 
     def __init__(self, client: Client, messages: Sequence[Message], choices: Choices) -> None:
         self._client = client
-        self._queue: SimpleQueue[Item | Exception | None] = SimpleQueue()
+        self._queue: SimpleQueue[ReplyItem | Exception | None] = SimpleQueue()
         self._asked = {name: getattr(choices, name) for name in ("model", "think", "format", "start", "tools", "extra")}
         self._messages = list(messages)
         self.stopped = False
@@ -125,7 +125,7 @@ class _Receiving:
             self._queue.put(error)
         self._queue.put(None)
 
-    def items(self, tick: Callable[[], bool]) -> Iterator[Item]:
+    def items(self, tick: Callable[[], bool]) -> Iterator[ReplyItem]:
         """What comes, as it comes. `tick` is called while nothing does; it says whether it wants to be called again."""
         while True:
             try:

@@ -10,7 +10,7 @@ from ..._engine.format import Format
 from ...errors import Error, UsageError
 from ...events import PartEnd, PartStart, ThinkingDelta
 from ...policies import Start
-from ...reply.items import Said
+from ...reply.items import ReplyEvent
 from ..source import Message, Source, Transport
 from ..streaming import without_call_markers, words_of
 from .config import ThinkTags, read_config
@@ -130,7 +130,7 @@ class ChatClient:
             **{name: value for name, value in fields.items() if value is not None},
         )
         for item in items:
-            if not isinstance(item, Said) or item.choice != 0:
+            if not isinstance(item, ReplyEvent) or item.choice != 0:
                 continue
             if isinstance(item.event, PartStart):
                 kind, thought = item.event.kind, []

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ...reply.items import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
+from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk, Usage
 from ..fields import as_count, as_json, as_object, as_objects, as_reply, as_text, maybe_count, maybe_object, maybe_text
 from ..frame_templates import AlikeFrames
 from ..framing import Frame, SseReader, read_odd_json
@@ -91,7 +91,7 @@ class ReplyReader:
         """Whether a reason for the end was given."""
         self._over = False
 
-    def feed(self, chunk: bytes) -> list[Piece]:
+    def feed(self, chunk: bytes) -> list[Chunk]:
         """Read bytes and return what they tell."""
         if not self._idle or chunk[-2:] != b"\n\n" or b"\r" in chunk:
             pieces = [piece for frame in self.frames.feed(chunk) for piece in self._read(frame)]
@@ -101,25 +101,25 @@ class ReplyReader:
             return self._more(*alike)
         return [piece for block in chunk[:-2].split(b"\n\n") for piece in self._event(block + b"\n\n")]
 
-    def _event(self, block: bytes) -> list[Piece]:
+    def _event(self, block: bytes) -> list[Chunk]:
         """A whole event. Most are like the one before but for their words."""
         if (alike := self._alike.find(block)) is not None:
             return self._more(*alike)
         return [piece for frame in self.frames.feed(block) for piece in self._read(frame, block)]
 
-    def _more(self, kind: str, text: str) -> list[Piece]:
+    def _more(self, kind: str, text: str) -> list[Chunk]:
         if self._over:
             return []
-        return [Words(0, text)] if kind == "text_delta" else self._thought(text, "")
+        return [RawText(0, text)] if kind == "text_delta" else self._thought(text, "")
 
-    def finish(self) -> list[Piece]:
+    def finish(self) -> list[Chunk]:
         """The stream is over."""
         pieces = [piece for frame in self.frames.finish() for piece in self._read(frame)]
         if not self._over:
             pieces += self._end() if self._stop else [death()]
         return pieces
 
-    def _read(self, frame: Frame, block: bytes = b"") -> list[Piece]:
+    def _read(self, frame: Frame, block: bytes = b"") -> list[Chunk]:
         if self._over:
             return []
         try:
@@ -151,22 +151,22 @@ class ReplyReader:
                 return self._fail(_body(frame))
         return []
 
-    def _odd(self, frame: Frame, body: dict[str, Any]) -> list[Piece]:
+    def _odd(self, frame: Frame, body: dict[str, Any]) -> list[Chunk]:
         """A frame that is not as it should be. An error in any shape is one; what is no object may have been words."""
         if body or frame.event == "error":
             return self._fail(body or {"message": frame.data})
         return self._fail({"message": f"the upstream sent a frame that is not JSON: {frame.data[:200]}"})
 
-    def _fail(self, body: dict[str, Any]) -> list[Piece]:
+    def _fail(self, body: dict[str, Any]) -> list[Chunk]:
         self._over = True
         return [_failed(body, None)]
 
-    def _begin(self, message: dict[str, Any]) -> list[Piece]:
+    def _begin(self, message: dict[str, Any]) -> list[Chunk]:
         begin = _read_begin(message)
         self._usage |= begin.extra.get("usage", {})
         return [begin]
 
-    def _start(self, index: int, block: dict[str, Any]) -> list[Piece]:
+    def _start(self, index: int, block: dict[str, Any]) -> list[Chunk]:
         self._block, self._told, self._inputs = block, False, []
         match block.get("type"):
             case "text":
@@ -178,17 +178,17 @@ class ReplyReader:
                 return [_read_call(index, block, "" if not self._told else None)]
         return []
 
-    def _thought(self, text: str, signature: str, begins: bool = False) -> list[Piece]:
+    def _thought(self, text: str, signature: str, begins: bool = False) -> list[Chunk]:
         if text:
             self._told = True
         elif signature and not self._told:
             self._block = {**self._block, "signature": signature}
-        return [Thought(0, text, "thinking", signature=signature, begins=begins)]
+        return [ThinkingChunk(0, text, "thinking", signature=signature, begins=begins)]
 
-    def _grow(self, index: int, delta: _Delta) -> list[Piece]:
+    def _grow(self, index: int, delta: _Delta) -> list[Chunk]:
         kind = delta.type
         if kind == "text_delta":
-            return [Words(0, delta.text)]
+            return [RawText(0, delta.text)]
         if kind == "thinking_delta":
             return self._thought(delta.thinking, "")
         if kind == "signature_delta":
@@ -198,14 +198,14 @@ class ReplyReader:
                 self._inputs.append(delta.partial_json)
             elif delta.partial_json:
                 self._told = True
-                return [CallPiece(0, index, arguments=delta.partial_json)]
+                return [CallChunk(0, index, arguments=delta.partial_json)]
         return []
 
-    def _close(self, index: int) -> list[Piece]:
+    def _close(self, index: int) -> list[Chunk]:
         block, self._block = self._block, {}
         match block.get("type"):
             case "tool_use" if not self._told:
-                return [CallPiece(0, index, arguments="{}")]
+                return [CallChunk(0, index, arguments="{}")]
             case "thinking" if not self._told and block.get("signature"):
                 return [_foreign(block)]  # thinking whose text is omitted
             case "tool_use" | "thinking" | "text" | None:
@@ -214,7 +214,7 @@ class ReplyReader:
             block = {**block, "input": _any_object("".join(self._inputs))}
         return [_foreign(block)]
 
-    def _end(self) -> list[Piece]:
+    def _end(self) -> list[Chunk]:
         self._over = True
         return _read_end(self._delta, self._usage)
 
@@ -225,20 +225,20 @@ def _body(frame: Frame) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def read_reply(body: Any) -> list[Piece]:
+def read_reply(body: Any) -> list[Chunk]:
     """A whole reply."""
     body = as_reply(body)
     content = body.get("content")
     if body.get("type") == "error" or not isinstance(content, list):
         return [_failed(body, None)]
-    pieces: list[Piece] = [_read_begin(body)]
+    pieces: list[Chunk] = [_read_begin(body)]
     for index, block in enumerate(as_objects(content)):
         match block.get("type"):
             case "text":
                 pieces += _words(block.get("text"))
             case "thinking" if block.get("thinking"):
                 text, signature = as_text(block["thinking"]), as_text(block.get("signature"))
-                pieces.append(Thought(0, text, "thinking", signature=signature, begins=True))
+                pieces.append(ThinkingChunk(0, text, "thinking", signature=signature, begins=True))
             case "tool_use":
                 pieces.append(_read_call(index, block, None))
             case _:
@@ -252,13 +252,13 @@ def _read_begin(message: dict[str, Any]) -> Begin:
     return Begin(as_text(message.get("id")), as_text(message.get("model")), dialect=NAME, extra=extra)
 
 
-def _read_call(index: int, block: dict[str, Any], arguments: str | None) -> CallPiece:
+def _read_call(index: int, block: dict[str, Any], arguments: str | None) -> CallChunk:
     if arguments is None:
         arguments = as_json(block.get("input") or {})
-    return CallPiece(0, index, as_text(block.get("id")), as_text(block.get("name")), arguments)
+    return CallChunk(0, index, as_text(block.get("id")), as_text(block.get("name")), arguments)
 
 
-def _read_end(delta: dict[str, Any], usage: dict[str, Any]) -> list[Piece]:
+def _read_end(delta: dict[str, Any], usage: dict[str, Any]) -> list[Chunk]:
     reason = delta.get("stop_reason")
     extra = {name: delta[name] for name in ("stop_details", "container") if delta.get(name) is not None}
     if reason not in _PLAIN_REASONS:
@@ -282,8 +282,8 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
     )
 
 
-def _words(text: Any) -> list[Piece]:
-    return [Words(0, text)] if isinstance(text, str) and text else []
+def _words(text: Any) -> list[Chunk]:
+    return [RawText(0, text)] if isinstance(text, str) and text else []
 
 
 def _foreign(block: dict[str, Any]) -> Foreign:

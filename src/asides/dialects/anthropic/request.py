@@ -18,10 +18,10 @@ from ..request import (
     RequestError,
     RequestPiece,
     TextPiece,
+    ThinkingOptions,
     ThinkingPiece,
     Tool,
     Turn,
-    Wish,
     WriteOptions,
     leave_out,
     log,
@@ -72,7 +72,7 @@ def read_request(body: Any) -> Request:
         tools=tools,
         tool_choice=_read_tool_choice(tool_choice),
         parallel_calls=False if tool_choice.get("disable_parallel_tool_use") is True else None,
-        wish=_read_wish(thinking, config),
+        thinking=_read_thinking_options(thinking, config),
         stream=optional(body, "stream", bool, False),
         max_tokens=optional(body, "max_tokens", int, 0) or None,
         stop=tuple(expect(stop, str, "stop_sequences") for stop in optional(body, "stop_sequences", list, [])),
@@ -84,16 +84,16 @@ def read_request(body: Any) -> Request:
     )
 
 
-def _read_wish(thinking: dict[str, Any], config: dict[str, Any]) -> Wish:
+def _read_thinking_options(thinking: dict[str, Any], config: dict[str, Any]) -> ThinkingOptions:
     effort = optional(config, "effort", str, "", "output_config.") or None
     if not thinking:
-        return Wish(effort=effort)
+        return ThinkingOptions(effort=effort)
     kind = thinking.get("type")
     if kind not in ("enabled", "adaptive", "between_tools", "disabled"):
         raise RequestError("thinking.type must be enabled, adaptive, between_tools or disabled", "thinking.type")
     if kind == "disabled":
-        return Wish(think=False, show=False, effort=effort, sent={"thinking": thinking})
-    return Wish(
+        return ThinkingOptions(think=False, show=False, effort=effort, sent={"thinking": thinking})
+    return ThinkingOptions(
         think=True,
         effort=effort,
         budget=optional(thinking, "budget_tokens", int, 0, "thinking.") or None,
@@ -260,7 +260,7 @@ def write_request(request: Request, options: WriteOptions = _PLAIN) -> dict[str,
     extra = request.extra if own else {}
     system, messages = _write_turns(request.turns, own, options)
     body: dict[str, Any] = {"model": options.model or request.model, "messages": messages}
-    body["max_tokens"] = request.max_tokens or MAX_TOKENS + (request.wish.budget or 0)
+    body["max_tokens"] = request.max_tokens or MAX_TOKENS + (request.thinking.budget or 0)
     tools = [_write_tool(tool, own) for tool in request.tools]
     tools += [tool for name, tool in extra.items() if name.startswith("tools.")]
     for name, value in (
@@ -304,21 +304,21 @@ def _write_tool_choice(request: Request) -> dict[str, Any]:
 
 
 def _write_thinking(request: Request, max_tokens: int) -> dict[str, Any]:
-    wish = request.wish
+    thinking = request.thinking
     if request.dialect == NAME:
-        return expect(wish.sent.get("thinking", {}), dict, "thinking")
-    if wish.think is False or wish.effort == "none":
+        return expect(thinking.sent.get("thinking", {}), dict, "thinking")
+    if thinking.think is False or thinking.effort == "none":
         return {"type": "disabled"}
-    if wish.budget is not None:
-        budget = min(wish.budget, max_tokens - 1)
+    if thinking.budget is not None:
+        budget = min(thinking.budget, max_tokens - 1)
         return {"type": "enabled", "budget_tokens": max(budget, SMALLEST_BUDGET)}
-    return {"type": "adaptive"} if wish.think or wish.effort else {}
+    return {"type": "adaptive"} if thinking.think or thinking.effort else {}
 
 
 def _write_config(request: Request) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    if request.wish.effort not in (None, "none"):
-        config["effort"] = "low" if request.wish.effort == "minimal" else request.wish.effort
+    if request.thinking.effort not in (None, "none"):
+        config["effort"] = "low" if request.thinking.effort == "minimal" else request.thinking.effort
     format = request.response_format
     if format is not None and format.get("type") != "text":
         if format.get("type") != "json_schema":

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ...reply.items import Begin, Ended, Failed, Item, Said, Usage
+from ...reply.items import Begin, Ended, Failed, ReplyEvent, ReplyItem, Usage
 from ..fields import as_count, as_text
 from ..framing import sse, to_json
 from ..openai_chat.reader import refusal_of
@@ -36,8 +36,8 @@ class _Blocks:
 
     def __init__(self, request: Request, sink: _Sink) -> None:
         self._sink = sink
-        self._show = request.wish.show
-        self._omitted = request.wish.omitted
+        self._show = request.thinking.show
+        self._omitted = request.thinking.omitted
         self._index = -1
         self.open = ""
         """The type of the block that is open."""
@@ -55,7 +55,7 @@ class _Blocks:
         self.called = False
         """Whether a call was written."""
 
-    def said(self, item: Said) -> None:
+    def said(self, item: ReplyEvent) -> None:
         """Write what a part tells."""
         event = item.event
         if isinstance(event, TextDelta):
@@ -222,11 +222,11 @@ class _Reply:
         self.usage = Usage()
         self.failed: Failed | None = None
 
-    def take(self, item: Item) -> None:
+    def take(self, item: ReplyItem) -> None:
         """Take in an item; its blocks go to the sink."""
         if self.failed is not None:
             return
-        if isinstance(item, Said):
+        if isinstance(item, ReplyEvent):
             if item.choice == 0:
                 self.blocks.said(item)
         elif isinstance(item, Begin):
@@ -324,12 +324,12 @@ class ReplyWriter:
         self._begun = False
         self._over = False
 
-    def feed(self, item: Item) -> bytes:
+    def feed(self, item: ReplyItem) -> bytes:
         """The bytes that this item adds to the stream."""
         if self._over:
             return b""
         reply, sink, out = self._reply, self._sink, self._sink.out
-        if type(item) is Said and self._begun and item.choice == 0:
+        if type(item) is ReplyEvent and self._begun and item.choice == 0:
             event, blocks = item.event, reply.blocks
             if type(event) is TextDelta and blocks.open == "text" and not blocks.gap:
                 return b"%b%b}}\n\n" % (sink.before, to_json(event.text))
@@ -363,7 +363,7 @@ def _event(kind: str, **fields: Any) -> bytes:
     return sse(to_json({"type": kind, **fields}), kind)
 
 
-def write_reply(items: Iterable[Item], request: Request) -> dict[str, Any]:
+def write_reply(items: Iterable[ReplyItem], request: Request) -> dict[str, Any]:
     """A whole reply, or the error that it ended with."""
     sink = _Gathered()
     reply = _Reply(request, sink)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ...reply.items import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
+from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk, Usage
 from ..fields import as_json, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count, maybe_object, maybe_text
 from ..framing import JsonLines, read_odd_json, to_json
 from ..whole_calls import to_object
@@ -115,13 +115,13 @@ class ReplyReader:
         self._calls = 0
         self._over = False
 
-    def feed(self, chunk: bytes) -> list[Piece]:
+    def feed(self, chunk: bytes) -> list[Chunk]:
         """Read bytes and return what they tell."""
         if self.frames.idle and chunk.find(b"\n") == len(chunk) - 1 > 0:
             return self._read(chunk)
         return [piece for line in self.frames.feed(chunk) for piece in self._read(line)]
 
-    def finish(self) -> list[Piece]:
+    def finish(self) -> list[Chunk]:
         """The stream is over."""
         pieces = [piece for line in self.frames.finish() for piece in self._read(line)]
         if not self._over:
@@ -129,7 +129,7 @@ class ReplyReader:
             pieces.append(death())
         return pieces
 
-    def _read(self, data: bytes) -> list[Piece]:
+    def _read(self, data: bytes) -> list[Chunk]:
         if self._over:
             return []
         try:
@@ -144,9 +144,9 @@ class ReplyReader:
             return self._fail(line.error)
         return self.tell(line)
 
-    def tell(self, line: _Line) -> list[Piece]:
+    def tell(self, line: _Line) -> list[Chunk]:
         """What one line tells, in the order in which Ollama writes: thinking, text, calls."""
-        pieces: list[Piece] = []
+        pieces: list[Chunk] = []
         if not self._begun:
             self._begun = True
             pieces.append(Begin("", line.model, _seconds(line.created_at), NAME))
@@ -154,24 +154,24 @@ class ReplyReader:
         thinking = line.thinking if said is None else said.thinking
         text = line.response if said is None else said.content
         if thinking:
-            pieces.append(Thought(0, thinking, "thinking"))
+            pieces.append(ThinkingChunk(0, thinking, "thinking"))
         if text or line.logprobs:
-            pieces.append(Words(0, text or "", as_tokens(line.logprobs) if line.logprobs else ()))
+            pieces.append(RawText(0, text or "", as_tokens(line.logprobs) if line.logprobs else ()))
         for call in (line.tool_calls if said is None else said.tool_calls) or ():
             arguments = _arguments(bytes(call.function.arguments))
-            pieces.append(CallPiece(0, self._calls, call.id or "", call.function.name, arguments))
+            pieces.append(CallChunk(0, self._calls, call.id or "", call.function.name, arguments))
             self._calls += 1
         if line.done:
             self._over = True
             pieces += _read_end(line)
         return pieces
 
-    def _fail(self, error: Any) -> list[Piece]:
+    def _fail(self, error: Any) -> list[Chunk]:
         self._over = True
         return [_failed(error, 502)]
 
 
-def read_reply(body: Any) -> list[Piece]:
+def read_reply(body: Any) -> list[Chunk]:
     """A whole reply, of either endpoint."""
     body = as_reply(body)
     if body.get("error"):
@@ -189,9 +189,9 @@ def _arguments(raw: bytes) -> str:
     return raw.decode("utf-8", "replace") if raw != b"null" else "{}"
 
 
-def _read_end(line: _Line) -> list[Piece]:
+def _read_end(line: _Line) -> list[Chunk]:
     extra = {} if line.done_reason in _PLAIN_REASONS else {"done_reason": line.done_reason}
-    pieces: list[Piece] = []
+    pieces: list[Chunk] = []
     if line.context:
         pieces.append(Foreign(NAME, "context", {"context": line.context}))
     pieces.append(Ended(0, _REASONS.get(line.done_reason, "stop"), extra=extra))

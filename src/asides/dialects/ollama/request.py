@@ -15,10 +15,10 @@ from ..request import (
     RequestPiece,
     Role,
     TextPiece,
+    ThinkingOptions,
     ThinkingPiece,
     Tool,
     Turn,
-    Wish,
     WriteOptions,
     leave_out,
     log,
@@ -88,7 +88,7 @@ def read_request(body: Any) -> Request:
         tools=tuple(
             _read_tool(tool, f"tools[{number}]") for number, tool in enumerate(optional(body, "tools", list, []))
         ),
-        wish=_read_wish(body.get("think")),
+        thinking=_read_thinking_options(body.get("think")),
         stream=optional(body, "stream", bool, True),
         max_tokens=limit,
         stop=tuple(expect(each, str, "options.stop") for each in expect(stop, list, "options.stop")),
@@ -102,17 +102,17 @@ def read_request(body: Any) -> Request:
     )
 
 
-def _read_wish(think: Any) -> Wish:
+def _read_thinking_options(think: Any) -> ThinkingOptions:
     """Absent means on."""
     if think is None:
-        return Wish(think=True)
+        return ThinkingOptions(think=True)
     if isinstance(think, bool):
-        return Wish(think=think, show=think, sent={"think": think})
+        return ThinkingOptions(think=think, show=think, sent={"think": think})
     if not isinstance(think, str):
         raise RequestError(f"think must be a boolean or string ({_CHOICES})", "think")
     if think not in _LEVELS:
         raise RequestError(f'invalid think value: "{think}" (must be {_CHOICES})', "think")
-    return Wish(think=True, effort=think, sent={"think": think})
+    return ThinkingOptions(think=True, effort=think, sent={"think": think})
 
 
 def _read_format(format: Any) -> dict[str, Any] | None:
@@ -300,7 +300,7 @@ def _refuse(request: Request) -> None:
         name
         for name, given in (
             ("parallel_tool_calls", request.parallel_calls is False),
-            ("thinking budget", request.wish.budget is not None),
+            ("thinking budget", request.thinking.budget is not None),
             ("chat_template_kwargs", bool(request.template_arguments)),
             ("user", request.user is not None),
             ("is_error", any(turn.is_error for turn in request.turns)),
@@ -312,16 +312,16 @@ def _refuse(request: Request) -> None:
 
 
 def _write_think(request: Request) -> bool | str | None:
-    wish = request.wish
+    thinking = request.thinking
     if request.dialect == NAME:
-        think: bool | str | None = wish.sent.get("think")
+        think: bool | str | None = thinking.sent.get("think")
         return think
-    if wish.think is False or wish.effort == "none":
+    if thinking.think is False or thinking.effort == "none":
         return False
-    if wish.effort:
-        effort = _EFFORTS.get(wish.effort, wish.effort)
+    if thinking.effort:
+        effort = _EFFORTS.get(thinking.effort, thinking.effort)
         return effort if effort in _LEVELS else True
-    return wish.think
+    return thinking.think
 
 
 def _write_tool(tool: Tool, own: bool) -> dict[str, Any]:

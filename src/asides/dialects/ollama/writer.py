@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ...reply.items import Begin, Ended, Failed, Foreign, Item, Said, Usage
+from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
 from ..framing import to_json
 from ..openai_chat.reader import refusal_of
 from ..request import Request
@@ -30,7 +30,7 @@ class _Parts:
 
     def __init__(self, request: Request, sink: _Sink) -> None:
         self._sink = sink
-        self._show = request.wish.show
+        self._show = request.thinking.show
         self._gap = ""
         self._said = False
         self._apart = False
@@ -40,7 +40,7 @@ class _Parts:
         self._calls = HeldCalls()
         self._count = 0
 
-    def said(self, item: Said) -> None:
+    def said(self, item: ReplyEvent) -> None:
         """Write what a part tells."""
         event = item.event
         if isinstance(event, TextDelta):
@@ -153,11 +153,11 @@ class _Reply:
         self._usage = Usage()
         self._context: list[int] = []
 
-    def take(self, item: Item) -> None:
+    def take(self, item: ReplyItem) -> None:
         """Take in an item; its parts go to the sink."""
         if self.failed is not None:
             return
-        if isinstance(item, Said):
+        if isinstance(item, ReplyEvent):
             if item.choice == 0:
                 self.parts.said(item)
         elif isinstance(item, Begin):
@@ -220,16 +220,16 @@ class ReplyWriter:
         self._begun = False
         self._over = False
 
-    def feed(self, item: Item) -> bytes:
+    def feed(self, item: ReplyItem) -> bytes:
         """The bytes that this item adds to the stream."""
         if self._over:
             return b""
         reply, lines = self._reply, self._lines
         lines.out.clear()
-        if type(item) is Said and self._begun and item.choice == 0:
+        if type(item) is ReplyEvent and self._begun and item.choice == 0:
             reply.parts.said(item)
             return b"".join(lines.out)
-        if not self._begun and (isinstance(item, Said) or (isinstance(item, Foreign) and refusal_of(item))):
+        if not self._begun and (isinstance(item, ReplyEvent) or (isinstance(item, Foreign) and refusal_of(item))):
             self._begun = True
             lines.begin(reply.head())
         reply.take(item)
@@ -249,7 +249,7 @@ class ReplyWriter:
         return to_json(reply.head() | reply.body("", "", self._lines.calls) | reply.tail()) + b"\n"
 
 
-def write_reply(items: Iterable[Item], request: Request) -> dict[str, Any]:
+def write_reply(items: Iterable[ReplyItem], request: Request) -> dict[str, Any]:
     """A whole reply, or the error that it ended with."""
     sink = _Gathered()
     reply = _Reply(request, sink)

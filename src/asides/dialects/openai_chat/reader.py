@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...reply.items import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
+from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk, Usage
 from ..fields import as_count, as_json, as_moment, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count
 from ..frame_templates import AlikeFrames
 from ..framing import SseReader, read_odd_json
@@ -83,9 +83,9 @@ class ReplyReader:
         choice.in_thinking = False
         return choice.number, alike[1]
 
-    def feed(self, chunk: bytes) -> list[Piece]:
+    def feed(self, chunk: bytes) -> list[Chunk]:
         """Read bytes and return what they tell."""
-        pieces: list[Piece] = []
+        pieces: list[Chunk] = []
         if self._idle:
             alike = self._alike.find(chunk)
             if alike is not None and alike[0].more(alike[1], pieces):
@@ -98,7 +98,7 @@ class ReplyReader:
         self._idle = self.frames.idle
         return pieces
 
-    def _blocks(self, chunk: bytes, pieces: list[Piece]) -> None:
+    def _blocks(self, chunk: bytes, pieces: list[Chunk]) -> None:
         """Whole events, several perhaps."""
         for text in chunk[:-2].split(b"\n\n"):
             block = text + b"\n\n"
@@ -107,9 +107,9 @@ class ReplyReader:
                 for frame in self.frames.feed(block):
                     self._frame(block, frame.raw, pieces)
 
-    def finish(self) -> list[Piece]:
+    def finish(self) -> list[Chunk]:
         """The stream is over. If nothing said so before, that is a failure."""
-        pieces: list[Piece] = []
+        pieces: list[Chunk] = []
         for frame in self.frames.finish():
             self._frame(b"", frame.raw, pieces)
         if self._unsaid:
@@ -122,7 +122,7 @@ class ReplyReader:
                 pieces.append(ENDED)
         return pieces
 
-    def _frame(self, block: bytes, data: bytes, pieces: list[Piece]) -> None:
+    def _frame(self, block: bytes, data: bytes, pieces: list[Chunk]) -> None:
         if self._over or data[:1] != b"{":
             if data.startswith(b"[DONE]") and not self._over:
                 self._done(pieces)
@@ -141,22 +141,22 @@ class ReplyReader:
         if len(pieces) == before + 1 and not frame.get("usage"):
             self._learn(block, data, pieces[-1])
 
-    def _learn(self, block: bytes, data: bytes, piece: Piece) -> None:
+    def _learn(self, block: bytes, data: bytes, piece: Chunk) -> None:
         """Most frames are like the one before but for their words."""
-        choice = self._choices.get(piece.choice) if isinstance(piece, Thought | Words) else None
+        choice = self._choices.get(piece.choice) if isinstance(piece, ThinkingChunk | RawText) else None
         if choice is None:
             return
-        if isinstance(piece, Thought):
+        if isinstance(piece, ThinkingChunk):
             if piece.field and not piece.details and not piece.logprobs:
                 self._alike.learn(block, data, self._path(piece.field), Repeated(choice, piece.field))
-        elif isinstance(piece, Words) and not piece.logprobs:
+        elif isinstance(piece, RawText) and not piece.logprobs:
             self._alike.learn(block, data, self._path("content"), Repeated(choice, ""))
 
     def _path(self, field: str) -> tuple[str | int, ...]:
         """Where the words of a frame stand."""
         return ("choices", 0, "delta", field)
 
-    def _decoded(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
+    def _decoded(self, frame: dict[str, Any], pieces: list[Chunk]) -> None:
         choices = frame.get("choices")
         if not choices or type(choices) is not list:
             self._bare_frame(frame, pieces)
@@ -175,7 +175,7 @@ class ReplyReader:
         if frame.get("error"):
             self._fail(failed_of(frame, 502), pieces)
 
-    def _read(self, reader: ChoiceReader, choice: dict[str, Any], pieces: list[Piece]) -> None:
+    def _read(self, reader: ChoiceReader, choice: dict[str, Any], pieces: list[Chunk]) -> None:
         reader.read(choice, choice.get("delta") or choice.get("message"), pieces)
 
     def _choice(self, choice: dict[str, Any]) -> ChoiceReader:
@@ -189,7 +189,7 @@ class ReplyReader:
                 self._choices[number] = found
         return found
 
-    def _fields(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
+    def _fields(self, frame: dict[str, Any], pieces: list[Chunk]) -> None:
         """Fields that only this dialect understands, where they are not those that the reply began with."""
         names = tuple(frame)
         if names != self._names:
@@ -201,7 +201,7 @@ class ReplyReader:
             if new:
                 pieces.append(Foreign(self._dialect, "fields", new))
 
-    def _bare_frame(self, frame: dict[str, Any], pieces: list[Piece]) -> None:
+    def _bare_frame(self, frame: dict[str, Any], pieces: list[Chunk]) -> None:
         """A frame without choices: what the reply cost, an error, or something of the server's own."""
         if frame.get("error") or frame.get("object") == "error":
             self._fail(failed_of(frame, 502), pieces)
@@ -213,14 +213,14 @@ class ReplyReader:
         if frame.keys() - _FRAME:
             pieces.append(Foreign(self._dialect, "frame", frame))
 
-    def _done(self, pieces: list[Piece]) -> None:
+    def _done(self, pieces: list[Chunk]) -> None:
         """The upstream says that it is over. Where it has not said why, the end of the stream tells whether it was."""
         self._over = True
         self._unsaid = not self._choices or not all(choice.ended for choice in self._choices.values())
         if not self._unsaid:
             self._tell_usage(pieces)
 
-    def _stopped(self, pieces: list[Piece]) -> None:
+    def _stopped(self, pieces: list[Chunk]) -> None:
         """A choice without a reason has stopped."""
         self._unsaid = False
         for number, choice in (self._choices or {0: ChoiceReader(0)}).items():
@@ -229,11 +229,11 @@ class ReplyReader:
                 pieces.append(Ended(number))
         self._tell_usage(pieces)
 
-    def _tell_usage(self, pieces: list[Piece]) -> None:
+    def _tell_usage(self, pieces: list[Chunk]) -> None:
         if isinstance(self._usage, dict):
             pieces.append(read_usage(self._usage))
 
-    def _fail(self, failed: Failed, pieces: list[Piece]) -> None:
+    def _fail(self, failed: Failed, pieces: list[Chunk]) -> None:
         self._over = True
         for choice in self._choices.values():
             choice.ended = True
@@ -247,16 +247,16 @@ class Repeated(NamedTuple):
     field: str
     """Where thinking stands; empty for content."""
 
-    def more(self, text: str, pieces: list[Piece]) -> bool:
+    def more(self, text: str, pieces: list[Chunk]) -> bool:
         """Take the words; False where the frame must be looked at."""
         choice, field = self
         if choice.ended or (field and not choice.in_thinking):
             return False
         if not field:
             choice.in_thinking = False
-            pieces.append(Words(choice.number, text))
+            pieces.append(RawText(choice.number, text))
         else:
-            pieces.append(Thought(choice.number, text, field))
+            pieces.append(ThinkingChunk(choice.number, text, field))
         return True
 
 
@@ -272,7 +272,7 @@ class ChoiceReader:
         self._seen_thinking = False
         self.in_thinking = False
 
-    def read(self, choice: dict[str, Any], delta: Any, pieces: list[Piece]) -> None:
+    def read(self, choice: dict[str, Any], delta: Any, pieces: list[Chunk]) -> None:
         """Read a choice of a frame or of a whole reply; `delta` is what it says."""
         if self.ended:
             return
@@ -283,7 +283,7 @@ class ChoiceReader:
             if type(content) is str and delta.keys() <= _PLAIN:  # by far the most frames
                 if content or tokens:
                     self.in_thinking = False
-                    pieces.append(Words(self.number, content, tokens))
+                    pieces.append(RawText(self.number, content, tokens))
             elif delta:
                 self._delta(delta, tokens, pieces)
         reason = choice.get("finish_reason")
@@ -291,10 +291,10 @@ class ChoiceReader:
             self.ended = True
             pieces.append(self._end(choice, str(reason)))
 
-    def _delta(self, delta: dict[str, Any], tokens: tuple[dict[str, Any], ...], pieces: list[Piece]) -> None:
+    def _delta(self, delta: dict[str, Any], tokens: tuple[dict[str, Any], ...], pieces: list[Chunk]) -> None:
         number = self.number
         content = delta.get("content")
-        words = [Words(number, content)] if isinstance(content, str) and content else []
+        words = [RawText(number, content)] if isinstance(content, str) and content else []
         before = len(pieces)
         self._thinking(delta, pieces)
         if isinstance(content, list):
@@ -319,10 +319,10 @@ class ChoiceReader:
         if unknown:
             pieces.append(Foreign(NAME, "delta", {"choice": number, "delta": unknown}))
 
-    def _give(self, tokens: tuple[dict[str, Any], ...], words: list[Words], pieces: list[Piece], first: int) -> None:
+    def _give(self, tokens: tuple[dict[str, Any], ...], words: list[RawText], pieces: list[Chunk], first: int) -> None:
         """Log probabilities to the words they are of: those at the end to the content, the others to thinking."""
         mine = tokens
-        thought = next((index for index in range(first, len(pieces)) if isinstance(pieces[index], Thought)), -1)
+        thought = next((index for index in range(first, len(pieces)) if isinstance(pieces[index], ThinkingChunk)), -1)
         if thought >= 0:
             said = words[0].text if words else ""
             place = "".join(str(token.get("token")) for token in tokens).rfind(said) if said else -1
@@ -333,11 +333,11 @@ class ChoiceReader:
             pieces[thought] = msgspec.structs.replace(pieces[thought], logprobs=tokens[:count])
             mine = tokens[count:]
         if words:
-            words[0] = Words(words[0].choice, words[0].text, mine)
+            words[0] = RawText(words[0].choice, words[0].text, mine)
         elif mine:
-            words.append(Words(self.number, "", mine))
+            words.append(RawText(self.number, "", mine))
 
-    def _thinking(self, delta: dict[str, Any], pieces: list[Piece]) -> None:
+    def _thinking(self, delta: dict[str, Any], pieces: list[Chunk]) -> None:
         field, text = "", ""
         for name in REASONING:
             value = delta.get(name)
@@ -351,18 +351,18 @@ class ChoiceReader:
         details = delta.get("reasoning_details")
         if not details or not isinstance(details, list):
             if text:
-                pieces.append(Thought(self.number, text, field))
+                pieces.append(ThinkingChunk(self.number, text, field))
             return
         kept = as_objects(details)
         worded = tuple(detail for detail in kept if detail_text(detail))
         silent = [detail for detail in kept if not detail_text(detail)]
         text = text or "".join(map(detail_text, worded))
         if text:
-            pieces.append(Thought(self.number, text, field or "reasoning_details", worded))
+            pieces.append(ThinkingChunk(self.number, text, field or "reasoning_details", worded))
         if silent:
             pieces.append(Foreign(NAME, "details", {"choice": self.number, "details": silent}))
 
-    def _parts(self, content: list[Any], pieces: list[Piece]) -> None:
+    def _parts(self, content: list[Any], pieces: list[Chunk]) -> None:
         """Content as a list of parts (Mistral)."""
         for part in content:
             if not isinstance(part, dict):
@@ -371,11 +371,11 @@ class ChoiceReader:
                 inner = part.get("thinking")
                 texts = inner if isinstance(inner, list) else [{"text": inner}]
                 text = "".join(str(each.get("text") or "") for each in texts if isinstance(each, dict))
-                pieces.append(Thought(self.number, text, "thinking"))
+                pieces.append(ThinkingChunk(self.number, text, "thinking"))
             elif isinstance(part.get("text"), str):
-                pieces.append(Words(self.number, part["text"]))
+                pieces.append(RawText(self.number, part["text"]))
 
-    def _call(self, call: Any, pieces: list[Piece]) -> None:
+    def _call(self, call: Any, pieces: list[Chunk]) -> None:
         if not isinstance(call, dict):
             return
         function = call.get("function")
@@ -388,7 +388,7 @@ class ChoiceReader:
             arguments = "" if arguments is None else as_json(arguments)
         id, name = as_text(call.get("id")), as_text(function.get("name"))
         number = self._call_number(call.get("index"), id, bool(name))
-        pieces.append(CallPiece(self.number, number, id, name, arguments))
+        pieces.append(CallChunk(self.number, number, id, name, arguments))
 
     def _call_number(self, index: Any, id: str, named: bool) -> int:
         """Our number of a call. Some servers give no index, others the same one to every call."""
@@ -409,13 +409,13 @@ class ChoiceReader:
         return Ended(self.number, REASONS.get(reason, "stop"), sequence if isinstance(sequence, str) else None, extra)
 
 
-def read_reply(body: Any) -> list[Piece]:
+def read_reply(body: Any) -> list[Chunk]:
     """A whole reply."""
     body = as_reply(body)
     choices = as_objects(body.get("choices"))
     if not choices:
         return [failed_of(body, 502)]
-    pieces: list[Piece] = [read_begin(body, unknown_fields(body), NAME)]
+    pieces: list[Chunk] = [read_begin(body, unknown_fields(body), NAME)]
     for position, choice in enumerate(choices):
         number = choice.get("index")
         reader = ChoiceReader(number if type(number) is int else position)

@@ -18,10 +18,10 @@ from ..request import (
     RequestPiece,
     Role,
     TextPiece,
+    ThinkingOptions,
     ThinkingPiece,
     Tool,
     Turn,
-    Wish,
     WriteOptions,
     leave_out,
 )
@@ -140,7 +140,7 @@ def read_request(body: Any) -> Request:
         tools=tools,
         tool_choice=_read_choice(body.get("tool_choice")),
         parallel_calls=_maybe(body, "parallel_tool_calls", bool),
-        wish=read_wish(body, template),
+        thinking=read_thinking_options(body, template),
         stream=optional(body, "stream", bool, False),
         include_usage=include_usage,
         choices=choices,
@@ -218,7 +218,7 @@ def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], list[Any]]:
 # How the caller wants thinking.
 
 
-def read_wish(body: dict[str, Any], template: dict[str, Any]) -> Wish:
+def read_thinking_options(body: dict[str, Any], template: dict[str, Any]) -> ThinkingOptions:
     """How the caller wants thinking, by whichever of the fields that servers have for it."""
     sent = {name: body[name] for name in THINKING if body.get(name) is not None}
     reasoning = sent.get("reasoning", {})
@@ -256,7 +256,7 @@ def read_wish(body: dict[str, Any], template: dict[str, Any]) -> Wish:
         or sent.get("include_reasoning") is False
         or sent.get("reasoning_format") == "hidden"
     )
-    return Wish(
+    return ThinkingOptions(
         think=False if refused else True if wanted else None,
         show=not (refused or hidden),
         effort=effort,
@@ -431,7 +431,7 @@ def write_request(request: Request, options: WriteOptions = WriteOptions()) -> d
         body["top_logprobs"] = request.top_logprobs
     if request.user is not None:
         body["user"] = request.user
-    write_wish(body, request, options, same)
+    write_thinking_options(body, request, options, same)
     body.update(extra)
     return body
 
@@ -461,26 +461,26 @@ def _write_tools(body: dict[str, Any], request: Request, tools: list[dict[str, A
         body["parallel_tool_calls"] = request.parallel_calls
 
 
-def write_wish(body: dict[str, Any], request: Request, options: WriteOptions, same: bool) -> None:
+def write_thinking_options(body: dict[str, Any], request: Request, options: WriteOptions, same: bool) -> None:
     """Tell the upstream how to think: in the caller's own words if it speaks the same dialect, else in its own."""
-    wish = request.wish
-    body.update(wish.sent if same else {})
+    thinking = request.thinking
+    body.update(thinking.sent if same else {})
     template = dict(request.template_arguments)
-    if wish.think is not None and options.switch not in ("", "reasoning_effort"):
-        template.setdefault(options.switch, wish.think)
+    if thinking.think is not None and options.switch not in ("", "reasoning_effort"):
+        template.setdefault(options.switch, thinking.think)
     if not same:
-        if wish.effort is not None:
-            body["reasoning_effort"] = wish.effort
-        elif wish.think is False and not options.switch:
+        if thinking.effort is not None:
+            body["reasoning_effort"] = thinking.effort
+        elif thinking.think is False and not options.switch:
             body["reasoning_effort"] = "none"
-    if options.switch == "reasoning_effort" and wish.effort is not None:
-        template.setdefault("reasoning_effort", wish.effort)
-    if wish.budget is not None and options.budget:
+    if options.switch == "reasoning_effort" and thinking.effort is not None:
+        template.setdefault("reasoning_effort", thinking.effort)
+    if thinking.budget is not None and options.budget:
         outer, _, inner = options.budget.partition(".")
         if inner:
-            body.setdefault(outer, {}).setdefault(inner, wish.budget)
+            body.setdefault(outer, {}).setdefault(inner, thinking.budget)
         else:
-            body.setdefault(outer, wish.budget)
+            body.setdefault(outer, thinking.budget)
     if template:
         body["chat_template_kwargs"] = template
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from ...errors import UsageError
 from ...events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ...reply.items import Begin, Ended, Failed, Foreign, Item, Said, Usage
+from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
 from ..fields import as_object
 from ..framing import DONE, sse, to_json
 from ..request import Request
@@ -40,7 +40,7 @@ class ReplyWriter:
 
     def delta(self, number: int, event: Event) -> bytes:
         """Write more of an open part that came with nothing else."""
-        return self._quick(number, event) or self._said(Said(number, event))
+        return self._quick(number, event) or self._said(ReplyEvent(number, event))
 
     def _quick(self, number: int, event: Event) -> bytes:
         """The chunk of a delta like those before; empty where it is not."""
@@ -53,9 +53,9 @@ class ReplyWriter:
                 return b"%b%b%b" % (choice.thought, to_json(event.text), self._tail)
         return b""
 
-    def feed(self, item: Item) -> bytes:
+    def feed(self, item: ReplyItem) -> bytes:
         """Write what an item tells."""
-        if type(item) is Said:
+        if type(item) is ReplyEvent:
             if item.logprobs or item.other_logprobs:
                 return self._said(item)
             return self._quick(item.choice, item.event) or self._said(item)
@@ -94,7 +94,7 @@ class ReplyWriter:
             choice.thought = b'%b"%b":' % (start, self._reasoning.encode())
         return self._chunk(number, {"role": "assistant", "content": ""})
 
-    def _said(self, item: Said) -> bytes:
+    def _said(self, item: ReplyEvent) -> bytes:
         opening = b"" if item.choice in self._choices else self._open(item.choice)
         deltas = self._choices[item.choice].say(item)
         if not item.logprobs and not item.other_logprobs:
@@ -145,7 +145,7 @@ class ReplyWriter:
 
 
 def write_reply(
-    items: Iterable[Item], request: Request, *, reasoning: Reasoning = "reasoning_content"
+    items: Iterable[ReplyItem], request: Request, *, reasoning: Reasoning = "reasoning_content"
 ) -> dict[str, Any]:
     """A whole reply; an error's body where it failed."""
     reasoning = chosen(reasoning, request)
@@ -186,7 +186,7 @@ def chosen(reasoning: Reasoning, request: Request) -> Reasoning:
     """Where thinking is written: nowhere if the request refuses it."""
     if reasoning not in get_args(Reasoning):
         raise UsageError(f"reasoning must be one of {', '.join(get_args(Reasoning))}, not {reasoning!r}")
-    return reasoning if request.wish.show else "drop"
+    return reasoning if request.thinking.show else "drop"
 
 
 def head(begin: Begin, request: Request, kind: str, same: bool) -> dict[str, Any]:
@@ -239,7 +239,7 @@ class ChoiceWriter:
         """What to write before the next words."""
         self.has_text = False
 
-    def say(self, item: Said) -> list[Delta]:
+    def say(self, item: ReplyEvent) -> list[Delta]:
         """What an item adds to the message."""
         event = item.event
         if isinstance(event, TextDelta):
@@ -279,7 +279,7 @@ class ChoiceWriter:
             self.gap = ""
         return [self._text("<think>")] if self._reasoning == "tags" else []
 
-    def _think(self, item: Said, text: str) -> list[Delta]:
+    def _think(self, item: ReplyEvent, text: str) -> list[Delta]:
         if self._reasoning == "details" and self._same and item.details:
             return [{"reasoning_details": [self._numbered(detail) for detail in item.details]}]
         text, self.gap = self.gap + text, ""
@@ -359,7 +359,7 @@ class _Whole(ChoiceWriter):
         self._other_logprobs: list[dict[str, Any]] = []
         self.finish: dict[str, Any] = {"finish_reason": "stop"}
 
-    def add(self, deltas: list[Delta], item: Said | None = None) -> None:
+    def add(self, deltas: list[Delta], item: ReplyEvent | None = None) -> None:
         """Put deltas to what came before."""
         if item is not None:
             self._logprobs += item.logprobs

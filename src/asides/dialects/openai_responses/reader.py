@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ...reply.items import Begin, CallPiece, Ended, Failed, Foreign, Piece, Reason, Thought, Usage, Words
+from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk, Usage
 from ..fields import as_count, as_moment, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count
 from ..framing import SseReader, read_odd_json
 from ..openai_chat.reader import failed_of
@@ -95,9 +95,9 @@ class ReplyReader:
         self._begun: Begin | None = None
         self._over = False
 
-    def feed(self, chunk: bytes) -> list[Piece]:
+    def feed(self, chunk: bytes) -> list[Chunk]:
         """Read bytes and return what they tell."""
-        pieces: list[Piece] = []
+        pieces: list[Chunk] = []
         end = chunk.find(b"\n")
         if (  # most chunks are one event
             chunk.startswith(b"data: {", end + 1)
@@ -113,9 +113,9 @@ class ReplyReader:
             self._frame(frame.raw, frame.event.encode(), pieces)
         return pieces
 
-    def finish(self) -> list[Piece]:
+    def finish(self) -> list[Chunk]:
         """The stream is over. If nothing said so before, that is a failure."""
-        pieces: list[Piece] = []
+        pieces: list[Chunk] = []
         for frame in self.frames.finish():
             self._frame(frame.raw, frame.event.encode(), pieces)
         if not self._over:
@@ -123,7 +123,7 @@ class ReplyReader:
             pieces.append(DEATH)
         return pieces
 
-    def _frame(self, data: bytes, name: bytes, pieces: list[Piece]) -> None:
+    def _frame(self, data: bytes, name: bytes, pieces: list[Chunk]) -> None:
         if self._over:
             return
         if data[:1] != b"{":
@@ -154,7 +154,7 @@ class ReplyReader:
         elif not self._items.over(event, kind, pieces):
             self._rare(event, str(kind), data, pieces)
 
-    def _rare(self, event: _Event, kind: str, data: bytes, pieces: list[Piece]) -> None:
+    def _rare(self, event: _Event, kind: str, data: bytes, pieces: list[Chunk]) -> None:
         items = self._items
         match kind:
             case "response.created":
@@ -176,12 +176,12 @@ class ReplyReader:
             case _ if kind not in _SILENT:
                 pieces.append(Foreign(NAME, kind, _body(data)))
 
-    def _begin(self, response: dict[str, Any], pieces: list[Piece]) -> None:
+    def _begin(self, response: dict[str, Any], pieces: list[Chunk]) -> None:
         if self._begun is None:
             self._begun = read_begin(response)
             pieces.append(self._begun)
 
-    def _end(self, response: dict[str, Any], status: str, pieces: list[Piece]) -> None:
+    def _end(self, response: dict[str, Any], status: str, pieces: list[Chunk]) -> None:
         self._over = True
         self._begin(response, pieces)
         if not self._items.seen:
@@ -189,7 +189,7 @@ class ReplyReader:
         known = self._begun.extra if self._begun is not None else {}
         read_end(response, status, known, pieces)
 
-    def _fail(self, body: dict[str, Any], pieces: list[Piece]) -> None:
+    def _fail(self, body: dict[str, Any], pieces: list[Chunk]) -> None:
         self._over = True
         error = body.get("error")
         pieces.append(_failed(body if isinstance(error, dict | str) and error else {"error": _without(body, "type")}))
@@ -261,7 +261,7 @@ class _Items:
         item = self._find(kind, event.output_index, event.item_id)
         return self._new(kind, event.output_index, event.item_id) if item is None else item
 
-    def add(self, body: dict[str, Any], index: Any, pieces: list[Piece]) -> bool:
+    def add(self, body: dict[str, Any], index: Any, pieces: list[Chunk]) -> bool:
         """An item begins; False if it is none of ours."""
         kind = body.get("type")
         item = self._new(str(kind), index, body.get("id"))
@@ -272,7 +272,7 @@ class _Items:
             self._call(item, body, pieces)
         return True
 
-    def done(self, body: dict[str, Any], index: Any, pieces: list[Piece]) -> bool:
+    def done(self, body: dict[str, Any], index: Any, pieces: list[Chunk]) -> bool:
         """An item ends; False if it is none of ours."""
         kind, id = str(body.get("type")), body.get("id")
         item = self._find(kind, index, id)
@@ -292,14 +292,14 @@ class _Items:
             self._reasoning(item, body, pieces)
         return kind in OWN
 
-    def whole(self, output: Any, pieces: list[Piece]) -> None:
+    def whole(self, output: Any, pieces: list[Chunk]) -> None:
         """Items that come all at once."""
         for index, body in enumerate(output if isinstance(output, list) else ()):
             if isinstance(body, dict) and not self.done(body, index, pieces):
                 self._speaking = None
                 pieces.append(Foreign(NAME, "response.output_item.done", {"output_index": index, "item": body}))
 
-    def over(self, event: _Event, kind: Any, pieces: list[Piece]) -> bool:
+    def over(self, event: _Event, kind: Any, pieces: list[Chunk]) -> bool:
         """A text or arguments are over, and count if no delta told them; False for any other event."""
         match kind:
             case "response.output_text.done":
@@ -322,41 +322,41 @@ class _Items:
 
     # Messages.
 
-    def words(self, event: _Event, text: str, pieces: list[Piece]) -> None:
+    def words(self, event: _Event, text: str, pieces: list[Chunk]) -> None:
         """More of a message."""
         item = self._of(event, "message")
         tokens = as_tokens(event.logprobs) if event.logprobs else ()
         if not item.told or item is not self._speaking:
             self._speak(item, pieces)
-        pieces.append(Words(0, text, tokens))
+        pieces.append(RawText(0, text, tokens))
 
-    def _speak(self, item: _Item, pieces: list[Piece]) -> None:
+    def _speak(self, item: _Item, pieces: list[Chunk]) -> None:
         if self._speaking is not None and self._speaking is not item:
-            pieces.append(Words(0, "\n\n"))  # two messages with nothing between them are still two
+            pieces.append(RawText(0, "\n\n"))  # two messages with nothing between them are still two
         if not item.told:
             item.told = True
             _announce(item, pieces)
         self._speaking = item
 
-    def refuse(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
+    def refuse(self, event: _Event, text: Any, pieces: list[Chunk]) -> None:
         """More of a refusal: words for every client, marked for those of this dialect."""
         item = self._of(event, "message")
         if isinstance(text, str) and text:
             self._refuse(item, text, pieces)
 
-    def _refuse(self, item: _Item, text: str, pieces: list[Piece]) -> None:
+    def _refuse(self, item: _Item, text: str, pieces: list[Chunk]) -> None:
         self._speak(item, pieces)
         if not item.refused:
             item.refused = True
             pieces.append(Foreign(NAME, "refusal", {}))
-        pieces.append(Words(0, text))
+        pieces.append(RawText(0, text))
 
-    def _content(self, item: _Item, content: Any, pieces: list[Piece]) -> None:
+    def _content(self, item: _Item, content: Any, pieces: list[Chunk]) -> None:
         for part in as_objects(content):
             text, refusal = part.get("text"), part.get("refusal")
             if isinstance(text, str) and text:
                 self._speak(item, pieces)
-                pieces.append(Words(0, text, as_tokens(part.get("logprobs"))))
+                pieces.append(RawText(0, text, as_tokens(part.get("logprobs"))))
             elif isinstance(refusal, str) and refusal:
                 self._refuse(item, refusal, pieces)
             annotations = part.get("annotations")
@@ -366,13 +366,13 @@ class _Items:
 
     # Reasoning.
 
-    def thought(self, event: _Event, part: Any, field: str, text: Any, pieces: list[Piece]) -> None:
+    def thought(self, event: _Event, part: Any, field: str, text: Any, pieces: list[Chunk]) -> None:
         """More thinking, from the text or from the summary."""
         item = self._of(event, "reasoning")
         if type(text) is str and text:
             self._think(item, part if type(part) is int else 0, field, text, pieces)
 
-    def _think(self, item: _Item, part: int, field: str, text: str, pieces: list[Piece]) -> None:
+    def _think(self, item: _Item, part: int, field: str, text: str, pieces: list[Chunk]) -> None:
         item.field = item.field or field
         if item.field != field:
             return  # the same again, in other words
@@ -385,9 +385,9 @@ class _Items:
         elif part != item.part:
             item.part = part
             text = "\n\n" + text
-        pieces.append(Thought(0, text, begins=begins))
+        pieces.append(ThinkingChunk(0, text, begins=begins))
 
-    def _reasoning(self, item: _Item, body: dict[str, Any], pieces: list[Piece]) -> None:
+    def _reasoning(self, item: _Item, body: dict[str, Any], pieces: list[Chunk]) -> None:
         sealed = body.get("encrypted_content")
         plain = unseal(sealed)
         text = reasoning_text(body)
@@ -396,48 +396,48 @@ class _Items:
             self._think(item, 0, field, plain or text, pieces)
         if item.told and item is self._items[-1]:
             # Ollama puts the thinking itself into `encrypted_content`, and wants it back there.
-            pieces.append(Thought(0, "", "encrypted_content" if text and sealed == text else item.field))
+            pieces.append(ThinkingChunk(0, "", "encrypted_content" if text and sealed == text else item.field))
         if isinstance(sealed, str) and sealed and sealed != text and plain is None:
             pieces.append(Foreign(NAME, "response.output_item.done", {"item": body}))
 
     # Calls.
 
-    def _call(self, item: _Item, body: dict[str, Any], pieces: list[Piece]) -> None:
+    def _call(self, item: _Item, body: dict[str, Any], pieces: list[Chunk]) -> None:
         id, name = body.get("call_id") or item.id, body.get("name")
         self._speaking = None
         _announce(item, pieces)
-        pieces.append(CallPiece(0, item.number, as_text(id), as_text(name)))
+        pieces.append(CallChunk(0, item.number, as_text(id), as_text(name)))
         arguments = body.get("arguments")
         if isinstance(arguments, str) and arguments:
             item.told = True
-            pieces.append(CallPiece(0, item.number, arguments=arguments))
+            pieces.append(CallChunk(0, item.number, arguments=arguments))
 
-    def arguments(self, event: _Event, text: Any, pieces: list[Piece]) -> None:
+    def arguments(self, event: _Event, text: Any, pieces: list[Chunk]) -> None:
         """More of a call's arguments."""
         item = self._of(event, "function_call")
         if type(text) is str and text:
             item.told = True
-            pieces.append(CallPiece(0, item.number, arguments=text))
+            pieces.append(CallChunk(0, item.number, arguments=text))
 
-    def _rest_of_call(self, item: _Item, text: Any, pieces: list[Piece]) -> None:
+    def _rest_of_call(self, item: _Item, text: Any, pieces: list[Chunk]) -> None:
         if isinstance(text, str) and text and not item.told:
             item.told = True
-            pieces.append(CallPiece(0, item.number, arguments=text))
+            pieces.append(CallChunk(0, item.number, arguments=text))
 
 
-def _announce(item: _Item, pieces: list[Piece]) -> None:
+def _announce(item: _Item, pieces: list[Chunk]) -> None:
     """The id that the upstream gave an item: a client of this dialect may have to send it back."""
     if item.id:
         data = {"item": {"type": item.kind, "id": item.id}}
         pieces.append(Foreign(NAME, "response.output_item.added", data))
 
 
-def read_reply(body: Any) -> list[Piece]:
+def read_reply(body: Any) -> list[Chunk]:
     """A whole reply."""
     body = as_reply(body)
     if not isinstance(body.get("output"), list):
         return [_failed(body)]
-    pieces: list[Piece] = []
+    pieces: list[Chunk] = []
     begin = read_begin(body)
     pieces.append(begin)
     _Items().whole(body["output"], pieces)
@@ -456,7 +456,7 @@ def read_begin(response: dict[str, Any]) -> Begin:
     )
 
 
-def read_end(response: dict[str, Any], status: str, known: dict[str, Any], pieces: list[Piece]) -> None:
+def read_end(response: dict[str, Any], status: str, known: dict[str, Any], pieces: list[Chunk]) -> None:
     """How a reply ends; `known` is what its beginning said of it."""
     if status in ("failed", "cancelled"):
         error = response.get("error")

@@ -23,10 +23,10 @@ from ..request import (
     RequestPiece,
     Role,
     TextPiece,
+    ThinkingOptions,
     ThinkingPiece,
     Tool,
     Turn,
-    Wish,
     WriteOptions,
     leave_out,
     log,
@@ -116,7 +116,7 @@ def read_request(body: Any) -> Request:
         tools=functions,
         tool_choice=choice,
         parallel_calls=_maybe(body, "parallel_tool_calls", bool),
-        wish=_read_wish(body, template, include),
+        thinking=_read_thinking_options(body, template, include),
         stream=optional(body, "stream", bool, False),
         max_tokens=_maybe(body, "max_output_tokens", int),
         stop=_read_stop(body.get("stop")),
@@ -199,7 +199,7 @@ def _read_format(value: Any) -> dict[str, Any] | None:
     return {"type": "json_schema", "json_schema": {name: value for name, value in format.items() if name != "type"}}
 
 
-def _read_wish(body: dict[str, Any], template: dict[str, Any], include: list[Any]) -> Wish:
+def _read_thinking_options(body: dict[str, Any], template: dict[str, Any], include: list[Any]) -> ThinkingOptions:
     sent = {name: body[name] for name in THINKING if body.get(name) is not None}
     reasoning = optional(body, "reasoning", dict, {})
     thinking = sent.get("thinking")
@@ -218,7 +218,7 @@ def _read_wish(body: dict[str, Any], template: dict[str, Any], include: list[Any
     refused = effort == "none" or any(switch is False for switch in switches)
     wanted = effort is not None or budget is not None or any(switch is True for switch in switches)
     hidden = reasoning.get("exclude") is True or sent.get("include_reasoning") is False
-    return Wish(
+    return ThinkingOptions(
         think=False if refused else True if wanted else None,
         show=not (refused or hidden),
         effort=effort,
@@ -417,7 +417,7 @@ def write_request(request: Request, options: WriteOptions = WriteOptions()) -> d
     fields |= _write_sampling(request, same)
     body: dict[str, Any] = {"model": options.model or request.model, "input": items}
     body |= {name: value for name, value in fields.items() if value is not None}
-    _write_wish(body, request, options)
+    _write_thinking_options(body, request, options)
     return body | extra
 
 
@@ -431,7 +431,7 @@ def _write_sampling(request: Request, same: bool) -> dict[str, Any]:
 
 
 def _write_include(request: Request) -> list[str]:
-    asked = ((ENCRYPTED, request.wish.encrypted), (LOGPROBS, request.logprobs))
+    asked = ((ENCRYPTED, request.thinking.encrypted), (LOGPROBS, request.logprobs))
     return [name for name, wanted in asked if wanted]
 
 
@@ -468,27 +468,27 @@ def _write_tool(tool: Tool, same: bool) -> dict[str, Any]:
     return body | strict | (tool.extra if same else {})
 
 
-def _write_wish(body: dict[str, Any], request: Request, options: WriteOptions) -> None:
-    wish = request.wish
+def _write_thinking_options(body: dict[str, Any], request: Request, options: WriteOptions) -> None:
+    thinking = request.thinking
     template = dict(request.template_arguments)
-    if wish.think is not None and options.switch not in ("", "reasoning_effort"):
-        template.setdefault(options.switch, wish.think)
+    if thinking.think is not None and options.switch not in ("", "reasoning_effort"):
+        template.setdefault(options.switch, thinking.think)
     if template:
         body["chat_template_kwargs"] = template
     if request.dialect == NAME:
-        body |= wish.sent
+        body |= thinking.sent
         return
-    effort = wish.effort or ("none" if wish.think is False and not options.switch else None)
+    effort = thinking.effort or ("none" if thinking.think is False and not options.switch else None)
     if effort is not None:
         # Without a summary OpenAI sends no thinking at all, and nobody has refused it.
-        summary = wish.summary or ("auto" if wish.show and effort != "none" else None)
+        summary = thinking.summary or ("auto" if thinking.show and effort != "none" else None)
         body["reasoning"] = _without({"effort": effort, "summary": summary})
-    if wish.budget is not None and options.budget:
+    if thinking.budget is not None and options.budget:
         outer, _, inner = options.budget.partition(".")
         if inner:
-            body.setdefault(outer, {}).setdefault(inner, wish.budget)
+            body.setdefault(outer, {}).setdefault(inner, thinking.budget)
         else:
-            body.setdefault(outer, wish.budget)
+            body.setdefault(outer, thinking.budget)
 
 
 def _write_input(request: Request, options: WriteOptions) -> tuple[str | None, list[dict[str, Any]]]:

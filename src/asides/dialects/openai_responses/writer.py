@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from ...errors import UsageError
 from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ...reply.items import Begin, Ended, Failed, Foreign, Item, Said, Usage
+from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
 from ..fields import as_object
 from ..framing import sse, to_json
 from ..openai_chat.reader import refusal_of
@@ -39,10 +39,10 @@ class ReplyWriter:
         self._response = _Response(request, reasoning, _Stream())
         self._out = self._response.stream.out
 
-    def feed(self, item: Item) -> bytes:
+    def feed(self, item: ReplyItem) -> bytes:
         """Write what an item tells."""
         response = self._response
-        if type(item) is Said and not item.logprobs and item.choice == 0:
+        if type(item) is ReplyEvent and not item.logprobs and item.choice == 0:
             event = item.event
             if type(event) is response.growing and event.index == response.grown and event.text:  # type: ignore[union-attr]
                 channel = response.channel
@@ -65,7 +65,7 @@ class ReplyWriter:
         return taken
 
 
-def write_reply(items: Iterable[Item], request: Request, *, reasoning: Reasoning = "auto") -> dict[str, Any]:
+def write_reply(items: Iterable[ReplyItem], request: Request, *, reasoning: Reasoning = "auto") -> dict[str, Any]:
     """A whole reply; an error's body where it failed."""
     response = _Response(request, reasoning, _Silence())
     for item in items:
@@ -151,8 +151,10 @@ class _Response:
             raise UsageError(f"reasoning must be one of {', '.join(get_args(Reasoning))}, not {reasoning!r}")
         self._request = request
         self._raw = reasoning != "summary"
-        self._summary = reasoning in ("summary", "both") or (reasoning == "auto" and request.wish.summary is not None)
-        self._show = request.wish.show
+        self._summary = reasoning in ("summary", "both") or (
+            reasoning == "auto" and request.thinking.summary is not None
+        )
+        self._show = request.thinking.show
         self.stream = stream
         self.body: dict[str, Any] = {}
         """The reply itself."""
@@ -183,14 +185,14 @@ class _Response:
         self._foreign: dict[str, int] = {}
         """Items that only this dialect understands: their place in the upstream's output, and in ours."""
 
-    def take(self, item: Item) -> None:
+    def take(self, item: ReplyItem) -> None:
         """Take in an item."""
         self.growing = None
         if self._over:
             return
         if not self.body:
             self._begin(item if isinstance(item, Begin) else Begin())
-        if isinstance(item, Said):
+        if isinstance(item, ReplyEvent):
             if item.choice == 0 and self._ended is None:
                 self._said(item)
         elif isinstance(item, Ended):
@@ -269,7 +271,7 @@ class _Response:
         self._output[item.index] = body
         self.stream.event("response.output_item.done", {"output_index": item.index, "item": body})
 
-    def _said(self, item: Said) -> None:
+    def _said(self, item: ReplyEvent) -> None:
         event = item.event
         if isinstance(event, TextDelta):
             self._text(event.text, item)
@@ -318,7 +320,7 @@ class _Response:
 
     # Messages.
 
-    def _text(self, text: str, item: Said) -> None:
+    def _text(self, text: str, item: ReplyEvent) -> None:
         message = self._message
         if message is None:
             message = self._message = self._open("message", {"role": "assistant", "content": []})
@@ -365,7 +367,7 @@ class _Response:
         """A call without a name is text in its place."""
         if written is not None and (text := written or arguments):
             self._gap = "\n\n"
-            self._text(text, Said(0, TextDelta(0, text)))
+            self._text(text, ReplyEvent(0, TextDelta(0, text)))
             self._apart = True
 
     # Thinking.
@@ -406,7 +408,7 @@ class _Response:
                 cut = {} if complete else {"status": "incomplete"}
                 done = {**place, "part": _summary_part(text), **cut}
                 self.stream.event("response.reasoning_summary_part.done", done)
-        if self._request.wish.encrypted and "encrypted_content" not in item.body:
+        if self._request.thinking.encrypted and "encrypted_content" not in item.body:
             fields["encrypted_content"] = seal(text)
         self._done(item, complete, fields)
 
@@ -451,7 +453,7 @@ class _Response:
         """The one thing that chat completions say as we do, and no other dialect."""
         if self._ended is None:
             self._refusing = True
-            self._text(text, Said(0, TextDelta(0, text)))
+            self._text(text, ReplyEvent(0, TextDelta(0, text)))
 
     def _add_foreign(self, item: dict[str, Any]) -> int:
         self._close_message(True)
@@ -532,7 +534,7 @@ def _head(begin: Begin, request: Request) -> dict[str, Any]:
         "output": [],
         "parallel_tool_calls": request.parallel_calls is not False,
         "previous_response_id": request.extra.get("previous_response_id"),
-        "reasoning": {"effort": request.wish.effort, "summary": request.wish.summary},
+        "reasoning": {"effort": request.thinking.effort, "summary": request.thinking.summary},
         "store": False,
         "temperature": request.sampling.get("temperature"),
         "text": {"format": format or {"type": "text"}},
