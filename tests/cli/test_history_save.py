@@ -36,7 +36,7 @@ def test_a_store_that_is_busy(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another writer that does not end is waited for, then told."""
-    monkeypatch.setattr("asides.history.sqlite.PATIENCE", 0.05)
+    monkeypatch.setattr("asides._history.sqlite.PATIENCE", 0.05)
     store = tmp_path / "h.db"
     assert save(message(), str(store))
     other = sqlite3.connect(store, isolation_level=None)

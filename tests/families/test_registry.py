@@ -264,9 +264,9 @@ def test_an_entry_point_does_not_change_a_known_name(
 def test_families_are_imported_when_a_name_asks_for_them(name: str, imports: str) -> None:
     program = f"""
 import sys, asides
-assert not [module for module in sys.modules if module.startswith("asides.formats.q")]
+assert not [module for module in sys.modules if module.startswith("asides.families.q")]
 asides.get_format({name!r})
-assert "asides.formats.{imports}" in sys.modules
+assert "asides.families.{imports}" in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -183,7 +183,7 @@ def test_replies_that_are_too_old(address: str) -> None:
 
 def test_it_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once in a while, also while nothing is kept."""
-    monkeypatch.setattr("asides.history.background_writer.PURGE_EVERY", 0.05)
+    monkeypatch.setattr("asides._history.background_writer.PURGE_EVERY", 0.05)
     keeper = Keeper(str(tmp_path / "h.db"), keep_days=1)
     with history.open(str(tmp_path / "h.db")) as store:
         store.add([aged(2, "old")])

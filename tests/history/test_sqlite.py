@@ -109,7 +109,7 @@ def test_a_full_disk(path: Path) -> None:
     with history.open(str(path)) as store:
         store.add([reply("before")])
     program = (
-        "import sys; from asides import history; from tests.history.samples import reply\n"
+        "import sys; from asides import _history as history; from tests.history.samples import reply\n"
         "with history.open(sys.argv[1]) as store:\n"
         "    store.add([reply('word ' * 2_000_000, after=1)])\n"
     )

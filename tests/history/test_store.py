@@ -197,7 +197,7 @@ def test_what_stands_there_is_found(store: History) -> None:
 def test_very_many_hits_come_newest_first(store: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A word that is everywhere is not ranked, and the result says so."""
     for module in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"asides.history.{module}.MOST_RANKED", 3)
+        monkeypatch.setattr(f"asides._history.{module}.MOST_RANKED", 3)
     store.add([reply(f"common {number}", after=number) for number in range(10)])
     found = store.search("common", limit=2)
     assert not found.ranked
