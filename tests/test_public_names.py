@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "errors": {"events"},  # for its annotations alone
     "parts": set(),
     "events": {"parts"},
-    "policies": set(),
+    "policies": {"errors", "events"},
     "message": {"events", "parts"},
     "_engine": VALUES,
     "families": ENGINE,

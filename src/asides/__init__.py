@@ -7,10 +7,11 @@ import typing as _typing
 from ._api import Parser, asplit, clean, parse, split
 from ._engine.format import Format
 from .errors import Error, StrictError, UnknownFormatError, UsageError
-from .events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from .events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from .families import formats, get_format, register
 from .message import Message
-from .parts import Text, Thinking, ToolCall
+from .parts import Part, Text, Thinking, ToolCall
+from .policies import Policies
 
 if _typing.TYPE_CHECKING:
     from ._token_api import TokenParser
@@ -19,12 +20,15 @@ if _typing.TYPE_CHECKING:
 __all__ = [
     "Detection",
     "Error",
+    "Event",
     "Format",
     "Message",
     "Notice",
     "Parser",
+    "Part",
     "PartEnd",
     "PartStart",
+    "Policies",
     "StrictError",
     "Text",
     "TextDelta",

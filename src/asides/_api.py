@@ -10,7 +10,9 @@ from ._engine.format import TEXT, Format
 from .events import Event
 from .families import get_format
 from .message import Message
-from .policies import Policies
+from .policies import DEFAULTS, Policies, PolicyOptions
+
+_UNDECIDED = DEFAULTS.but(start="undecided")
 
 
 class Parser(engine.Parser):
@@ -18,43 +20,59 @@ class Parser(engine.Parser):
 
     __slots__ = ()
 
-    def __init__(self, format: str | Format = "auto", **policies: Unpack[Policies]) -> None:
-        super().__init__(get_format(format), **policies)
+    def __init__(
+        self, format: str | Format = "auto", policies: Policies = DEFAULTS, **options: Unpack[PolicyOptions]
+    ) -> None:
+        super().__init__(get_format(format), policies, **options)
 
 
-def parse(text: str, format: str | Format = "auto", **policies: Unpack[Policies]) -> Message:
+def parse(
+    text: str, format: str | Format = "auto", policies: Policies = DEFAULTS, **options: Unpack[PolicyOptions]
+) -> Message:
     """Take a whole output apart.
 
     The same as feeding a `Parser`, but for one default: without `start` and `prompt`, a lone closing marker makes all
     before it thinking (`start="undecided"`), where the format starts in text.
     """
     found = get_format(format)
-    if policies.get("start") is None and policies.get("prompt") is None and found.start == TEXT:
-        policies = {**policies, "start": "undecided"}
-    parser = Parser(found, **policies)
+    if options:
+        policies = policies.but(**options)
+    if policies.start is None and policies.prompt is None and found.start == TEXT:
+        policies = _UNDECIDED if policies is DEFAULTS else policies.but(start="undecided")
+    parser = Parser(found, policies)
     parser.feed(text)
     parser.finish()
     return parser.message
 
 
-def clean(text: str, format: str | Format = "auto", **policies: Unpack[Policies]) -> str:
+def clean(
+    text: str, format: str | Format = "auto", policies: Policies = DEFAULTS, **options: Unpack[PolicyOptions]
+) -> str:
     """The answer alone, as a person would want to read it."""
-    return parse(text, format, **policies).text
+    return parse(text, format, policies, **options).text
 
 
-def split(chunks: Iterable[str], format: str | Format = "auto", **policies: Unpack[Policies]) -> Iterator[Event]:
+def split(
+    chunks: Iterable[str],
+    format: str | Format = "auto",
+    policies: Policies = DEFAULTS,
+    **options: Unpack[PolicyOptions],
+) -> Iterator[Event]:
     """The events of a stream."""
-    parser = Parser(format, **policies)
+    parser = Parser(format, policies, **options)
     for chunk in chunks:
         yield from parser.feed(chunk)
     yield from parser.finish()
 
 
 async def asplit(
-    chunks: AsyncIterable[str], format: str | Format = "auto", **policies: Unpack[Policies]
+    chunks: AsyncIterable[str],
+    format: str | Format = "auto",
+    policies: Policies = DEFAULTS,
+    **options: Unpack[PolicyOptions],
 ) -> AsyncIterator[Event]:
     """The events of an asynchronous stream."""
-    parser = Parser(format, **policies)
+    parser = Parser(format, policies, **options)
     async for chunk in chunks:
         for event in parser.feed(chunk):
             yield event

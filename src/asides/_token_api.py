@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from ._engine import tokens
 from ._engine.format import Format
 from .families import get_format
+from .policies import DEFAULTS, Policies, PolicyOptions
 
 
 class TokenParser(tokens.TokenParser):
@@ -16,6 +17,12 @@ class TokenParser(tokens.TokenParser):
     __slots__ = ()
 
     def __init__(
-        self, tokenizer: Any, format: str | Format = "auto", *, prompt_ids: Sequence[int] | None = None, **policies: Any
+        self,
+        tokenizer: Any,
+        format: str | Format = "auto",
+        policies: Policies = DEFAULTS,
+        *,
+        prompt_ids: Sequence[int] | None = None,
+        **options: Unpack[PolicyOptions],
     ) -> None:
-        super().__init__(tokenizer, get_format(format), prompt_ids=prompt_ids, **policies)
+        super().__init__(tokenizer, get_format(format), policies, prompt_ids=prompt_ids, **options)

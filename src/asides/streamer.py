@@ -6,13 +6,15 @@ It has what `generate` asks of a streamer, `put` and `end`, and imports neither 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
+from ._engine.format import Format
 from ._token_api import TokenParser
 from .errors import UsageError
 from .events import Event
 from .families import get_format
 from .message import Message
+from .policies import DEFAULTS, Policies, PolicyOptions
 
 
 class Streamer:
@@ -21,17 +23,18 @@ class Streamer:
     def __init__(
         self,
         tokenizer: Any,
-        format: Any = "auto",
+        format: str | Format = "auto",
         on_event: Callable[[Event], object] | None = None,
         *,
+        policies: Policies = DEFAULTS,
         skip_prompt: bool = True,
-        **policies: Any,
+        **options: Unpack[PolicyOptions],
     ) -> None:
         self._tokenizer = tokenizer
         self._format = get_format(format)
         self._on_event = on_event
         self._skip_prompt = skip_prompt
-        self._policies = policies
+        self._policies = policies.but(**options)
         self._parser: TokenParser | None = None
         self._ended = False
         self.events: list[Event] = []
@@ -48,7 +51,7 @@ class Streamer:
             self._ended = False
             self.events = []
             prompt = ids if self._skip_prompt else None
-            self._parser = TokenParser(self._tokenizer, self._format, prompt_ids=prompt, **self._policies)
+            self._parser = TokenParser(self._tokenizer, self._format, self._policies, prompt_ids=prompt)
             if self._skip_prompt:
                 return
         self._tell(self._parser.feed(ids))

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from ..errors import StrictError, UsageError
+from ..errors import StrictError
 from ..events import NOTICES, Event, Notice, NoticeCode, TextDelta, ThinkingDelta
 from ..message import Collector
 from ..parts import Kind
-from ..policies import CallsInThinking, Mentions, Whitespace
+from ..policies import CallsInThinking, Policies
 from .bare_calls import REACH
 from .call_region import NOWHERE, Draft, Region, ThoughtEnd
 from .calls.tools import Tools
@@ -28,8 +27,6 @@ from .raw_text import Tape
 
 log = logging.getLogger("asides")
 
-LIMIT = 1_048_576
-"""How many characters may be held back unless the caller says otherwise."""
 LOOKBACK = 4
 """How many characters before the undecided text are kept: a fence's indent or a quote and what stands before it."""
 NON_SPACE = re.compile(r"\S")
@@ -118,43 +115,22 @@ class Machine:
         "tools",
     )
 
-    def __init__(
-        self,
-        format: Format,
-        *,
-        calls_in_thinking: CallsInThinking | None = None,
-        mentions: Mentions = "literal",
-        whitespace: Whitespace = "tidy",
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        seed: int = 0,
-        strict: bool | Collection[str] = False,
-        limit: int = LIMIT,
-        collect: bool = True,
-        calls: bool = True,
-        repair: bool = False,
-    ) -> None:
-        check("calls_in_thinking", calls_in_thinking, (None, "resolve", "never", "always"))
-        check("mentions", mentions, ("literal", "marker"))
-        check("whitespace", whitespace, ("tidy", "exact"))
-        if limit < 1:
-            raise UsageError(f"limit must be at least 1, not {limit}")
+    def __init__(self, format: Format, policies: Policies) -> None:
         self._format = format
-        self._calls_in_thinking: CallsInThinking = calls_in_thinking or format.calls_in_thinking
-        self._reads_calls = calls
-        self._quotes = mentions == "literal"
-        self._tidy = whitespace == "tidy"
+        self._calls_in_thinking: CallsInThinking = policies.calls_in_thinking or format.calls_in_thinking
+        self._reads_calls = policies.calls
+        self._quotes = policies.mentions == "literal"
+        self._tidy = policies.whitespace == "tidy"
+        strict = policies.strict
         self._strict = frozenset(NOTICES) if strict is True else frozenset(strict or ())
-        unknown = self._strict - frozenset(NOTICES)
-        if unknown:
-            raise UsageError(f"strict names unknown notices: {', '.join(sorted(unknown))}")
-        self.limit = limit
-        self.seed = seed
-        self.tools = Tools(tools) if tools is not None else None
-        self.repair = repair
+        self.limit = policies.limit
+        self.seed = policies.seed
+        self.tools = Tools(policies.tools) if policies.tools is not None else None
+        self.repair = policies.repair
         self._debug = log.isEnabledFor(logging.DEBUG)
 
         self._tape = Tape()
-        self._collect = collect
+        self._collect = policies.collect
         self._collector = Collector()
         self._out: list[Event] = []
         self._holds: list[list[Event]] = []
@@ -170,7 +146,7 @@ class Machine:
         # Never in `auto`: bare JSON behind prose is a call only to those who know that their model writes calls so.
         self._bare_lines = self.tools is not None and format.settle is None and any(each.bare for each in format.calls)
         self._lookback = REACH if self._bare_lines else LOOKBACK
-        self._tables = compile_tables(format, self._calls_in_thinking, calls, self._bare_lines)
+        self._tables = compile_tables(format, self._calls_in_thinking, policies.calls, self._bare_lines)
 
     def _restart(self, state: State, fresh: bool, undecided: bool, fences_until: int = NOWHERE) -> None:
         """Begin at the first character."""
@@ -323,9 +299,3 @@ class Machine:
     def notice(self, code: NoticeCode, offset: int, message: str = "") -> None:
         """Tell of something odd."""
         self.emit(Notice(code, message or NOTICES[code], offset))
-
-
-def check(policy: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
-        names = ", ".join(repr(choice) for choice in choices if choice is not None)
-        raise UsageError(f"{policy} must be one of {names}, not {value!r}")

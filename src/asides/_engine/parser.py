@@ -19,10 +19,10 @@ import msgspec
 from ..errors import StrictError, UsageError
 from ..events import NOTICES, Event, Notice, ToolCallDelta
 from ..message import Message, Termination
-from ..policies import ReadingPolicies, Start
+from ..policies import DEFAULTS, Policies, PolicyOptions, Start
 from .call_region import LONGEST_REPEAT, NOWHERE
 from .format import HEADER, TEXT, THINKING, Format, State
-from .machine import LOOKBACK, check
+from .machine import LOOKBACK
 from .markers import Action, compile_tables
 from .part_writer import DELTA
 from .text_reading import Prose
@@ -73,18 +73,12 @@ class Parser(Prose):
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        format: Format,
-        *,
-        start: Start | None = None,
-        prompt: str | None = None,
-        **policies: Unpack[ReadingPolicies],
-    ) -> None:
-        check("start", start, (None, "text", "thinking", "undecided"))
-        super().__init__(format, **policies)
+    def __init__(self, format: Format, policies: Policies = DEFAULTS, **options: Unpack[PolicyOptions]) -> None:
+        if options:
+            policies = policies.but(**options)
+        super().__init__(format, policies)
         self._keep = self._tape.pieces.append if self._collect else self._keep_some
-        opening = self._opening(start, prompt)
+        opening = self._opening(policies.start, policies.prompt)
         self._header_before = opening.header
         if opening.opener and self._format.settle is not None:
             self._format = self._format.settle(opening.opener)
@@ -93,7 +87,7 @@ class Parser(Prose):
         if not opening.runs_calls:
             self._runs_calls = False
             self._table = self._table_of(opening.state)
-        self._may_watch = start == "undecided" and format.header is not None and format.header.bare is not None
+        self._may_watch = policies.start == "undecided" and format.header is not None and format.header.bare is not None
         if opening.call:
             self._opened_call = self._tables.text.markers.get(opening.call)
             self._bare = self._opened_call is not None

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
@@ -21,6 +21,7 @@ from ..errors import UsageError
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..message import Message
 from ..parts import Part, Span, Text, Thinking
+from ..policies import DEFAULTS, Policies, PolicyOptions
 from .calls.json_calls import JsonCalls
 from .calls.named_calls import NamedCalls
 from .calls.syntax import CallSyntax
@@ -306,14 +307,20 @@ class TokenParser:
     )
 
     def __init__(
-        self, tokenizer: Any, format: Format, *, prompt_ids: Sequence[int] | None = None, **policies: Any
+        self,
+        tokenizer: Any,
+        format: Format,
+        policies: Policies = DEFAULTS,
+        *,
+        prompt_ids: Sequence[int] | None = None,
+        **options: Unpack[PolicyOptions],
     ) -> None:
         self._vocabulary = vocabulary_of(tokenizer)
         self._disguise = _disguise(format, self._vocabulary)
         if prompt_ids is not None:
-            policies = {**policies, "prompt": self._prompt(prompt_ids)}
-        self._parser = Parser(self._disguise.format, **policies)
-        self._collect: bool = policies.get("collect", True)
+            options["prompt"] = self._prompt(prompt_ids)
+        self._parser = Parser(self._disguise.format, policies, **options)
+        self._collect = self._parser._collect
         self._pieces = self._disguise.pieces
         self._decoder = self._vocabulary.decoder()
         self._half = False  # whether the decoder waits for the rest of a character
