@@ -298,7 +298,7 @@ def test_a_writer_that_fails(house: House, tmp_path: Path) -> None:
     script = tmp_path / "broken.py"
     script.write_text(
         "import sys\n"
-        "from asides.dialects import chat_writer\n"
+        "from asides.dialects.openai_chat import writer as chat_writer\n"
         "real = chat_writer.ReplyWriter.feed\n"
         "def feed(self, item):\n"
         "    if type(item).__name__ == 'Usage': raise KeyError('deliberate')\n"

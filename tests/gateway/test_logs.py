@@ -35,7 +35,7 @@ FINISHED = Finished(
 PREPARE = """
 import logging, msgspec, sys
 from asides._config.schema import Log
-from asides._gateway import logs
+from asides._gateway.observe import logs
 from asides._gateway.finished import Finished
 given = msgspec.json.decode(sys.stdin.buffer.read())
 logs.setup(msgspec.convert(given["log"], Log), secrets=given["secrets"])
