@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from asides._cli.serve import _flags, _parser
-from asides._config.variables import FLAGS
+from asides._config.loading import FLAGS
 from tests.cli.running import COMMAND, Running, environment, run
 from tests.waiting import PATIENCE
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from asides._config import Config, ConfigError, load, load_all, resolve_model
-from asides._config.problems import Origin
+from asides._config.values import Origin
 from asides.errors import UsageError
 
 

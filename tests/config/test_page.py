@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from asides._config import ConfigError, load, resolve_model
-from asides._config.table import with_tables
-from asides._config.variables import FLAGS, settings, variable
+from asides._config.loading import FLAGS, settings, variable
 from asides._gateway.observe.metrics import Metrics
+from tools.settings_table import with_tables
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "configuration.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -18,7 +18,7 @@ EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 def test_the_tables_are_current() -> None:
     """Every key, its default, variable and flag stand there as the schema has them, each with a meaning."""
-    assert with_tables(PAGE) == PAGE, "run: python -m asides._config.table --write"
+    assert with_tables(PAGE) == PAGE, "run: python -m tools.settings_table --write"
     rows = re.findall(r"^\| `\w+` \|.*\|$", PAGE.partition("<!-- settings")[2].partition("<!-- /settings")[0], re.M)
     assert len(rows) > 40
     assert not [row for row in rows if row.endswith("|  |")]

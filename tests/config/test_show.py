@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides._config import Config, ModelSettings, UpstreamSettings, hide_url, load, load_all, show
-from asides._config.schema import History, Listen, Talk
+from asides._config.schema import HistorySettings, Listen, RunSettings
 
 SECRET = "hunter2"
 
@@ -28,8 +28,8 @@ def test_no_secret_is_shown() -> None:
         models={"m": ModelSettings(extra_body={"inner": [{"api_key": SECRET, "max_tokens": 77}]})},
         defaults=ModelSettings(extra_body={"X-Token": SECRET}),
         keys=(SECRET, SECRET),
-        history=History(store=f"postgresql://me:{SECRET}@db/x?password={SECRET}"),
-        run=Talk(url=f"https://{SECRET}@host", key=SECRET),
+        history=HistorySettings(store=f"postgresql://me:{SECRET}@db/x?password={SECRET}"),
+        run=RunSettings(url=f"https://{SECRET}@host", key=SECRET),
     )
     shown = show(config)
     assert SECRET not in shown

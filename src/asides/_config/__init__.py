@@ -6,11 +6,9 @@ import typing as _typing
 
 if _typing.TYPE_CHECKING:
     from .loading import Loaded, load, load_all
-    from .models import matches, resolve_model
-    from .problems import ConfigError, Problem
-    from .schema import Config, ModelSettings, UpstreamSettings
-    from .secrets import hide_url
+    from .schema import Config, ModelSettings, UpstreamSettings, matches, resolve_model
     from .showing import show
+    from .values import ConfigError, Problem, hide_url
 
 __all__ = [
     "Config",
@@ -29,16 +27,16 @@ __all__ = [
 
 _PLACES = {
     "Config": "schema",
-    "ConfigError": "problems",
+    "ConfigError": "values",
     "Loaded": "loading",
     "ModelSettings": "schema",
-    "Problem": "problems",
+    "Problem": "values",
     "UpstreamSettings": "schema",
-    "hide_url": "secrets",
+    "hide_url": "values",
     "load": "loading",
     "load_all": "loading",
-    "matches": "models",
-    "resolve_model": "models",
+    "matches": "schema",
+    "resolve_model": "schema",
     "show": "showing",
 }
 """Where each name is: commands that read no configuration must not pay for it."""

@@ -1,6 +1,10 @@
-"""What no type can say: addresses, formats, names that must fit together, secrets from the environment.
+"""What no type can express: addresses, formats, names that must fit together, secrets from the environment.
 
-Sees the values after file, variables and flags were put together. Reads no file.
+Works on the plain values after file, variables and flags were put together and before the record is built. `$NAME` is
+expanded in secrets alone, and first, because a key is checked as it will be sent. Every finding goes to `complain` with
+the path of its setting; whoever passes that in knows the line, the variable or the flag. No message repeats a secret.
+
+Reads no file.
 """
 
 from __future__ import annotations
@@ -12,17 +16,32 @@ from urllib.parse import urlsplit
 
 from ..errors import UnknownFormatError
 from ..families import get_format
-from .problems import Path, quoted, suggestion
-from .secrets import expand, hide_url
+from .values import Path, hide_url, quoted, suggestion
 
 Complain = Callable[[Path, str], None]
 Values = dict[str, Any]
+NOT_NAMED = "that was only found in the current folder; if the file is yours, name it: --config asides.yaml"
+"""Why such a file gets no secret, and what to do."""
+_REFERENCE = re.compile(r"\$(?:\$|(?P<bare>[A-Za-z_][A-Za-z0-9_]*)|\{(?P<braced>[^}]*)\})")
 _TWO_CREDENTIALS = "the address holds a user already, and only one of the two can be sent; leave one out"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_ORIGIN = re.compile(r"\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]+")
-_HOST_AND_PORT = re.compile(r"\*|(?:[^\s/\[\]@?#:]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-_PATH = re.compile(r"(?:[A-Z]+ )?/[^\s?#]*")
 _HOST = re.compile(r"[^\s/\[\]@?#]+")
+_ENTRIES = {
+    "cors": (
+        re.compile(r"\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]+"),
+        "not an origin: {}; write it as https://example.com, with no path",
+    ),
+    "allowed_hosts": (
+        re.compile(r"\*|(?:[^\s/\[\]@?#:]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"),
+        "not a host: {}; write it as chat.example or chat.example:8080",
+    ),
+    "pass_on": (
+        re.compile(r"all|(?:[A-Z]+ )?/[^\s?#]*"),
+        "not a path: {}; write /v1/files, DELETE /v1/files/* or all",
+    ),
+    "forward_headers": (_HEADER_NAME, "not a name that a header can have"),
+}
+"""Lists of texts: what each entry must be, and what is said of one that is not."""
 
 
 def expand_secrets(
@@ -35,7 +54,7 @@ def expand_secrets(
 
     def replace(held: Any, step: Any, path: Path) -> None:
         if wanted(path):
-            expanded, wrong = expand(held[step], environ)
+            expanded, wrong = _expand(held[step], environ)
             for message in wrong:
                 complain(path, message)
             if not wrong:
@@ -53,9 +72,35 @@ def expand_secrets(
             replace(values[section], name, (section, name))
 
 
+def _expand(text: str, environ: Mapping[str, str] | None) -> tuple[str, list[str]]:
+    """The text with `$NAME` and `${NAME}` from the environment, `$$` for a dollar sign; and what is wrong.
+
+    Without an environment, because the text is not the user's own, every name is a mistake.
+    """
+    wrong: list[str] = []
+
+    def replace(match: re.Match[str]) -> str:
+        name = match["bare"] or match["braced"]
+        if name is None:
+            return "$"
+        shown = re.sub(r"[^\w:.-]", "?", name)[:80]
+        if environ is None:
+            wrong.append(f"the environment variable {shown} is not looked up for a file {NOT_NAMED}")
+            return ""
+        value = environ.get(name, "")
+        if not value:
+            state = "set but empty" if name in environ else "not set"
+            wrong.append(f"the environment variable {shown} is {state} (for a dollar sign write $$)")
+        return value
+
+    return _REFERENCE.sub(replace, text), wrong
+
+
 def check(values: Values, complain: Complain) -> None:
-    """Complain of everything that cannot work."""
-    _check_listen(values, complain)
+    """Complain of everything that cannot work. Upstreams without a name get one, in place."""
+    host = values.get("listen", {}).get("host", "127.0.0.1")
+    if not _HOST.fullmatch(host):
+        complain(("listen", "host"), f"not a host: {quoted(host)}; write a name or a number alone, as 127.0.0.1 or ::1")
     names = _check_upstreams(values, complain)
     _check_models(values, names, complain)
     _check_format(_reasoning_parser(values), ("inference_service", "reasoning_parser"), complain)
@@ -68,25 +113,10 @@ def check(values: Values, complain: Complain) -> None:
     _check_key(run.get("key", ""), ("run", "key"), complain)
     if run.get("url"):
         _check_url(run["url"], ("run", "url"), complain)
-    for place, origin in enumerate(values.get("cors", ())):
-        if not _ORIGIN.fullmatch(origin):
-            complain(("cors", place), f"not an origin: {quoted(origin)}; write it as https://example.com, with no path")
-    for place, host in enumerate(values.get("allowed_hosts", ())):
-        if not _HOST_AND_PORT.fullmatch(host):
-            words = f"not a host: {quoted(host)}; write it as chat.example or chat.example:8080"
-            complain(("allowed_hosts", place), words)
-    for place, path in enumerate(values.get("pass_on", ())):
-        if path != "all" and not _PATH.fullmatch(path):
-            complain(("pass_on", place), f"not a path: {quoted(path)}; write /v1/files, DELETE /v1/files/* or all")
-    for place, name in enumerate(values.get("forward_headers", ())):
-        if not _HEADER_NAME.fullmatch(name):
-            complain(("forward_headers", place), "not a name that a header can have")
-
-
-def _check_listen(values: Values, complain: Complain) -> None:
-    host = values.get("listen", {}).get("host", "127.0.0.1")
-    if not _HOST.fullmatch(host):
-        complain(("listen", "host"), f"not a host: {quoted(host)}; write a name or a number alone, as 127.0.0.1 or ::1")
+    for setting, (pattern, message) in _ENTRIES.items():
+        for place, entry in enumerate(values.get(setting, ())):
+            if not pattern.fullmatch(entry):
+                complain((setting, place), message.format(quoted(entry)))
 
 
 def _check_upstreams(values: Values, complain: Complain) -> list[str] | None:
@@ -98,8 +128,8 @@ def _check_upstreams(values: Values, complain: Complain) -> list[str] | None:
         usable = _check_url(upstream.get("url", ""), (*path, "url"), complain) if "url" in upstream else ""
         name = upstream.get("name") or usable
         if name and name in names:
-            told = "two upstreams have this name" if upstream.get("name") else f"two upstreams are at {quoted(name)}"
-            complain((*path, "name") if upstream.get("name") else path, f"{told}; give each a `name` of its own")
+            clash = "two upstreams have this name" if upstream.get("name") else f"two upstreams are at {quoted(name)}"
+            complain((*path, "name") if upstream.get("name") else path, f"{clash}; give each a `name` of its own")
         if not name.isprintable() or len(name) > 100:
             complain((*path, "name"), "must be printable and at most 100 characters long")
         if name:

@@ -1,25 +1,88 @@
 """The configuration as one record: the file, then the environment, then the flags, each over the one before.
 
-Every mistake of all three is told at once. Opens one file and nothing else.
+    file        found by `--config`, `ASIDES_CONFIG`, or its usual place; read with the line of every value
+    variables   `ASIDES_LIMITS_BODY` for `limits.body`; a few have shorter names (`SHORT`)
+    flags       by the path of a setting, as a command gives them: {"listen.port": 0}
+
+The three are put together as plain values, each with its `Origin`, then `$NAME` is expanded, then `checks` looks at the
+whole; only then is the record built. So every mistake of all three is reported at once, with its line, its variable or
+its flag.
+
+A file that merely lies in the current folder is not trusted: whoever made the folder wrote it. It looks up no `$NAME`,
+keeps no history, and its upstreams get no key from the environment.
+
+Opens one file and nothing else.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Mapping
-from typing import Any
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import inspect
 
-from . import document
-from .checks import check, expand_secrets
-from .problems import ConfigError, Origin, Path, Problem, path_text
-from .schema import Config
-from .secrets import NOT_NAMED
-from .variables import Said, from_environment, from_flags
+from ..errors import UsageError
+from .checks import NOT_NAMED, check, expand_secrets
+from .schema import Config, UpstreamSettings
+from .values import (
+    ConfigError,
+    InvalidValueError,
+    Origin,
+    Path,
+    Problem,
+    convert,
+    file_error,
+    is_scalar,
+    is_secret_name,
+    near,
+    path_text,
+    quoted,
+    whole,
+)
 
+NAME = "asides.yaml"
+MOST_BYTES = 4 * 1024 * 1024
+"""A configuration that is larger is another file, or a device."""
+PREFIX = "ASIDES_"
+SHORT = {
+    "listen.host": "ASIDES_HOST",
+    "listen.port": "ASIDES_PORT",
+    "upstreams": "ASIDES_UPSTREAM",
+    "upstreams.key": "ASIDES_UPSTREAM_KEY",
+    "upstreams.kind": "ASIDES_KIND",
+    "defaults.format": "ASIDES_FORMAT",
+    "defaults.start": "ASIDES_START",
+    "defaults.reasoning": "ASIDES_REASONING",
+    "history.save": "ASIDES_SAVE",
+}
+"""Settings whose variable is not `ASIDES_` and their path, as `ASIDES_LIMITS_BODY` is."""
+FLAGS = {
+    "listen.host": "--host",
+    "listen.port": "--port",
+    "upstreams": "--upstream",
+    "upstreams.key": "--upstream-key",
+    "upstreams.kind": "--kind",
+    "defaults.format": "--format",
+    "defaults.start": "--start",
+    "defaults.reasoning": "--reasoning",
+    "keys": "--key",
+    "cors": "--cors",
+    "log.level": "--log-level",
+    "log.form": "--log-json",
+    "log.bodies": "--log-bodies",
+    "history.save": "--save",
+}
+"""The flags of `asides serve`. Other commands may set any setting by its path."""
+OTHERS = {"ASIDES_BROWSER", "ASIDES_CONFIG", "ASIDES_HISTORY", "ASIDES_LAWS", "ASIDES_STYLE"}
+"""Variables of this project that are no settings."""
+_LISTS = {"upstreams", "keys", "cors", "allowed_hosts", "pass_on", "forward_headers"}
+_KUBERNETES = re.compile(r"ASIDES_(?:SERVICE|PORT)_.*")
+"""What Kubernetes sets in every pod beside a service that is named `asides`."""
 _NOT_FOR_STRANGERS = ("upstreams.key", "history.save", "history.store")
 """Settings whose variables do not go with upstreams that the user did not name."""
 
@@ -45,11 +108,11 @@ def load(
     environ: Mapping[str, str] = os.environ,
     without: Collection[str] = (),
 ) -> Config:
-    """The configuration. `flags` gives values by the paths of settings: `{"listen.port": 0}`; None says nothing.
+    """The configuration. `flags` gives values by the paths of settings: `{"listen.port": 0}`; None gives nothing.
 
     The file is `path`, else `ASIDES_CONFIG`, else `asides.yaml` in the user's configuration folder; never one that
     merely lies in the current folder. In the sections of `without` no `$NAME` is looked up, so that a command needs no
-    secrets but its own.
+    secrets but its own. Warnings go to the log.
     """
     loaded = load_all(path, flags=flags, environ=environ, without=without)
     for warning in loaded.warnings:
@@ -65,140 +128,281 @@ def load_all(
     without: Collection[str] = (),
     here: bool = False,
 ) -> Loaded:
-    """As `load`, with where each setting came from.
+    """As `load`, with where each setting came from, and the warnings returned instead of logged.
 
-    With `here`, an `asides.yaml` in the current folder is read where no file is named. Whoever made the folder wrote
-    it, so it is not trusted: it looks up no `$NAME`, keeps no history, and gets no key that the environment holds.
+    With `here`, an `asides.yaml` in the current folder is read where no file is named, but not trusted.
     """
-    source = document.find(path, environ, here=here)
-    trusted = source is None or source.trusted
-    values: dict[str, Any] = {}
-    origins: dict[Path, Origin] = {}
-    problems: list[Problem] = []
-    warnings: list[str] = []
+    source = _find(path, environ, here=here)
+    layers = _Layers()
     if source is not None:
-        values, origins, problems = _read(document.read(source.path, source.named_by), document.shown(source.path))
-        if not trusted:
-            warnings += _drop_history(values, origins)
+        layers.read_file(source)
+    layers.take_over_reasoning_parser()
+    layers.override(environ, flags or {}, trusted=source is None or source.trusted)
 
     def complain(at: Path, message: str) -> None:
-        problems.append(Problem(_origin(origins, at), path_text(at), message))
+        layers.problems.append(Problem(layers.origin(at), path_text(at), message))
 
     def may_expand(at: Path) -> bool:
-        # What a variable or a flag says has been through a shell already.
-        return at[0] not in without and _origin(origins, at).line > 0
+        # What a variable or a flag gives has been through a shell already.
+        return at[0] not in without and layers.origin(at).line > 0
 
-    _take_over_reasoning_parser(values, origins)
-    variables, wrong_variables, odd_variables = from_environment(environ)
-    given, wrong_flags = from_flags(flags or {})
-    problems += wrong_variables + wrong_flags
-    warnings += odd_variables
-    replaced = {one.setting: one for one in (*variables, *given)}
-    if not trusted and values.get("upstreams") and "upstreams" not in replaced:
-        warnings += _keep_from_strangers(replaced)
-    for one in sorted(replaced.values(), key=_upstreams_first):
-        _put(values, origins, problems, one)
-    expand_secrets(values, environ if trusted else None, may_expand, complain)
-    check(values, complain)
-    if problems:
-        raise ConfigError(problems)
-    return Loaded(msgspec.convert(values, Config), source.path if source else None, trusted, origins, tuple(warnings))
+    trusted = source is None or source.trusted
+    expand_secrets(layers.values, environ if trusted else None, may_expand, complain)
+    check(layers.values, complain)
+    if layers.problems:
+        raise ConfigError(layers.problems)
+    config = msgspec.convert(layers.values, Config)
+    return Loaded(config, source.path if source else None, trusted, layers.origins, tuple(layers.warnings))
 
 
-def _drop_history(values: dict[str, Any], origins: dict[Path, Origin]) -> list[str]:
-    """Leave out where a file that is not trusted would have thoughts written to."""
-    if values.pop("history", None) is None:
-        return []
-    warning = f"{_origin(origins, ('history',))}: history is not taken from a file {NOT_NAMED}"
-    _forget(origins, ("history",))
-    return [warning]
+# The file.
 
 
-def _keep_from_strangers(replaced: dict[str, Said]) -> list[str]:
-    """Leave out the variables that would hand keys or replies to addresses that the user did not name."""
-    kept_back = [one for one in (replaced.get(name) for name in _NOT_FOR_STRANGERS) if one and one.is_variable]
-    for one in kept_back:
-        del replaced[one.setting]
-    return [f"{one.origin} does not count for the upstreams of a file {NOT_NAMED}" for one in kept_back]
+class _FoundFile(NamedTuple):
+    path: str
+    named_by: str = ""
+    """The flag or the variable that names it; empty where it was found."""
+    trusted: bool = True
 
 
-def _read(text: str, file: str) -> tuple[dict[str, Any], dict[Path, Origin], list[Problem]]:
-    node = document.compose(text, file)
-    if node is None:
-        return {}, {}, []
-    from .reading import NOTHING, Reader  # here, because it needs PyYAML, which is there once a document is
-
-    reader = Reader(file)
-    values = reader.read(node, inspect.type_info(Config), ())
-    origins = {path: Origin(file, line) for path, line in reader.lines.items()}
-    return {} if values is NOTHING else values, origins, reader.problems
-
-
-def _origin(origins: Mapping[Path, Origin], path: Path) -> Origin:
-    """Where a setting, or what it stands in, was written."""
-    for length in range(len(path), 0, -1):
-        if path[:length] in origins:
-            return origins[path[:length]]
-    return Origin("")
+def _find(path: str | os.PathLike[str] | None, environ: Mapping[str, str], *, here: bool) -> _FoundFile | None:
+    """The file that is to be read. No file at all is fine where nobody named one."""
+    if path is not None:
+        return _FoundFile(os.path.expanduser(os.fspath(path)), "--config")
+    if environ.get("ASIDES_CONFIG"):
+        return _FoundFile(os.path.expanduser(environ["ASIDES_CONFIG"]), "ASIDES_CONFIG")
+    if here and os.path.isfile(NAME):
+        return _FoundFile(NAME, trusted=False)
+    folder = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
+    own = os.path.join(folder, "asides", NAME)
+    return _FoundFile(own) if os.path.isfile(own) else None
 
 
-def _upstreams_first(said: Said) -> bool:
-    return said.setting != "upstreams"
+def _read_text(path: str, shown: str, named_by: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise file_error(shown, 0, f"{reason}{f' ({named_by})' if named_by else ''}") from error
+    if len(content) > MOST_BYTES:
+        raise file_error(shown, 0, "larger than a configuration can be (4 MiB)")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise file_error(shown, line, "not UTF-8; save the file as UTF-8") from error
 
 
-def _put(values: dict[str, Any], origins: dict[Path, Origin], problems: list[Problem], said: Said) -> None:
-    """Let a variable or a flag win over the file."""
-    section, _, name = said.setting.partition(".")
-    if said.setting == "upstreams":
-        _forget(origins, ("upstreams",))
-        values["upstreams"] = [{"url": url} for url in said.value]
-        for place in range(len(said.value)):
-            origins["upstreams", place, "url"] = origins["upstreams", place] = Origin(said.origin)
-    elif section == "upstreams":
-        upstreams = values.get("upstreams", [])
-        if not upstreams and said.is_variable:
-            return  # a variable may be set for good, also where nothing is configured
-        if len(upstreams) != 1:
+# Variables and flags.
+
+
+class Override(msgspec.Struct, frozen=True):
+    """A setting that a variable or a flag gives."""
+
+    setting: str
+    """Its path, with dots."""
+    value: Any
+    origin: str
+    """The flag or the variable."""
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether it is from the environment, not from a flag."""
+        return self.origin.startswith(PREFIX)
+
+
+@cache
+def settings() -> dict[str, inspect.Type]:
+    """Every setting that a variable or a flag may give, by its path; `upstreams.key` and `.kind` hold for the one."""
+    of_one = {field.name: field.type for field in fields(UpstreamSettings)}
+    found = dict(_settings(fields(Config), ()))
+    return {**found, "upstreams.key": of_one["key"], "upstreams.kind": of_one["kind"]}
+
+
+def _settings(section: Iterable[inspect.Field], path: Path) -> Iterator[tuple[str, inspect.Type]]:
+    for field in section:
+        here = (*path, field.name)
+        setting = ".".join(map(str, here))
+        if field.name == "inference_service":
+            continue  # another program's section
+        if isinstance(field.type, inspect.StructType):
+            yield from _settings(field.type.fields, here)
+        elif is_scalar(field.type) or setting in _LISTS:
+            yield setting, field.type
+
+
+def fields(section: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
+    """The fields of a section, with their types."""
+    info = inspect.type_info(section)
+    assert isinstance(info, inspect.StructType)
+    return info.fields
+
+
+def variable(setting: str) -> str:
+    """The variable of a setting."""
+    return SHORT.get(setting, PREFIX + setting.replace(".", "_").upper())
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """What an unknown variable may have meant; compared without the beginning that all share."""
+    meant = near(name.removeprefix(PREFIX), [other.removeprefix(PREFIX) for other in known])
+    return f"; did you mean {' or '.join(PREFIX + other for other in meant)}?" if meant else ""
+
+
+def _split(text: str) -> list[str]:
+    """The entries of a list in a variable, between commas or whitespace."""
+    return [entry for entry in re.split(r"[,\s]+", text) if entry]
+
+
+def _convert(setting: str, value: Any) -> Any:
+    wanted = settings()[setting]
+    if setting in _LISTS:
+        return [whole(entry) for entry in (_split(value) if isinstance(value, str) else value)]
+    text = str(value)
+    if isinstance(wanted, inspect.BoolType):
+        # Variables are often `1` and `0` where a file has `true` and `false`.
+        text = {"1": "true", "0": "false"}.get(text, text)
+    return convert(text, wanted, secret=is_secret_name(setting.rpartition(".")[2]))
+
+
+# All three together.
+
+
+class _Layers:
+    """The values so far, and where each came from."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origins: dict[Path, Origin] = {}
+        self.problems: list[Problem] = []
+        self.warnings: list[str] = []
+
+    def origin(self, path: Path) -> Origin:
+        """Where a setting, or what it stands in, was given."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.origins:
+                return self.origins[path[:length]]
+        return Origin("")
+
+    def read_file(self, file: _FoundFile) -> None:
+        """The first layer. One that is not trusted does not choose where thoughts are written to."""
+        shown = file.path if file.path.isprintable() else quoted(file.path)
+        text = _read_text(file.path, shown, file.named_by)
+        try:
+            from .reading import DocumentReader  # here, because only a file needs PyYAML
+        except ImportError as error:
+            raise UsageError(
+                f"{shown} cannot be read without PyYAML; install it with: pip install 'asides[gateway]'"
+            ) from error
+        reader = DocumentReader(shown)
+        self.values = reader.read_document(text)
+        self.origins = {path: Origin(shown, line) for path, line in reader.lines.items()}
+        self.problems = reader.problems
+        if not file.trusted and self.values.pop("history", None) is not None:
+            self.warnings.append(f"{self.origin(('history',))}: history is not taken from a file {NOT_NAMED}")
+            self._forget(("history",))
+
+    def take_over_reasoning_parser(self) -> None:
+        """NexRL's setting is the default format where there is no other."""
+        parser = self.values.get("inference_service", {}).get("reasoning_parser")
+        defaults = self.values.setdefault("defaults", {})
+        if parser and not defaults.get("format"):
+            defaults["format"] = parser
+            self.origins["defaults", "format"] = self.origins["inference_service", "reasoning_parser"]
+
+    def override(self, environ: Mapping[str, str], flags: Mapping[str, Any], *, trusted: bool) -> None:
+        """The second and the third layer: variables, and flags over them."""
+        given: dict[str, Override] = {}
+        self._add_variables(given, environ)
+        for setting, value in flags.items():
+            if setting not in settings():
+                raise UsageError(f"there is no setting {setting!r} that a flag could give")
+            if value is not None:
+                self._add(given, setting, value, FLAGS.get(setting, setting))
+        if not trusted and self.values.get("upstreams") and "upstreams" not in given:
+            # Else the file would choose the address that the user's key or replies are handed to.
+            for setting in _NOT_FOR_STRANGERS:
+                if setting in given and given[setting].is_variable:
+                    origin = given.pop(setting).origin
+                    self.warnings.append(f"{origin} does not count for the upstreams of a file {NOT_NAMED}")
+        # `upstreams` first: `upstreams.key` goes into the one that it names.
+        for one in sorted(given.values(), key=lambda one: one.setting != "upstreams"):
+            self._put(one)
+
+    def _add_variables(self, given: dict[str, Override], environ: Mapping[str, str]) -> None:
+        known = {variable(setting): setting for setting in settings()}
+        for name in sorted(environ):
+            text = environ[name]
+            if not name.startswith(PREFIX) or name in OTHERS or _KUBERNETES.fullmatch(name):
+                continue
+            if name not in known:
+                self.warnings.append(f"the environment variable {name[:80]} is not known{_meant(name, known)}")
+            elif name == "ASIDES_PORT" and "://" in text:
+                self.warnings.append(
+                    "ASIDES_PORT looks like what Kubernetes sets for a service named asides; it is left out"
+                )
+            elif name == "ASIDES_KEYS" and not _split(text):
+                self._complain(name, "is set but holds no key; unset it to let everyone ask")
+            elif text:
+                self._add(given, known[name], text, name)
+
+    def _add(self, given: dict[str, Override], setting: str, value: Any, origin: str) -> None:
+        try:
+            given[setting] = Override(setting, _convert(setting, value), origin)
+        except InvalidValueError as error:
+            self._complain(origin, str(error))
+
+    def _complain(self, origin: str, message: str) -> None:
+        self.problems.append(Problem(Origin(origin), "", message))
+
+    def _put(self, given: Override) -> None:
+        """Let a variable or a flag win over the file."""
+        section, _, name = given.setting.partition(".")
+        origin = Origin(given.origin)
+        if given.setting == "upstreams":
+            self._forget(("upstreams",))
+            self.values["upstreams"] = [{"url": url} for url in given.value]
+            for place in range(len(given.value)):
+                self.origins["upstreams", place, "url"] = self.origins["upstreams", place] = origin
+        elif section == "upstreams":
+            self._put_into_upstream(given, name)
+        elif not name:
+            self._forget((section,))
+            self.values[section] = given.value
+            self.origins[section,] = origin
+            if isinstance(given.value, list):
+                self.origins.update({(section, place): origin for place in range(len(given.value))})
+        else:
+            self._prepare_models(given.setting, name)
+            self.values.setdefault(section, {})[name] = given.value
+            self.origins[section, name] = origin
+
+    def _put_into_upstream(self, given: Override, name: str) -> None:
+        upstreams = self.values.get("upstreams", [])
+        if len(upstreams) == 1:
+            upstreams[0][name] = given.value
+            self.origins["upstreams", 0, name] = Origin(given.origin)
+        elif upstreams or not given.is_variable:  # a variable may be set for good, also where nothing is configured
             count = "there is no upstream" if not upstreams else f"there are {len(upstreams)} upstreams"
-            problems.append(
-                Problem(Origin(said.origin), "", f"is for one upstream, but {count}; say `{name}` of each in the file")
-            )
-            return
-        upstreams[0][name] = said.value
-        origins["upstreams", 0, name] = Origin(said.origin)
-    elif not name:
-        _forget(origins, (section,))
-        values[section] = said.value
-        origins[section,] = Origin(said.origin)
-        if isinstance(said.value, list):
-            origins.update({(section, place): Origin(said.origin) for place in range(len(said.value))})
-    else:
-        if said.setting in ("defaults.format", "defaults.start"):
-            _keep_for_named_models(values, name)
-        if said.setting == "defaults.reasoning":
-            for model, settings in values.get("models", {}).items():
-                if settings.pop("reasoning", None) is not None:
-                    _forget(origins, ("models", model, "reasoning"))
-        values.setdefault(section, {})[name] = said.value
-        origins[section, name] = Origin(said.origin)
+            self._complain(given.origin, f"is for one upstream, but {count}; say `{name}` of each in the file")
 
+    def _prepare_models(self, setting: str, name: str) -> None:
+        """Let a variable's or a flag's default hold for models of the file as the help says.
 
-def _keep_for_named_models(values: dict[str, Any], name: str) -> None:
-    """A flag's format and start are for models that the file does not name: the named keep the file's defaults."""
-    said = values.get("defaults", {}).get(name)
-    if said:
-        for settings in values.get("models", {}).values():
-            settings.setdefault(name, said)
+        A format and a start are for models that the file does not name: the named keep the file's defaults. The
+        reasoning field is for all.
+        """
+        models = self.values.get("models", {})
+        if setting in ("defaults.format", "defaults.start"):
+            before = self.values.get("defaults", {}).get(name)
+            for each in models.values() if before else ():
+                each.setdefault(name, before)
+        elif setting == "defaults.reasoning":
+            for model, each in models.items():
+                if each.pop("reasoning", None) is not None:
+                    self._forget(("models", model, "reasoning"))
 
-
-def _forget(origins: dict[Path, Origin], path: Path) -> None:
-    for known in [known for known in origins if known[: len(path)] == path]:
-        del origins[known]
-
-
-def _take_over_reasoning_parser(values: dict[str, Any], origins: dict[Path, Origin]) -> None:
-    parser = values.get("inference_service", {}).get("reasoning_parser")
-    defaults = values.setdefault("defaults", {})
-    if parser and not defaults.get("format"):
-        defaults["format"] = parser
-        origins["defaults", "format"] = origins["inference_service", "reasoning_parser"]
+    def _forget(self, path: Path) -> None:
+        for known in [known for known in self.origins if known[: len(path)] == path]:
+            del self.origins[known]

@@ -1,7 +1,17 @@
-"""What may be configured, with its defaults: typed records and nothing else. Reads no file and no environment."""
+"""What may be configured: typed records with their defaults, and which of them hold for a model.
+
+The records are the one place where a setting is declared. From them follow what the file may hold and how a mistake is
+explained (`reading`, `values`), the variable of each setting (`loading`), and the tables of docs/configuration.md, for
+which the text under each field is its meaning.
+
+    resolve_model(config, "Qwen/Qwen3-8B").format       of `models: {"Qwen/*": ...}`, else of `defaults`
+
+Reads no file and no environment.
+"""
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -130,7 +140,7 @@ class Log(Section, frozen=True):
     """Whether the text of requests and replies may be logged."""
 
 
-class History(Section, frozen=True):
+class HistorySettings(Section, frozen=True):
     """Kept thoughts. Off until asked."""
 
     save: bool = False
@@ -141,7 +151,7 @@ class History(Section, frozen=True):
     """A gateway that keeps deletes replies that are older, whoever kept them: at its start and every hour. 0: none."""
 
 
-class Talk(Section, frozen=True):
+class RunSettings(Section, frozen=True):
     """`asides run`."""
 
     url: str = ""
@@ -200,8 +210,36 @@ class Config(Section, frozen=True):
     limits: Limits = Limits()
     cache: Cache = Cache()
     log: Log = Log()
-    history: History = History()
-    run: Talk = Talk()
+    history: HistorySettings = HistorySettings()
+    run: RunSettings = RunSettings()
     terminal: Terminal = Terminal()
     inference_service: InferenceService = InferenceService()
     """`reasoning_parser` is the default format where `defaults.format` is empty."""
+
+
+_BUILT_IN = ModelSettings()
+
+
+def resolve_model(config: Config, name: str) -> ModelSettings:
+    """The settings of an exact name, else of the first pattern that matches, over `defaults`, field by field.
+
+    A field that has its built-in value counts as not given. The fields of the two `extra_body` are put together.
+    """
+    own = config.models.get(name)
+    if own is None:
+        own = next((settings for pattern, settings in config.models.items() if matches(name, pattern)), None)
+    if own is None:
+        return config.defaults
+    given = {
+        field: value
+        for field in ModelSettings.__struct_fields__
+        if (value := getattr(own, field)) != getattr(_BUILT_IN, field)
+    }
+    if "extra_body" in given:
+        given["extra_body"] = {**config.defaults.extra_body, **own.extra_body}
+    return msgspec.structs.replace(config.defaults, **given)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a model's name matches: `*` is any run of characters, `?` is one; all else is itself."""
+    return fnmatchcase(name, pattern.replace("[", "[[]"))

@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from .problems import Origin, Path, quoted
 from .schema import Config
-from .secrets import HIDDEN, hide_url, is_secret_name
+from .values import HIDDEN, Origin, Path, hide_url, is_secret_name, quoted
 
 _BARE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_-]+)*")
 _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
@@ -18,13 +17,13 @@ _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 
 def show(config: Config, origins: Mapping[Path, Origin] | None = None) -> str:
-    """The whole configuration. With `origins`, each setting that was given says by what."""
+    """The whole configuration. With `origins`, each setting that was given has where it came from in a comment."""
     values = msgspec.json.decode(msgspec.json.encode(config))
     return "".join(_lines(_without_secrets(values), (), origins or {}))
 
 
 def _without_secrets(values: dict[str, Any]) -> dict[str, Any]:
-    del values["inference_service"]  # what it said is in `defaults`
+    del values["inference_service"]  # what it holds is in `defaults`
     values["keys"] = [HIDDEN for _ in values["keys"]]
     for upstream in values["upstreams"]:
         upstream["url"] = hide_url(upstream["url"])

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import msgspec
 
 from .._config.schema import ModelSettings
-from .._config.secrets import hide_url
+from .._config.values import hide_url
 from .._engine.format import HEADER, TEXT, Format
 from .._engine.parser import Parser
 from ..dialects import completions, ollama, openai_chat

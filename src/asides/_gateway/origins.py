@@ -15,8 +15,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from .._config.models import matches
-from .._config.schema import Config
+from .._config.schema import Config, matches
 from .refusals import Refusal
 
 _PORTS = {"http": 80, "https": 443}

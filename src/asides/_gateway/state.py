@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import msgspec
 
-from .._config.models import matches, resolve_model
-from .._config.schema import Config, ModelSettings
+from .._config.schema import Config, ModelSettings, matches, resolve_model
 from .._recordings.upstream import Recorded
 from . import headers, model_list
 from .http_request import Call

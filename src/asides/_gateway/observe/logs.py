@@ -19,9 +19,8 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from ..._config.problems import escaped
 from ..._config.schema import Config, Log
-from ..._config.secrets import HIDDEN, hide_url
+from ..._config.values import HIDDEN, escaped, hide_url
 from ..finished import Finished
 from ..origins import is_loopback
 

@@ -1,6 +1,7 @@
-"""The tables of settings for the documentation, made from the schema: keys, values, variables, flags, meanings.
+"""The tables of settings in docs/configuration.md, made from the schema: keys, values, variables, flags, meanings.
 
-`python -m asides._config.table` prints them; with `--write` they go into docs/configuration.md in this folder.
+`python -m tools.settings_table` prints them; with `--write` they go into docs/configuration.md. Run it from the top of
+the repository. A test fails while the page is not what this writes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from . import schema
-from .scalars import is_scalar, kinds
-from .variables import FLAGS, fields, settings, variable
+from asides._config import schema
+from asides._config.loading import FLAGS, fields, settings, variable
+from asides._config.values import is_scalar, kinds
 
 PAGE = Path("docs", "configuration.md")
 _PLACE = re.compile(r"(<!-- settings:[^\n]*-->\n).*?(<!-- /settings -->)", re.DOTALL)
@@ -29,8 +30,8 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "limits": schema.Limits,
     "cache": schema.Cache,
     "log": schema.Log,
-    "history": schema.History,
-    "run": schema.Talk,
+    "history": schema.HistorySettings,
+    "run": schema.RunSettings,
     "terminal": schema.Terminal,
 }
 
@@ -121,8 +122,8 @@ def _words() -> dict[tuple[str, str], str]:
         if isinstance(node, ast.ClassDef):
             for field, after in zip(node.body, node.body[1:], strict=False):
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                    said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-                    text = str(after.value.value) if said else ""  # type: ignore[attr-defined]  # `said` has looked
+                    explained = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                    text = str(after.value.value) if explained else ""  # type: ignore[attr-defined]  # looked at above
                     found[node.name, field.target.id] = " ".join(text.split())
     return found
 
