@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from .base import Example, Renderer, TrainOnWhat
-from .content import RendererError
 from .deepseek import DeepSeekV3DisableThinking, DeepSeekV3Thinking
 from .gpt_oss import GptOss
 from .kimi import KimiK2
+from .messages import RendererError
 from .plain import Llama3, RoleColon
 from .qwen3 import Qwen3, Qwen3DisableThinking
 from .registry import get_renderer, register_renderer, renderers

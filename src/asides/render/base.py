@@ -1,11 +1,19 @@
-"""What every renderer does: messages to ids and weights, ids back to a message. A family fills in how it writes.
+"""The base of every renderer: messages to ids and weights, ids back to a message. A family fills in how it writes.
 
-Reading is `TokenParser` and nothing else. Writing puts a family's own tokens by their ids, and everything that people
-and models wrote as ordinary text, so that no text becomes a token of the template.
+A family renders one message as segments: text, and `TemplateToken`s. The base encodes a template's token by its id and
+everything that people and models wrote as ordinary text, so that no text can become a token of the template. Each
+message has a header, which a prompt supplies and which never carries weight, and a body, which a model would sample.
+
+Reading is `TokenParser` and nothing else: its events lose the whitespace that the family writes around its parts
+(`whitespace.py`), and are folded to a message dictionary.
+
+    prompt = renderer.build_generation_prompt([{"role": "user", "content": "2+2?"}])     # ids; then sample
+    message, ended = renderer.parse_response(sampled, prompt)
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -15,9 +23,10 @@ from .._engine.format import Format
 from .._engine.tokens import TokenParser
 from .._engine.vocabulary import vocabulary_of
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..families import get_format
 from ..policies import Start
-from .content import History, Message, RendererError, Said, read_message
-from .framing import Frame, Unframe
+from .messages import ChatMessage, EarlierThinking, MessageDict, RendererError, read_message
+from .whitespace import PartWhitespace, WhitespaceRemover
 
 
 class TrainOnWhat(StrEnum):
@@ -32,31 +41,31 @@ class TrainOnWhat(StrEnum):
     CUSTOMIZED = "customized"
 
 
-class Token(str):
-    """A token of the template in what is written, to be put by its id."""
+class TemplateToken(str):
+    """A segment that is a token of the template, to be encoded by its id. Every other segment is ordinary text."""
 
     __slots__ = ()
 
 
-Writing = list[str]
-"""What is written: template tokens and text."""
+Segments = list[str]
+"""A rendered stretch: text, and `TemplateToken`s between it."""
 
 
 class Example(NamedTuple):
-    """A conversation for training."""
+    """A conversation as a training example."""
 
     ids: list[int]
     weights: list[int]
     """For each id 1 or 0."""
 
 
-class Written(NamedTuple):
-    """One message as its family writes it."""
+class RenderedMessage(NamedTuple):
+    """One message as its family writes it, not encoded yet."""
 
-    header: Writing
-    """What a prompt supplies. Never trained on, but with `all_tokens`."""
-    body: Writing
-    """What is said, and how it ends."""
+    header: Segments
+    """What a prompt supplies. It carries no weight, except with `all_tokens`."""
+    body: Segments
+    """What a model samples: the content, and the token that ends the message."""
 
 
 class Renderer:
@@ -64,10 +73,12 @@ class Renderer:
 
     name: ClassVar[str]
     """Its name for `get_renderer`."""
-    histories: ClassVar[tuple[History, ...]] = ("turn", "strip", "keep")
+    format_name: ClassVar[str] = ""
+    """The format of its answers, where that has another name than the renderer."""
+    histories: ClassVar[tuple[EarlierThinking, ...]] = ("turn", "strip", "keep")
     """What may become of earlier thinking; the default first."""
-    frame: ClassVar[Frame] = Frame()
-    """The whitespace that the family writes around parts."""
+    whitespace: ClassVar[PartWhitespace] = PartWhitespace()
+    """The whitespace that the family writes around parts; `parse_response` takes it off."""
     stops: ClassVar[tuple[str, ...]] = ()
     """The tokens at which sampling stops."""
     thinks: ClassVar[bool] = True
@@ -77,9 +88,9 @@ class Renderer:
     start: ClassVar[Start | None] = "text"
     """Where an answer to this renderer's own prompts begins; None where the format says it."""
 
-    def __init__(self, tokenizer: Any, *, history: History | None = None, seed: int | None = None) -> None:
+    def __init__(self, tokenizer: Any, *, history: EarlierThinking | None = None, seed: int | None = None) -> None:
         self.vocabulary = vocabulary_of(tokenizer)
-        self.history: History = history if history is not None else self.histories[0]
+        self.history: EarlierThinking = history if history is not None else self.histories[0]
         """What becomes of earlier thinking: `strip`, `turn` or `keep`."""
         if self.history not in self.histories:
             raise RendererError(f"{self.name} has no history {history!r}; it has {', '.join(self.histories)}")
@@ -91,94 +102,103 @@ class Renderer:
     # What a family fills in.
 
     def _make_format(self) -> Format:
-        raise NotImplementedError
+        return get_format(self.format_name or self.name)
 
-    def _begin(self) -> Writing:
-        """Before the first message."""
+    def _begin(self) -> Segments:
+        """What stands before the first message."""
         return []
 
-    def _prepare(self, messages: list[Said]) -> list[Said]:
-        """Messages that the family adds by itself."""
+    def _prepare(self, messages: list[ChatMessage]) -> list[ChatMessage]:
+        """The messages with those that the family's template adds by itself."""
         return messages
 
-    def _write(self, messages: Sequence[Said], index: int, target: bool) -> Written:
-        """One message. `target`: it is the answer that an example ends with."""
+    def _write(self, messages: Sequence[ChatMessage], index: int, target: bool) -> RenderedMessage:
+        """Render one message. `target`: it is the answer that an example ends with."""
         raise NotImplementedError
 
-    def _open(self, messages: Sequence[Said], role: str) -> Writing:
-        """What a prompt ends with, so that the answer of `role` follows."""
+    def _open(self, messages: Sequence[ChatMessage], role: str) -> Segments:
+        """The end of a prompt, behind which the answer of `role` follows."""
         raise NotImplementedError
 
     @property
     def has_extension_property(self) -> bool:
-        """Whether the prompt of a longer conversation always begins with the example of the shorter one."""
-        raise NotImplementedError
+        """Whether the prompt of a longer conversation always begins with the example of the shorter one.
 
-    # Writing.
+        Nearly everywhere only when all thinking is kept: else an earlier answer is rendered without it later on.
+        """
+        return self.history == "keep"
+
+    def _turn_start(self, messages: Sequence[ChatMessage]) -> int:
+        """Where the present turn starts, behind the last user's message: `history="turn"` drops thinking before it."""
+        return _last([message.role for message in messages], "user") + 1
+
+    def _keeps_thinking(self, messages: Sequence[ChatMessage], index: int, target: bool) -> bool:
+        if target or self.history == "keep":
+            return True
+        return self.history == "turn" and index >= self._turn_start(messages)
+
+    def _visible(self, messages: Sequence[ChatMessage], index: int, target: bool) -> ChatMessage:
+        """The message of this index, without its thinking where `history` drops that."""
+        message = messages[index]
+        return message if self._keeps_thinking(messages, index, target) else message.without_thinking()
+
+    # Segments.
 
     def build_generation_prompt(
-        self, messages: Iterable[Message], role: str = "assistant", prefill: str | None = None
+        self, messages: Iterable[MessageDict], role: str = "assistant", prefill: str | None = None
     ) -> list[int]:
-        """The ids of a prompt. `prefill` is how the answer begins: the caller's own words, markers in it are tokens."""
-        said = self._prepare(self._read(messages))
-        ids = self._encode(self._begin())
-        for index in range(len(said)):
-            written = self._write(said, index, False)
-            ids += self._encode(written.header) + self._encode(written.body)
-        ids += self._encode(self._open(said, role))
+        """The ids of a prompt. `prefill` is how the answer begins: text of the caller, so markers in it are tokens."""
+        chat = self._prepare(self._read(messages))
+        ids = self._encode(self._begin()) + self._encode_messages(chat) + self._encode(self._open(chat, role))
         return ids + self._encode(self._marked(prefill)) if prefill else ids
 
     def build_supervised_example(
         self,
-        messages: Iterable[Message],
+        messages: Iterable[MessageDict],
         train_on_what: TrainOnWhat | str = TrainOnWhat.LAST_ASSISTANT_MESSAGE,
     ) -> Example:
-        """The ids of a conversation and the weight of each. What a prompt would supply never carries weight."""
+        """The ids of a conversation and the weight of each. What a prompt would supply carries no weight."""
         what = TrainOnWhat(train_on_what)
         given = list(messages)
-        trained = _trained(given, what)
         read = self._read(given)
-        said = self._prepare(read)
-        # What the family adds by itself is never trained on.
-        weighing = {id(message) for message, weighs in zip(read, trained, strict=True) if weighs}
-        trained = [id(message) in weighing for message in said]
+        # By identity, because `_prepare` may add messages: these are never trained on.
+        weighing = {id(message) for message, weighs in zip(read, _trained(given, what), strict=True) if weighs}
+        chat = self._prepare(read)
+        trained = [id(message) in weighing for message in chat]
         everything = int(what is TrainOnWhat.ALL_TOKENS)
         ids = self._encode(self._begin())
         weights = [everything] * len(ids)
         for index, weighs in enumerate(trained):
-            written = self._write(said, index, index == len(said) - 1)
-            for writing, weight in ((written.header, everything), (written.body, int(weighs))):
-                found = self._encode(writing)
+            rendered = self._write(chat, index, index == len(chat) - 1)
+            for segments, weight in ((rendered.header, everything), (rendered.body, int(weighs))):
+                found = self._encode(segments)
                 ids += found
                 weights += [weight] * len(found)
-        found = self._encode(self._overlap(said))
+        found = self._encode(self._overlap(chat))
         return Example(ids + found, weights + [int(trained[-1]) if trained else 0] * len(found))
 
     def extend(
-        self, prompt_ids: Sequence[int], completion_ids: Sequence[int], new_messages: Iterable[Message]
+        self, prompt_ids: Sequence[int], completion_ids: Sequence[int], new_messages: Iterable[MessageDict]
     ) -> list[int] | None:
         """The next prompt, beginning with exactly these ids; None where the family would write them otherwise."""
         new = self._read(new_messages)
         if not completion_ids or completion_ids[-1] not in self._stop_ids():
             return None
         answer = read_message(self.parse_response(completion_ids, prompt_ids)[0])
-        said = [Said("user"), answer, *new]
-        if not self._stays(said, prompt_ids, completion_ids):
+        chat = [ChatMessage("user"), answer, *new]
+        if not self._stays(chat, prompt_ids, completion_ids):
             return None
-        ids = [*prompt_ids, *completion_ids]
-        for index in range(2, len(said)):
-            written = self._write(said, index, False)
-            ids += self._encode(written.header) + self._encode(written.body)
-        return ids + self._encode(self._open(said, "assistant"))
+        follows = self._encode_messages(chat, 2) + self._encode(self._open(chat, "assistant"))
+        return [*prompt_ids, *completion_ids, *follows]
 
-    def _stays(self, said: Sequence[Said], prompt: Sequence[int], sampled: Sequence[int]) -> bool:
-        """Whether the answer `said[1]` stands in a prompt just as it was sampled, when others follow it."""
-        written = self._write(said, 1, False)
-        header, text = self._encode(written.header), self.vocabulary.text
-        if list(prompt[-len(header) :]) == header and text(self._encode(written.body)) == text(sampled):
+    def _stays(self, chat: Sequence[ChatMessage], prompt: Sequence[int], sampled: Sequence[int]) -> bool:
+        """Whether the answer `chat[1]` is rendered just as it was sampled when others follow it."""
+        rendered = self._write(chat, 1, False)
+        header, text = self._encode(rendered.header), self.vocabulary.text
+        if list(prompt[-len(header) :]) == header and text(self._encode(rendered.body)) == text(sampled):
             return True
         try:
-            return written == self._write(said[:2], 1, True)
+            return rendered == self._write(chat[:2], 1, True)
         except RendererError:
             return False
 
@@ -194,49 +214,45 @@ class Renderer:
             raise RendererError(f"{self.name} has no way to declare tools")
         return [{"role": "system", "content": system_prompt, "tools": list(tools)}]
 
-    def _read(self, messages: Iterable[Message]) -> list[Said]:
-        said = [read_message(message) for message in messages]
-        for message in said:
+    def _read(self, messages: Iterable[MessageDict]) -> list[ChatMessage]:
+        chat = [read_message(message) for message in messages]
+        for message in chat:
             if message.thinks and not self.thinks:
                 raise RendererError(f"{self.name} cannot write thinking")
             if (message.calls or message.tools) and not self.calls:
                 raise RendererError(f"{self.name} cannot write calls")
             if message.role != "assistant" and (message.thinks or message.calls):
                 raise RendererError(f"only an assistant thinks and calls, not the {message.role}")
-        return said
+        return chat
 
-    def _overlap(self, messages: Sequence[Said]) -> Writing:
-        """What sampling would still see of the next message before it stops."""
+    def _overlap(self, messages: Sequence[ChatMessage]) -> Segments:
+        """What a model samples of the next message before sampling stops."""
         return []
 
-    def _encode(self, writing: Writing) -> list[int]:
-        """Ids: a template's token by its id, the text between two of them as one."""
+    def _encode_messages(self, messages: Sequence[ChatMessage], first: int = 0) -> list[int]:
+        """The ids of the messages from index `first` on, as they stand in a prompt."""
+        rendered = [self._write(messages, index, False) for index in range(first, len(messages))]
+        return [id for each in rendered for segments in each for id in self._encode(segments)]
+
+    def _encode(self, segments: Segments) -> list[int]:
+        """Ids: a template's token by its id, the text between two of them in one go."""
         ids: list[int] = []
         text: list[str] = []
-        for piece in writing:
-            if isinstance(piece, Token):
-                ids += self.vocabulary.encode("".join(text)) + self.vocabulary.marker(piece)
+        for segment in segments:
+            if isinstance(segment, TemplateToken):
+                ids += self.vocabulary.encode("".join(text)) + self.vocabulary.marker(segment)
                 text.clear()
             else:
-                text.append(piece)
+                text.append(segment)
         return ids + self.vocabulary.encode("".join(text))
 
-    def _marked(self, text: str) -> Writing:
-        """Text of the caller's own, the markers in it as tokens."""
-        markers = sorted((added for added in self.vocabulary.added if added in text and added.strip()), key=len)
-        writing: Writing = [text]
-        for marker in reversed(markers):
-            cut: Writing = []
-            for piece in writing:
-                if isinstance(piece, Token):
-                    cut.append(piece)
-                    continue
-                first, *rest = piece.split(marker)
-                cut.append(first)
-                for after in rest:
-                    cut += (Token(marker), after)
-            writing = cut
-        return writing
+    def _marked(self, text: str) -> Segments:
+        """Text of the caller's own, the markers in it as tokens; of two that fit, the longer."""
+        markers = [added for added in self.vocabulary.added if added in text and added.strip()]
+        if not markers:
+            return [text]
+        found = re.split(f"({'|'.join(map(re.escape, sorted(markers, key=len, reverse=True)))})", text)
+        return [TemplateToken(each) if number % 2 else each for number, each in enumerate(found)]
 
     def _stop_ids(self) -> list[int]:
         return [self.vocabulary.added[stop] for stop in self.stops if stop in self.vocabulary.added]
@@ -278,17 +294,17 @@ class Renderer:
         return TokenParser(self.vocabulary, self.format, whitespace="exact", seed=seed, **begin)
 
     def _events(self, parser: TokenParser, ids: Iterable[int]) -> Iterator[list[Event]]:
-        unframe = Unframe(self.frame)
+        remover = WhitespaceRemover(self.whitespace)
         for id in ids:
-            yield unframe.read(parser.feed(id))
-        yield unframe.read(parser.finish())
-        yield unframe.finish()
+            yield remover.read(parser.feed(id))
+        yield remover.read(parser.finish())
+        yield remover.finish()
 
     def _ended(self, ids: Sequence[int], raw: str) -> bool:
         return len(ids) > 0 and ids[-1] in self._stop_ids()
 
 
-def _trained(messages: Sequence[Message], what: TrainOnWhat) -> list[bool]:
+def _trained(messages: Sequence[MessageDict], what: TrainOnWhat) -> list[bool]:
     """Which messages carry weight."""
     marked = ["trainable" in message for message in messages]
     if what is TrainOnWhat.CUSTOMIZED:
@@ -298,22 +314,21 @@ def _trained(messages: Sequence[Message], what: TrainOnWhat) -> list[bool]:
     if any(marked):
         raise RendererError(f"`trainable` is there, but train_on_what is {what.value!r}, not 'customized'")
     roles = [message.get("role") for message in messages]
-    answers = [role == "assistant" for role in roles]
     if what in (TrainOnWhat.ALL_MESSAGES, TrainOnWhat.ALL_TOKENS):
         return [True] * len(roles)
     if what is TrainOnWhat.ALL_USER_AND_SYSTEM_MESSAGES:
         return [role in ("user", "system") for role in roles]
-    if what is TrainOnWhat.ALL_ASSISTANT_MESSAGES:
-        return answers
-    first = len(roles) - 1 - answers[::-1].index(True) if True in answers else len(roles)
-    if what is TrainOnWhat.LAST_ASSISTANT_TURN:
-        first = last_user(roles) + 1
-    return [answer and index >= first for index, answer in enumerate(answers)]
+    first = 0
+    if what is TrainOnWhat.LAST_ASSISTANT_MESSAGE:
+        first = _last(roles, "assistant")
+    elif what is TrainOnWhat.LAST_ASSISTANT_TURN:
+        first = _last(roles, "user")
+    return [role == "assistant" and index >= first for index, role in enumerate(roles)]
 
 
-def last_user(roles: Sequence[object]) -> int:
-    """Where the last message of a user stands; -1 where there is none."""
-    return max((index for index, role in enumerate(roles) if role == "user"), default=-1)
+def _last(roles: Sequence[object], role: str) -> int:
+    """The index of the last message of this role; -1 where there is none."""
+    return max((index for index, each in enumerate(roles) if each == role), default=-1)
 
 
 def _message(events: Iterable[Event], raw: str) -> dict[str, Any]:

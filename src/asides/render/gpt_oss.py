@@ -1,19 +1,17 @@
-"""gpt-oss: harmony. Thinking, preambles, answers and calls are messages of their own, told apart by their channel."""
+"""gpt-oss: harmony. Thinking, preambles, answers and calls are messages of their own, in channels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from .._engine.format import Format
-from ..families import get_format
 from ..policies import Start
-from .base import Renderer, Token, Writing, Written, last_user
-from .content import History, RendererError, Said
+from .base import RenderedMessage, Renderer, Segments, TemplateToken
+from .messages import ChatMessage, EarlierThinking, RendererError
 from .typescript import declarations
 
-START, CHANNEL, MESSAGE = Token("<|start|>"), Token("<|channel|>"), Token("<|message|>")
-CONSTRAIN, END, RETURN, CALL = Token("<|constrain|>"), Token("<|end|>"), Token("<|return|>"), Token("<|call|>")
+START, CHANNEL, MESSAGE = map(TemplateToken, ("<|start|>", "<|channel|>", "<|message|>"))
+CONSTRAIN, END, RETURN, CALL = map(TemplateToken, ("<|constrain|>", "<|end|>", "<|return|>", "<|call|>"))
 Effort = Literal["low", "medium", "high"]
 
 
@@ -21,7 +19,7 @@ class GptOss(Renderer):
     """gpt-oss. With `effort` a system message in the family's own words stands first; without it there is none."""
 
     name = "gpt_oss"
-    histories: ClassVar[tuple[History, ...]] = ("keep", "turn", "strip")
+    histories: ClassVar[tuple[EarlierThinking, ...]] = ("keep", "turn", "strip")
     stops = ("<|return|>", "<|call|>")
     start: ClassVar[Start | None] = None
 
@@ -32,61 +30,50 @@ class GptOss(Renderer):
         if effort not in (None, "low", "medium", "high"):
             raise RendererError(f"effort is low, medium or high, not {effort!r}")
         self.effort = effort
-        """How hard the model is told to think; None leaves the system message out."""
+        """The effort that the system message asks for; None leaves that message out."""
         self.date = date
         """The date that the system message names, if any."""
 
-    def _make_format(self) -> Format:
-        return get_format("harmony")
-
-    def _prepare(self, messages: list[Said]) -> list[Said]:
+    def _prepare(self, messages: list[ChatMessage]) -> list[ChatMessage]:
         if self.effort is None:
             return messages
-        return [Said("gpt_oss_system", tools=tuple(tool for said in messages for tool in said.tools)), *messages]
+        return [
+            ChatMessage("gpt_oss_system", tools=tuple(tool for message in messages for tool in message.tools)),
+            *messages,
+        ]
 
-    def _write(self, messages: Sequence[Said], index: int, target: bool) -> Written:
+    def _write(self, messages: Sequence[ChatMessage], index: int, target: bool) -> RenderedMessage:
         message = messages[index]
         if message.role == "assistant":
-            return Written(self._open(messages, "assistant"), self._answer(messages, index, target))
+            return RenderedMessage(self._open(messages, "assistant"), self._answer(messages, index, target))
         if message.role == "gpt_oss_system":
-            return Written([START, "system"], [MESSAGE, self._system(bool(message.tools)), END])
+            return RenderedMessage([START, "system"], [MESSAGE, self._system(bool(message.tools)), END])
         if message.role in ("system", "developer"):
-            return Written([START, "developer"], [MESSAGE, _developer(message), END])
+            return RenderedMessage([START, "developer"], [MESSAGE, _developer(message), END])
         if message.role == "tool":
             header = [START, f"functions.{_tool(messages, index)} to=assistant"]
-            return Written(header, [CHANNEL, "commentary", MESSAGE, message.text, END])
-        return Written(self._open(messages, message.role), [MESSAGE, message.text, END])
+            return RenderedMessage(header, [CHANNEL, "commentary", MESSAGE, message.text, END])
+        return RenderedMessage(self._open(messages, message.role), [MESSAGE, message.text, END])
 
-    def _open(self, messages: Sequence[Said], role: str) -> Writing:
+    def _open(self, messages: Sequence[ChatMessage], role: str) -> Segments:
         return [START, role]
 
-    def _answer(self, messages: Sequence[Said], index: int, target: bool) -> Writing:
-        message = messages[index] if self._keeps(messages, index, target) else messages[index].without_thinking()
-        said: list[Writing] = []
-        for number, piece in enumerate(message.pieces):
-            if piece.thinks:
-                channel = "analysis"
-            else:
-                last = not message.calls and number == len(message.pieces) - 1
-                channel = "final" if last else "commentary"
-            said.append([CHANNEL, channel, MESSAGE, piece.text, END])
+    def _answer(self, messages: Sequence[ChatMessage], index: int, target: bool) -> Segments:
+        message = self._visible(messages, index, target)
+        parts: list[Segments] = []
+        for number, part in enumerate(message.parts):
+            last = not message.calls and number == len(message.parts) - 1
+            channel = "analysis" if part.thinks else "final" if last else "commentary"
+            parts.append([CHANNEL, channel, MESSAGE, part.text, END])
         for call in message.calls:
             header = f" to=functions.{call.name}"
-            said.append([header, CHANNEL, "commentary ", CONSTRAIN, "json", MESSAGE, call.arguments, CALL])
-        if not said:
-            said.append([CHANNEL, "final", MESSAGE, END])
+            parts.append([header, CHANNEL, "commentary ", CONSTRAIN, "json", MESSAGE, call.arguments, CALL])
+        if not parts:
+            parts.append([CHANNEL, "final", MESSAGE, END])
         if target and not message.calls:
-            said[-1][-1] = RETURN
-        writing = list(said[0])
-        for one in said[1:]:
-            writing += (START, "assistant", *one)
-        return writing
-
-    def _keeps(self, messages: Sequence[Said], index: int, target: bool) -> bool:
-        """Whether a message keeps its thinking."""
-        if target or self.history == "keep":
-            return True
-        return self.history == "turn" and index > last_user([said.role for said in messages])
+            parts[-1][-1] = RETURN
+        # The first one's header is the prompt's.
+        return parts[0] + [segment for part in parts[1:] for segment in (START, "assistant", *part)]
 
     def _system(self, tools: bool) -> str:
         lines = [
@@ -105,17 +92,18 @@ class GptOss(Renderer):
         return False
 
 
-def _developer(message: Said) -> str:
+def _developer(message: ChatMessage) -> str:
     text = f"# Instructions\n\n{message.text}\n\n" if message.text or not message.tools else ""
     return f"{text}# Tools\n\n## functions\n\n{declarations(message.tools)}" if message.tools else text
 
 
-def _tool(messages: Sequence[Said], index: int) -> str:
+def _tool(messages: Sequence[ChatMessage], index: int) -> str:
     """The function whose result this is: by its name, else by the call that it answers."""
     message = messages[index]
     if message.name:
         return message.name
-    answered = [call for said in messages[:index] for call in said.calls if call.id and call.id == message.call_id]
+    calls = [call for earlier in messages[:index] for call in earlier.calls]
+    answered = [call for call in calls if call.id and call.id == message.call_id]
     if not answered:
         raise RendererError("gpt_oss: a tool's result needs the function's name, or the id of a call before it")
     return answered[-1].name

@@ -6,17 +6,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from .._engine.format import Format
-from ..families import get_format
-from .base import Renderer, Token, Writing, Written
-from .content import Call, History, Piece, Said
+from .base import RenderedMessage, Renderer, Segments, TemplateToken
+from .messages import ChatMessage, EarlierThinking, MessageCall, MessagePart
 
-OPEN, CLOSE = Token("<think>"), Token("</think>")
-SYSTEM, USER, ASSISTANT = Token("<|im_system|>"), Token("<|im_user|>"), Token("<|im_assistant|>")
-MIDDLE, STOP = Token("<|im_middle|>"), Token("<|im_end|>")
-SECTION, SECTION_CLOSE = Token("<|tool_calls_section_begin|>"), Token("<|tool_calls_section_end|>")
-CALL, ARGUMENTS = Token("<|tool_call_begin|>"), Token("<|tool_call_argument_begin|>")
-CALL_CLOSE = Token("<|tool_call_end|>")
+OPEN, CLOSE = map(TemplateToken, ("<think>", "</think>"))
+SYSTEM, USER, ASSISTANT = map(TemplateToken, ("<|im_system|>", "<|im_user|>", "<|im_assistant|>"))
+MIDDLE, STOP = map(TemplateToken, ("<|im_middle|>", "<|im_end|>"))
+SECTION, SECTION_CLOSE = map(TemplateToken, ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"))
+CALL, ARGUMENTS = map(TemplateToken, ("<|tool_call_begin|>", "<|tool_call_argument_begin|>"))
+CALL_CLOSE = TemplateToken("<|tool_call_end|>")
 DEFAULT = "You are Kimi, an AI assistant created by Moonshot AI."
 """What the family's template says where there is no system message."""
 
@@ -25,58 +23,47 @@ class KimiK2(Renderer):
     """Kimi K2. The prompt opens no block: the model does. Without thinking it writes an empty one."""
 
     name = "kimi_k2"
-    histories: ClassVar[tuple[History, ...]] = ("turn", "strip", "keep")
+    histories: ClassVar[tuple[EarlierThinking, ...]] = ("turn", "strip", "keep")
     stops = ("<|im_end|>",)
 
-    def _make_format(self) -> Format:
-        return get_format("kimi_k2")
-
-    def _prepare(self, messages: list[Said]) -> list[Said]:
+    def _prepare(self, messages: list[ChatMessage]) -> list[ChatMessage]:
         if any(message.role == "system" for message in messages):
             return messages
         first = int(bool(messages) and messages[0].role == "tool_declare")
-        return [*messages[:first], Said("system", (Piece(False, DEFAULT),)), *messages[first:]]
+        return [*messages[:first], ChatMessage("system", (MessagePart(False, DEFAULT),)), *messages[first:]]
 
-    def _write(self, messages: Sequence[Said], index: int, target: bool) -> Written:
+    def _write(self, messages: Sequence[ChatMessage], index: int, target: bool) -> RenderedMessage:
         message = messages[index]
         if message.role == "tool":
             header = [SYSTEM, message.name or "tool", MIDDLE]
-            return Written(header, [f"## Return of {message.call_id}\n{message.text}", STOP])
+            return RenderedMessage(header, [f"## Return of {message.call_id}\n{message.text}", STOP])
         header = self._open(messages[:index], message.role)
         if message.role == "assistant":
-            return Written(header, [*self._answer(messages, index, target), STOP])
+            return RenderedMessage(header, [*self._answer(messages, index, target), STOP])
         if message.tools:
-            return Written(header, [_declaration(message.tools), message.text, STOP])
-        return Written(header, [message.text, STOP])
+            return RenderedMessage(header, [_declaration(message.tools), message.text, STOP])
+        return RenderedMessage(header, [message.text, STOP])
 
-    def _open(self, messages: Sequence[Said], role: str) -> Writing:
+    def _open(self, messages: Sequence[ChatMessage], role: str) -> Segments:
         token = {"user": USER, "assistant": ASSISTANT}.get(role, SYSTEM)
         return [token, role, MIDDLE]
 
-    def _answer(self, messages: Sequence[Said], index: int, target: bool) -> Writing:
-        message = messages[index] if self._keeps(messages, index, target) else messages[index].without_thinking()
-        writing: Writing = [] if message.pieces and message.pieces[0].thinks else [OPEN, CLOSE]
-        for piece in message.pieces:
-            writing += (OPEN, piece.text, CLOSE) if piece.thinks else (piece.text,)
-        before = sum(len(said.calls) for said in messages[:index])
-        writing += [SECTION] if message.calls else []
+    def _answer(self, messages: Sequence[ChatMessage], index: int, target: bool) -> Segments:
+        message = self._visible(messages, index, target)
+        segments: Segments = [] if message.parts and message.parts[0].thinks else [OPEN, CLOSE]
+        for part in message.parts:
+            segments += (OPEN, part.text, CLOSE) if part.thinks else (part.text,)
+        before = sum(len(earlier.calls) for earlier in messages[:index])
+        segments += [SECTION] if message.calls else []
         for number, call in enumerate(message.calls, before):
-            writing += (CALL, _id(call, number), ARGUMENTS, call.arguments, CALL_CLOSE)
-        return writing + ([SECTION_CLOSE] if message.calls else [])
+            segments += (CALL, _id(call, number), ARGUMENTS, call.arguments, CALL_CLOSE)
+        return segments + ([SECTION_CLOSE] if message.calls else [])
 
-    def _keeps(self, messages: Sequence[Said], index: int, target: bool) -> bool:
-        """A turn goes on until an answer without calls, whoever speaks in it."""
-        if target or self.history == "keep":
-            return True
-        answers = [at for at, said in enumerate(messages) if said.role == "assistant" and not said.calls]
-        # The answer that an example ends with is what is being said, not an earlier turn's end.
-        ended = [at for at in answers if at < len(messages) - 1]
-        return self.history == "turn" and index > max(ended, default=-1)
-
-    @property
-    def has_extension_property(self) -> bool:
-        """Only when all thinking is kept: else an earlier answer loses it."""
-        return self.history == "keep"
+    def _turn_start(self, messages: Sequence[ChatMessage]) -> int:
+        """A turn goes on until an answer without calls, whoever writes in it."""
+        # The last message ends no earlier turn: it is the answer of an example.
+        ends = (at for at, each in enumerate(messages[:-1], 1) if each.role == "assistant" and not each.calls)
+        return max(ends, default=0)
 
     def create_conversation_prefix_with_tools(
         self, tools: Iterable[Mapping[str, Any]], system_prompt: str = ""
@@ -86,7 +73,7 @@ class KimiK2(Renderer):
         return [declaration, {"role": "system", "content": system_prompt or DEFAULT}]
 
 
-def _id(call: Call, number: int) -> str:
+def _id(call: MessageCall, number: int) -> str:
     """How a call is named: by its id where that has the family's shape, which holds the name and a number."""
     head, _, count = call.id.rpartition(":")
     return call.id if head == f"functions.{call.name}" and count.isdigit() else f"functions.{call.name}:{number}"

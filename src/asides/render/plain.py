@@ -1,4 +1,4 @@
-"""Families that neither think nor call: turns named by a word and a colon, and Llama 3."""
+"""Families that neither think nor call: turns named by their role and a colon, and Llama 3."""
 
 from __future__ import annotations
 
@@ -7,65 +7,56 @@ from typing import ClassVar
 
 from .._engine.format import END, TEXT, Format
 from .._engine.vocabulary import Vocabulary
-from ..families import get_format
-from .base import Renderer, Token, Writing, Written
-from .content import History, Message, Said, read_message
-from .framing import Frame
+from .base import RenderedMessage, Renderer, Segments, TemplateToken
+from .messages import ChatMessage, EarlierThinking, MessageDict, read_message
+from .whitespace import PartWhitespace
 
 USER = "\n\nUser:"
-"""At which the answer of a model that writes turns as words is over."""
+"""Where an answer ends: the model goes on with the next turn."""
 
 
 class RoleColon(Renderer):
     """`User: ...` and `Assistant: ...`, for models without tokens of their own for turns."""
 
     name = "role_colon"
-    histories: ClassVar[tuple[History, ...]] = ("keep",)
-    frame = Frame(begin=" ")
+    histories: ClassVar[tuple[EarlierThinking, ...]] = ("keep",)
+    whitespace = PartWhitespace(begin=" ")
     thinks = False
     calls = False
 
     def _make_format(self) -> Format:
         # A model may also end its answer with its own token.
-        found = get_format("role_colon")
-        end = _named(self.vocabulary, "eos")
-        return found.but(states={TEXT: {USER: END, **({end: END} if end else {})}})
+        ends = [USER, *filter(None, [_named(self.vocabulary, "eos")])]
+        return super()._make_format().but(states={TEXT: dict.fromkeys(ends, END)})
 
-    def _begin(self) -> Writing:
+    def _begin(self) -> Segments:
         token = _named(self.vocabulary, "bos")
-        return [Token(token)] if token else []
+        return [TemplateToken(token)] if token else []
 
-    def _write(self, messages: Sequence[Said], index: int, target: bool) -> Written:
+    def _write(self, messages: Sequence[ChatMessage], index: int, target: bool) -> RenderedMessage:
         message = messages[index]
-        return Written([f"{message.role.capitalize()}:"], [f" {message.text}\n\n"])
+        return RenderedMessage([f"{message.role.capitalize()}:"], [f" {message.text}\n\n"])
 
-    def _open(self, messages: Sequence[Said], role: str) -> Writing:
+    def _open(self, messages: Sequence[ChatMessage], role: str) -> Segments:
         return [f"{role.capitalize()}:"]
 
-    def _overlap(self, messages: Sequence[Said]) -> Writing:
+    def _overlap(self, messages: Sequence[ChatMessage]) -> Segments:
         return [USER.lstrip()] if messages and messages[-1].role == "assistant" else []
 
-    @property
-    def has_extension_property(self) -> bool:
-        """Always: nothing of a turn is written otherwise later on."""
-        return True
-
     def get_stop_sequences(self) -> list[int] | list[str]:
-        """The words with which a user's turn begins."""
+        """The string with which a user's turn begins."""
         return [USER]
 
     def extend(
-        self, prompt_ids: Sequence[int], completion_ids: Sequence[int], new_messages: Iterable[Message]
+        self, prompt_ids: Sequence[int], completion_ids: Sequence[int], new_messages: Iterable[MessageDict]
     ) -> list[int] | None:
-        """The next prompt. The answer has already named the user, so only a user's words can follow."""
+        """The next prompt. The answer has already written the user's header, so only a user's message can follow."""
         new = [read_message(message) for message in new_messages]
         if not new or new[0].role != "user" or not self.vocabulary.text(completion_ids).endswith(USER):
             return None
-        ids = [*prompt_ids, *completion_ids]
-        for index in range(len(new)):
-            written = self._write(new, index, False)
-            ids += (self._encode(written.header) if index else []) + self._encode(written.body)
-        return ids + self._encode(self._open(new, "assistant"))
+        first = self._encode(self._write(new, 0, False).body)
+        follows = first + self._encode_messages(new, 1) + self._encode(self._open(new, "assistant"))
+        return [*prompt_ids, *completion_ids, *follows]
 
     def _ended(self, ids: Sequence[int], raw: str) -> bool:
         end = _named(self.vocabulary, "eos")
@@ -73,7 +64,7 @@ class RoleColon(Renderer):
 
 
 def _named(vocabulary: Vocabulary, which: str) -> str:
-    """The text of a tokenizer's first or last token, where it says which that is."""
+    """The text of a tokenizer's `bos` or `eos` token; empty where it names none."""
     found = getattr(vocabulary.tokenizer, f"{which}_token", None)
     if isinstance(found, str):
         return found
@@ -85,27 +76,22 @@ class Llama3(Renderer):
     """Llama 3: a header for every turn, and a token that ends it."""
 
     name = "llama3"
-    histories: ClassVar[tuple[History, ...]] = ("keep",)
+    histories: ClassVar[tuple[EarlierThinking, ...]] = ("keep",)
     stops = ("<|eot_id|>",)
     thinks = False
     calls = False
 
     def _make_format(self) -> Format:
-        # What it cannot write it does not read either: JSON and tags in an answer are words.
-        found = get_format("llama3")
+        # What it cannot write it does not read either: JSON and tags in an answer are text.
+        found = super()._make_format()
         return found.but(states={TEXT: {stop: END for stop, to in found.states[TEXT].items() if to == END}}, calls=())
 
-    def _begin(self) -> Writing:
-        return [Token("<|begin_of_text|>")]
+    def _begin(self) -> Segments:
+        return [TemplateToken("<|begin_of_text|>")]
 
-    def _write(self, messages: Sequence[Said], index: int, target: bool) -> Written:
+    def _write(self, messages: Sequence[ChatMessage], index: int, target: bool) -> RenderedMessage:
         message = messages[index]
-        return Written(self._open(messages, message.role), [message.text, Token("<|eot_id|>")])
+        return RenderedMessage(self._open(messages, message.role), [message.text, TemplateToken("<|eot_id|>")])
 
-    def _open(self, messages: Sequence[Said], role: str) -> Writing:
-        return [Token("<|start_header_id|>"), role, Token("<|end_header_id|>"), "\n\n"]
-
-    @property
-    def has_extension_property(self) -> bool:
-        """Always: nothing of a turn is written otherwise later on."""
-        return True
+    def _open(self, messages: Sequence[ChatMessage], role: str) -> Segments:
+        return [TemplateToken("<|start_header_id|>"), role, TemplateToken("<|end_header_id|>"), "\n\n"]

@@ -1,4 +1,4 @@
-"""Qwen3: ChatML turns, thinking in a framed block, calls as JSON between tags."""
+"""Qwen3: ChatML turns, thinking in a block with newlines around it, calls as JSON between tags."""
 
 from __future__ import annotations
 
@@ -6,85 +6,70 @@ import json
 from collections.abc import Sequence
 from typing import ClassVar
 
-from .._engine.format import Format
-from ..families import get_format
-from .base import Renderer, Token, Writing, Written, last_user
-from .content import Call, History, RendererError, Said
-from .framing import Frame
+from .base import RenderedMessage, Renderer, Segments, TemplateToken
+from .messages import ChatMessage, EarlierThinking, MessageCall, RendererError
+from .whitespace import PartWhitespace
 
-OPEN, CLOSE = Token("<think>"), Token("</think>")
-START, STOP = Token("<|im_start|>"), Token("<|im_end|>")
-CALL, CALL_CLOSE = Token("<tool_call>"), Token("</tool_call>")
-RESULT, RESULT_CLOSE = Token("<tool_response>"), Token("</tool_response>")
+OPEN, CLOSE = map(TemplateToken, ("<think>", "</think>"))
+START, STOP = map(TemplateToken, ("<|im_start|>", "<|im_end|>"))
+CALL, CALL_CLOSE = map(TemplateToken, ("<tool_call>", "</tool_call>"))
+RESULT, RESULT_CLOSE = map(TemplateToken, ("<tool_response>", "</tool_response>"))
 
 
 class Qwen3(Renderer):
     """Qwen3 with thinking. The prompt opens no block: the model does."""
 
     name = "qwen3"
-    histories: ClassVar[tuple[History, ...]] = ("strip", "turn", "keep")
-    frame = Frame(open="\n", close="\n", after="\n\n", before_call="\n")
+    histories: ClassVar[tuple[EarlierThinking, ...]] = ("strip", "turn", "keep")
+    whitespace = PartWhitespace(open="\n", close="\n", after="\n\n", before_call="\n")
     stops = ("<|im_end|>",)
 
-    def _make_format(self) -> Format:
-        return get_format("qwen3")
-
-    def _write(self, messages: Sequence[Said], index: int, target: bool) -> Written:
+    def _write(self, messages: Sequence[ChatMessage], index: int, target: bool) -> RenderedMessage:
         message = messages[index]
         if message.role == "tool":
             return self._result(messages, index)
         header = self._header(index, message.role)
         if message.role == "assistant":
-            return Written(header, [*self._answer(messages, index, target), STOP])
-        return Written(header, [*_declared(message), STOP])
+            return RenderedMessage(header, [*self._answer(messages, index, target), STOP])
+        return RenderedMessage(header, [*_declared(message), STOP])
 
-    def _header(self, index: int, role: str) -> Writing:
+    def _header(self, index: int, role: str) -> Segments:
         return ["\n" if index else "", START, f"{role}\n"]
 
-    def _open(self, messages: Sequence[Said], role: str) -> Writing:
+    def _open(self, messages: Sequence[ChatMessage], role: str) -> Segments:
         return self._header(len(messages), role)
 
-    def _answer(self, messages: Sequence[Said], index: int, target: bool) -> Writing:
-        message = messages[index] if self._keeps(messages, index, target) else messages[index].without_thinking()
-        writing: Writing = []
-        user = last_user([said.role for said in messages])
-        framed = self.history == "keep" or (target and 0 <= user < index)
-        if framed and not message.thinks:
-            writing += (OPEN, "\n\n", CLOSE, "\n\n")
-        for piece in message.pieces:
-            writing += (OPEN, f"\n{piece.text}\n", CLOSE, "\n\n") if piece.thinks else (piece.text,)
-        return writing + _calls(message)
+    def _answer(self, messages: Sequence[ChatMessage], index: int, target: bool) -> Segments:
+        message = self._visible(messages, index, target)
+        segments: Segments = []
+        # An answer behind a user's message always has a block, if only an empty one.
+        has_block = self.history == "keep" or (target and 0 < self._turn_start(messages) <= index)
+        if has_block and not message.thinks:
+            segments += (OPEN, "\n\n", CLOSE, "\n\n")
+        for part in message.parts:
+            segments += (OPEN, f"\n{part.text}\n", CLOSE, "\n\n") if part.thinks else (part.text,)
+        return segments + _calls(message)
 
-    def _keeps(self, messages: Sequence[Said], index: int, target: bool) -> bool:
-        """Whether a message keeps its thinking."""
-        if target or self.history == "keep":
-            return True
-        return self.history == "turn" and index > last_user([said.role for said in messages])
-
-    def _result(self, messages: Sequence[Said], index: int) -> Written:
+    def _result(self, messages: Sequence[ChatMessage], index: int) -> RenderedMessage:
         """What a tool returned. Several results in a row stand in one turn of the user."""
         first = index == 0 or messages[index - 1].role != "tool"
         last = index + 1 == len(messages) or messages[index + 1].role != "tool"
         header = self._header(index, "user") if first else ["\n"]
-        ends: Writing = [STOP] if last else []
-        return Written(header, [RESULT, f"\n{messages[index].text}\n", RESULT_CLOSE, *ends])
-
-    @property
-    def has_extension_property(self) -> bool:
-        """Only when all thinking is kept: else an earlier answer loses its block."""
-        return self.history == "keep"
+        ends: Segments = [STOP] if last else []
+        return RenderedMessage(header, [RESULT, f"\n{messages[index].text}\n", RESULT_CLOSE, *ends])
 
 
 class Qwen3DisableThinking(Qwen3):
     """Qwen3 with thinking turned off: the prompt ends with an empty block."""
 
     name = "qwen3_disable_thinking"
+    format_name = Qwen3.name
 
-    def _open(self, messages: Sequence[Said], role: str) -> Writing:
+    def _open(self, messages: Sequence[ChatMessage], role: str) -> Segments:
         header = super()._open(messages, role)
         return [*header, OPEN, "\n\n", CLOSE, "\n\n"] if role == "assistant" else header
 
-    def _write(self, messages: Sequence[Said], index: int, target: bool) -> Written:
+    def _write(self, messages: Sequence[ChatMessage], index: int, target: bool) -> RenderedMessage:
         message = messages[index]
         if message.role != "assistant":
             return super()._write(messages, index, target)
@@ -93,22 +78,22 @@ class Qwen3DisableThinking(Qwen3):
         block = target or self.history == "keep"
         header = self._open(messages[:index], "assistant") if block else self._header(index, "assistant")
         plain = message.without_thinking()
-        return Written(header, [*(piece.text for piece in plain.pieces), *_calls(plain), STOP])
+        return RenderedMessage(header, [*(part.text for part in plain.parts), *_calls(plain), STOP])
 
 
-def _calls(message: Said) -> Writing:
-    writing: Writing = []
+def _calls(message: ChatMessage) -> Segments:
+    segments: Segments = []
     for number, call in enumerate(message.calls):
-        writing += ("\n" if number or message.text else "", CALL, f"\n{_json(call)}\n", CALL_CLOSE)
-    return writing
+        segments += ("\n" if number or message.text else "", CALL, f"\n{_json(call)}\n", CALL_CLOSE)
+    return segments
 
 
-def _json(call: Call) -> str:
+def _json(call: MessageCall) -> str:
     # The arguments as the model wrote them: written anew they would be other tokens.
     return f'{{"name": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {call.arguments}}}'
 
 
-def _declared(message: Said) -> Writing:
+def _declared(message: ChatMessage) -> Segments:
     """A message's text, and the tools that it declares as the family's chat template writes them."""
     if not message.tools:
         return [message.text]

@@ -1,19 +1,19 @@
-"""Renderers by name. Third parties add theirs with `register_renderer`."""
+"""Renderers by name. `register_renderer` adds one."""
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from ..errors import UsageError
+from ..families.registry import fold
 from .base import Renderer
-from .content import RendererError
 from .deepseek import DeepSeekV3DisableThinking, DeepSeekV3Thinking
 from .gpt_oss import GptOss
 from .kimi import KimiK2
+from .messages import RendererError
 from .plain import Llama3, RoleColon
 from .qwen3 import Qwen3, Qwen3DisableThinking
 
@@ -25,7 +25,7 @@ _names: dict[str, str] = {}
 
 def register_renderer(name: str, factory: Factory, replace: bool = False) -> None:
     """Add a renderer: `factory(tokenizer, **options)` makes it. With `replace` it takes over a name that is in use."""
-    folded = _fold(name)
+    folded = fold(name)
     if folded in _factories and not replace:
         raise UsageError(f"there is a renderer {_names[folded]!r} already; replace=True replaces it")
     _factories[folded], _names[folded] = factory, name
@@ -33,7 +33,7 @@ def register_renderer(name: str, factory: Factory, replace: bool = False) -> Non
 
 def get_renderer(name: str, tokenizer: Any, **options: Any) -> Renderer:
     """The renderer of this name, for a tokenizer. Names compare without case, `-`, `_` and spaces."""
-    factory = _factories.get(_fold(name))
+    factory = _factories.get(fold(name))
     if factory is None:
         near = difflib.get_close_matches(name, renderers(), 3, 0.5)
         hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(renderers())}."
@@ -44,10 +44,6 @@ def get_renderer(name: str, tokenizer: Any, **options: Any) -> Renderer:
 def renderers() -> list[str]:
     """The names of all renderers, sorted."""
     return sorted(_names.values())
-
-
-def _fold(name: str) -> str:
-    return re.sub(r"[-_.\s]", "", name).casefold()
 
 
 for _class in (

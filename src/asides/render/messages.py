@@ -1,4 +1,4 @@
-"""What a renderer is given: messages as plain dictionaries, made plain and checked. Knows no family and no token.
+"""The messages that a renderer is given, read from plain dictionaries and checked. Knows no family and no token.
 
 A message is `{"role": ..., "content": a string or a list of parts, "tool_calls": [...], ...}`. Parts are
 `{"type": "text", "text": ...}` and `{"type": "thinking", "thinking": ...}`. Thinking may also stand beside the content
@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 from ..errors import Error
 
-Message = Mapping[str, Any]
-History = Literal["strip", "turn", "keep"]
+MessageDict = Mapping[str, Any]
+"""A message as callers write it."""
+EarlierThinking = Literal["strip", "turn", "keep"]
 """What becomes of earlier thinking: all of it goes, only that of earlier turns goes, or none."""
 
 _BESIDE = ("reasoning_content", "reasoning", "thinking")
@@ -24,14 +25,14 @@ class RendererError(Error, ValueError):
     """A message cannot be written as this family writes."""
 
 
-class Piece(NamedTuple):
-    """A stretch of thinking or text."""
+class MessagePart(NamedTuple):
+    """A thinking or text part of a message."""
 
     thinks: bool
     text: str
 
 
-class Call(NamedTuple):
+class MessageCall(NamedTuple):
     """A call that an assistant made."""
 
     name: str
@@ -39,12 +40,12 @@ class Call(NamedTuple):
     id: str
 
 
-class Said(NamedTuple):
-    """One message, made plain."""
+class ChatMessage(NamedTuple):
+    """One message: what `read_message` makes of every way to write it."""
 
     role: str
-    pieces: tuple[Piece, ...] = ()
-    calls: tuple[Call, ...] = ()
+    parts: tuple[MessagePart, ...] = ()
+    calls: tuple[MessageCall, ...] = ()
     name: str = ""
     call_id: str = ""
     tools: tuple[Mapping[str, Any], ...] = ()
@@ -52,29 +53,29 @@ class Said(NamedTuple):
     @property
     def thinks(self) -> bool:
         """Whether it holds thinking."""
-        return any(piece.thinks for piece in self.pieces)
+        return any(part.thinks for part in self.parts)
 
     @property
     def text(self) -> str:
         """Its text alone."""
-        return "".join(piece.text for piece in self.pieces if not piece.thinks)
+        return "".join(part.text for part in self.parts if not part.thinks)
 
-    def without_thinking(self) -> Said:
+    def without_thinking(self) -> ChatMessage:
         """The same message, its thinking left out."""
-        return self._replace(pieces=tuple(piece for piece in self.pieces if not piece.thinks))
+        return self._replace(parts=tuple(part for part in self.parts if not part.thinks))
 
 
-def read_message(message: Message) -> Said:
-    """Make a message plain, or say why it cannot be."""
+def read_message(message: MessageDict) -> ChatMessage:
+    """Read a message dictionary. A `RendererError` says what is wrong with it."""
     role = message.get("role")
     if not isinstance(role, str) or not role:
         raise RendererError("a message needs a role")
     beside = next((message[key] for key in _BESIDE if message.get(key)), None)
-    pieces = [Piece(True, str(beside))] if beside else []
-    pieces += _pieces(message.get("content"), role)
-    return Said(
+    parts = [MessagePart(True, str(beside))] if beside else []
+    parts += _parts(message.get("content"), role)
+    return ChatMessage(
         role,
-        tuple(piece for piece in pieces if piece.text),
+        tuple(part for part in parts if part.text),
         tuple(map(_call, message.get("tool_calls") or ())),
         str(message.get("name") or ""),
         str(message.get("tool_call_id") or ""),
@@ -82,27 +83,27 @@ def read_message(message: Message) -> Said:
     )
 
 
-def _pieces(content: object, role: str) -> list[Piece]:
+def _parts(content: object, role: str) -> list[MessagePart]:
     if content is None:
         return []
     if isinstance(content, str):
-        return [Piece(False, content)]
+        return [MessagePart(False, content)]
     if not isinstance(content, Sequence):
         raise RendererError(f"the content of the {role} is neither text nor a list of parts")
-    return [_piece(part, role) for part in content]
+    return [_part(part, role) for part in content]
 
 
-def _piece(part: object, role: str) -> Piece:
+def _part(part: object, role: str) -> MessagePart:
     if isinstance(part, str):
-        return Piece(False, part)
+        return MessagePart(False, part)
     kind = part.get("type") if isinstance(part, Mapping) else None
     if kind not in ("text", "thinking"):
         raise RendererError(f"the {role} has a part that is neither text nor thinking: {kind!r}")
     assert isinstance(part, Mapping)
-    return Piece(kind == "thinking", str(part.get(kind) or ""))
+    return MessagePart(kind == "thinking", str(part.get(kind) or ""))
 
 
-def _call(call: object) -> Call:
+def _call(call: object) -> MessageCall:
     if not isinstance(call, Mapping):
         raise RendererError("a call is no dictionary")
     function = call.get("function", call)
@@ -111,7 +112,7 @@ def _call(call: object) -> Call:
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments if arguments is not None else {}, ensure_ascii=False)
-    return Call(str(function["name"]), arguments or "{}", str(call.get("id") or ""))
+    return MessageCall(str(function["name"]), arguments or "{}", str(call.get("id") or ""))
 
 
 def function_of(tool: object) -> Mapping[str, Any]:

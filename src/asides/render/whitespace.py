@@ -1,8 +1,8 @@
-"""The whitespace that a family writes around its parts, taken off the events again. Knows no tokens and no markers.
+"""The whitespace that a family writes around its parts, removed from the events again. Knows no tokens and no markers.
 
-The parser is asked for exact whitespace, so that what a model sampled comes back to the letter. What the family's own
-template writes around a part (a newline behind `<think>`, say) is then no part of it, and a part of whitespace alone is
-none. Because only that is taken off which a renderer puts on, reading what was rendered gives back any text.
+The parser runs with `whitespace="exact"`, so that what a model sampled comes back to the letter. What the family's own
+template writes around a part (a newline behind `<think>`, say) belongs to no part, and a part of whitespace alone is
+none. Only what a renderer adds is removed, so reading what was rendered gives back any text.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ import msgspec
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 
 
-class Frame(msgspec.Struct, frozen=True):
-    """What a family writes around its parts. `close` and `before_call` are one character or none."""
+class PartWhitespace(msgspec.Struct, frozen=True):
+    """What a family writes around its parts. `close` and `before_call` are one character or none.
+
+    (One character, so that it is known without looking ahead whether the end of a chunk is that whitespace.)
+    """
 
     begin: str = ""
     """Before an answer that begins with text."""
@@ -27,26 +30,26 @@ class Frame(msgspec.Struct, frozen=True):
     """Between text and a call."""
 
 
-class Unframe:
-    """Takes frames off a stream of events."""
+class WhitespaceRemover:
+    """Removes a family's whitespace from a stream of events, and numbers the parts anew where one of them goes."""
 
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
+    def __init__(self, whitespace: PartWhitespace) -> None:
+        self._whitespace = whitespace
         self._count = 0
         self._start: PartStart | None = None
-        self._told = False  # whether the start of the part has been told
+        self._started = False  # whether the start of the part has been emitted
         self._lead = ""
         self._tail = ""
         self._space: list[str] = []  # whitespace at the part's start
         self._held = ""
         self._cut = 0  # how much was taken off the part's start
-        self._before = frame.begin  # what stands before a text: it depends on the part before
+        self._before = whitespace.begin  # what stands before a text: it depends on the part before
         self._waiting: list[Event] = []  # the end of a text, until it is known whether a call follows
         self._waiting_held = ""
         self._blank: list[tuple[str, PartEnd]] = []  # texts of whitespace alone
 
     def read(self, events: list[Event]) -> list[Event]:
-        """The same events without frames."""
+        """The same events without that whitespace."""
         out: list[Event] = []
         for event in events:
             if isinstance(event, PartStart):
@@ -65,7 +68,7 @@ class Unframe:
         return out
 
     def finish(self) -> list[Event]:
-        """What was held back. Whitespace alone is a text when there is nothing else."""
+        """Release what was held back. Whitespace alone is a text when there is nothing else."""
         out: list[Event] = []
         self._resolve(out, False)
         if not self._count:
@@ -74,32 +77,32 @@ class Unframe:
         return out
 
     def _begin(self, event: PartStart, out: list[Event]) -> None:
-        self._start, self._told, self._space, self._held, self._cut = event, False, [], "", 0
+        self._start, self._started, self._space, self._held, self._cut = event, False, [], "", 0
         if event.kind == "tool_call":
-            self._tell(out)
+            self._emit_start(out)
         elif event.kind == "thinking":
-            self._lead, self._tail = self._frame.open, self._frame.close
+            self._lead, self._tail = self._whitespace.open, self._whitespace.close
         else:
-            self._lead, self._tail = self._before, self._frame.before_call
-        self._before = self._frame.after if event.kind == "thinking" else ""
+            self._lead, self._tail = self._before, self._whitespace.before_call
+        self._before = self._whitespace.after if event.kind == "thinking" else ""
 
-    def _tell(self, out: list[Event]) -> None:
+    def _emit_start(self, out: list[Event]) -> None:
         assert self._start is not None
         out.append(msgspec.structs.replace(self._start, index=self._count))
         self._count += 1
-        self._told = True
+        self._started = True
 
     def _grow(self, text: str, out: list[Event]) -> None:
         assert self._start is not None
         text, self._held = self._held + text, ""
-        if not self._told:
+        if not self._started:
             if text.isspace():
                 self._space.append(text)
                 return
             text = "".join([*self._space, text])
             kept = _without_lead(text, self._lead)
             self._cut, text = len(text) - len(kept), kept
-            self._tell(out)
+            self._emit_start(out)
         if self._tail and text.endswith(self._tail):
             text, self._held = text[: -len(self._tail)], self._tail
         if text:
@@ -108,7 +111,7 @@ class Unframe:
     def _end(self, event: PartEnd, out: list[Event]) -> None:
         assert self._start is not None
         kind, start, stop = self._start.kind, event.span[0] + self._cut, event.span[1]
-        if not self._told:
+        if not self._started:
             if kind == "text":
                 self._blank.append(("".join(self._space), event))
             return
@@ -123,7 +126,7 @@ class Unframe:
             out.append(ended)
 
     def _resolve(self, out: list[Event], calls: bool) -> None:
-        """What follows the text that has ended is known."""
+        """Emit the end of the last text, now that it is known whether a call follows it."""
         if not self._waiting:
             return
         ended, *notices = self._waiting
@@ -138,7 +141,7 @@ class Unframe:
 
 
 def _without_lead(text: str, lead: str) -> str:
-    """Without the frame at its start, or as much of it as is there."""
+    """Without the whitespace at its start, or as much of it as is there."""
     for length in range(len(lead), 0, -1):
         if text.startswith(lead[:length]):
             return text[length:]
