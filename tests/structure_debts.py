@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 DUPLICATE_CLASSES: set[str] = {
-    "Answer",
     "Call",
     "Choice",
     "Client",
@@ -33,7 +32,6 @@ DUPLICATE_CLASSES: set[str] = {
     "Show",
     "Sink",
     "Source",
-    "Text",
     "Turn",
     "Verdict",
     "Words",
@@ -75,17 +73,9 @@ DECODED_NAMES: set[str] = {
     "_engine/text_reading.py:_tell_foreign",
     "_engine/tokens.py:Calm",
     "_engine/tokens.py:_say",
-    "_gateway/check.py:_say",
-    "_gateway/check.py:told_by",
-    "_gateway/exchange.py:_Way",
     "_gateway/exchange.py:_noted",
-    "_gateway/keepalive.py:Beat",
-    "_gateway/keepalive.py:harmless",
-    "_gateway/model_profile.py:Knowledge",
-    "_gateway/model_profile.py:Librarian",
     "_gateway/pipeline.py:Noted",
     "_gateway/pipeline.py:_has_room",
-    "_gateway/protocol.py:_say",
     "_history/background_writer.py:Keeper",
     "_history/background_writer.py:_say",
     "_recordings/replies.py:say",

@@ -21,7 +21,7 @@ from ..reply.items import Ended, Failed, ReplyEvent
 from ..reply.splitter import Splitter
 from . import upstream_request
 from .bodies import read_json
-from .model_profile import Knowledge
+from .model_profile import ModelProfile
 from .observe import logs
 from .refusals import Refusal
 from .state import State
@@ -63,53 +63,53 @@ async def _check(config: Config) -> int:
     return 0 if all(good) else 1
 
 
-def _say(state: State, words: str) -> None:
+def _print(state: State, words: str) -> None:
     """A line. Upstreams chose words of it: no secret and nothing that a terminal would obey may be among them."""
     sys.stdout.write(logs.one_line(words, logs.LONGEST_BODY, logs.secrets_of(state.config)) + "\n")
     sys.stdout.flush()
 
 
 async def _upstream(state: State, upstream: Upstream) -> bool:
-    _say(state, f"upstream {upstream.name} ({upstream.url})")
+    _print(state, f"upstream {upstream.name} ({upstream.url})")
     try:
         kind = await upstream.find_kind()
-        _say(state, f"  speaks    {'Ollama' if kind == 'ollama' else 'OpenAI chat completions'}")
+        _print(state, f"  speaks    {'Ollama' if kind == 'ollama' else 'OpenAI chat completions'}")
         models = [model.id for model in await state.list_models(upstream)]
-        _say(state, f"  models    {', '.join(models[:8]) or 'none listed'}{' …' if len(models) > 8 else ''}")
+        _print(state, f"  models    {', '.join(models[:8]) or 'none listed'}{' …' if len(models) > 8 else ''}")
         named = [name for name in state.config.models if name in models]
         model = (named or models or [""])[0]
         return await _model(state, upstream, model)
     except Refusal as refusal:
-        _say(state, f"  FAILED    {refusal.message}")
+        _print(state, f"  FAILED    {refusal.message}")
     except UpstreamLost as error:
-        _say(state, f"  FAILED    {error}")
+        _print(state, f"  FAILED    {error}")
     return False
 
 
 async def _model(state: State, upstream: Upstream, model: str) -> bool:
     settings = state.settings(model)
-    knowledge = await state.librarian.know(upstream, model, settings)
-    format = knowledge.format
-    _say(state, f"  asked     {model or 'the model it serves'}: {QUESTION}")
-    _say(
+    profile = await state.profiles.resolve(upstream, model, settings)
+    format = profile.format
+    _print(state, f"  asked     {model or 'the model it serves'}: {QUESTION}")
+    _print(
         state,
-        f"  format    {format.name if format is not None else 'none (nothing is split)'}, told by {told_by(knowledge)}",
+        f"  format    {format.name if format is not None else 'none (not split)'}, from {format_source(profile)}",
     )
-    start = settings.start or knowledge.start
-    who = "configuration" if settings.start else "the chat template" if knowledge.start else "the format"
+    start = settings.start or profile.start
+    who = "configuration" if settings.start else "the chat template" if profile.start else "the format"
     own = "text" if format is None or format.start != "thinking" else "thinking"
-    _say(state, f"  start     {start or own}, told by {who}")
-    if knowledge.switch:
-        _say(state, f"  switch    {knowledge.switch}: {knowledge.on!r} thinks, {knowledge.off!r} does not")
+    _print(state, f"  start     {start or own}, from {who}")
+    if profile.switch:
+        _print(state, f"  switch    {profile.switch}: {profile.on!r} thinks, {profile.off!r} does not")
     pieces = await ask(state, upstream, model)
     seen = read(pieces, format or get_format("passthrough"), start)
     return _judge(state, seen, pieces, format, start or own)
 
 
-def told_by(knowledge: Knowledge) -> str:
+def format_source(profile: ModelProfile) -> str:
     """Who told the format, in words."""
     return {"name": "the model's name", "server": "the server's chat template"}.get(
-        knowledge.format_source, knowledge.format_source
+        profile.format_source, profile.format_source
     )
 
 
@@ -118,16 +118,18 @@ async def ask(state: State, upstream: Upstream, model: str) -> list[Any]:
     settings = state.settings(model)
     asked: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": QUESTION}]}
     request: Request = openai_chat.read_request({**asked, "max_tokens": MOST_TOKENS})
-    theirs = upstream_request.upstream_dialect(await upstream.find_kind(), request)
-    knowledge = await state.librarian.know(upstream, model, settings)
-    body = upstream_request.write_request(upstream, request, theirs, settings, knowledge, field="")
+    upstream_dialect = upstream_request.dialect_for(await upstream.find_kind(), request)
+    profile = await state.profiles.resolve(upstream, model, settings)
+    body = upstream_request.write_request(upstream, request, upstream_dialect, settings, profile, field="")
     headers = {"content-type": "application/json", "accept-encoding": "identity", **own_headers(upstream.settings)}
-    async with upstream.ask("POST", upstream_request.upstream_path(theirs, request), to_json(body), headers) as answer:
+    async with upstream.ask(
+        "POST", upstream_request.upstream_path(upstream_dialect, request), to_json(body), headers
+    ) as answer:
         data = await answer.read(state.config.limits.body)
         if answer.status >= 400:
-            failed: Failed = theirs.read_error(answer.status, data)
+            failed: Failed = upstream_dialect.read_error(answer.status, data)
             raise Refusal(answer.status, f"it answered with status {answer.status}: {failed.message}")
-    pieces: list[Any] = theirs.read_reply(read_json(data))
+    pieces: list[Any] = upstream_dialect.read_reply(read_json(data))
     return pieces
 
 
@@ -161,27 +163,27 @@ def read(pieces: list[Any], format: Format, start: str | None) -> Seen:
 
 def _judge(state: State, seen: Seen, pieces: list[Any], format: Format | None, start: str) -> bool:
     if seen.failed:
-        _say(state, f"  FAILED    {seen.failed}")
+        _print(state, f"  FAILED    {seen.failed}")
         return False
-    _say(state, f"  thinking  {shortened(seen.thinking) or 'none'}")
-    _say(state, f"  answer    {shortened(seen.text) or 'none'}")
+    _print(state, f"  thinking  {shortened(seen.thinking) or 'none'}")
+    _print(state, f"  answer    {shortened(seen.text) or 'none'}")
     if seen.split:
-        _say(state, "  note      the upstream splits its thinking off by itself; it is passed on as it comes")
+        _print(state, "  note      the upstream splits its thinking off by itself; it is passed on as it comes")
     if seen.notices:
-        _say(state, f"  notices   {', '.join(sorted(set(seen.notices)))}")
+        _print(state, f"  notices   {', '.join(sorted(set(seen.notices)))}")
     leaks = leaked(seen.text, format)
     if leaks:
-        _say(state, f"  LEAK      the answer still holds {', '.join(leaks)}; another format or start reads it:")
+        _print(state, f"  LEAK      the answer still holds {', '.join(leaks)}; another format or start reads it:")
     elif not seen.text and seen.cut:
-        _say(state, f"  note      {MOST_TOKENS} tokens were not enough for an answer: it was still thinking")
+        _print(state, f"  note      {MOST_TOKENS} tokens were not enough for an answer: it was still thinking")
         return True
     elif not seen.text:
-        _say(state, "  EMPTY     there is no answer; another format or start may find one:")
+        _print(state, "  EMPTY     there is no answer; another format or start may find one:")
     else:
-        _say(state, "  good      thinking and answer are apart")
+        _print(state, "  good      thinking and answer are apart")
         return True
     for line in advice(pieces, format, start) or ["none of those that were tried"]:
-        _say(state, f"            {line}")
+        _print(state, f"            {line}")
     return False
 
 

@@ -25,14 +25,13 @@ from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem
 from ..reply.splitter import Splitter
 from . import headers, keepalive, pipeline, upstream_request
 from .bodies import holds_more, off_loop, read_json
-from .http_request import Call
-from .model_profile import Knowledge
+from .http_request import HttpRequest
+from .model_profile import ModelProfile
 from .record import Record
 from .refusals import Refusal
-from .replay_cache import Call as CachedCall
-from .replay_cache import Place
+from .replay_cache import CachedCall, ConversationHash
 from .state import State
-from .upstreams import Answer, Upstream, UpstreamLost
+from .upstreams import Upstream, UpstreamLost, UpstreamResponse
 
 REASONING = get_args(openai_chat.Reasoning)
 STARTS = get_args(Start)
@@ -51,9 +50,9 @@ class BrokenOff(Exception):
 class Exchange:
     """Carries one request to an upstream and its reply back."""
 
-    def __init__(self, state: State, call: Call, dialect: ModuleType, record: Record) -> None:
+    def __init__(self, state: State, http: HttpRequest, dialect: ModuleType, record: Record) -> None:
         self._state = state
-        self._call = call
+        self._http = http
         self._dialect = dialect
         self._record = record
         self._credential = ""
@@ -64,43 +63,53 @@ class Exchange:
         data = await off_loop(len(body), read_json, body, state.config.limits.values)
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
         record.stream = bool(data.get("stream", self._dialect is ollama))
-        key = headers.own_key(self._call.headers, state.guarded)
+        key = headers.own_key(self._http.headers, state.guarded)
         upstream = await state.route(model, key)
         record.upstream = upstream.name
         settings = state.settings(model)
-        self._credential = headers.fingerprint(self._call.headers)
+        self._credential = headers.fingerprint(self._http.headers)
         kind = await upstream.find_kind()
-        knowledge = await state.librarian.know(upstream, model, settings, key)
-        if knowledge.format is None and self._dialect in upstream_request.SPOKEN[kind]:
+        profile = await state.profiles.resolve(upstream, model, settings, key)
+        if profile.format is None and self._dialect in upstream_request.SPOKEN[kind]:
             await self._pass(upstream, settings, data, body)
             return
-        way, sent = await off_loop(len(body), self._translate, data, upstream, kind, settings, knowledge)
-        await self._ask(upstream, sent, way)
+        plan, sent = await off_loop(len(body), self._translate, data, upstream, kind, settings, profile)
+        await self._ask(upstream, sent, plan)
 
     def _translate(
-        self, data: dict[str, Any], upstream: Upstream, kind: str, settings: ModelSettings, knowledge: Knowledge
-    ) -> tuple[_Way, bytes]:
+        self, data: dict[str, Any], upstream: Upstream, kind: str, settings: ModelSettings, profile: ModelProfile
+    ) -> tuple[RequestPlan, bytes]:
         """How the request goes, and the body that the upstream is sent. May run in a thread."""
         state, record = self._state, self._record
         check_count(data, state.config.limits.messages)
         request = self._read_request(data)
-        theirs = upstream_request.upstream_dialect(kind, request)
+        upstream_dialect = upstream_request.dialect_for(kind, request)
         reasoning = self._reasoning(settings)
-        start, told = self._start(request, settings, knowledge)
-        restored = state.replay_cache.restore(self._credential, request, self._call.headers)
+        start, start_is_known = self._start(request, settings, profile)
+        restored = state.replay_cache.restore(self._credential, request, self._http.headers)
         record.cache_hits, record.cache_misses = restored.hits, restored.misses
         field = state.fields.get((upstream.name, request.model), "")
         asked = without_seals(restored.request)
         if asked.user is not None and not state.config.forward_user:
             asked = msgspec.structs.replace(asked, user=None)
-        sent = upstream_request.write_request(upstream, asked, theirs, settings, knowledge, field=field)
-        way = _Way(request, theirs, knowledge, settings, start, told, reasoning, restored.place, secrets.randbits(62))
-        return way, to_json(sent)
+        sent = upstream_request.write_request(upstream, asked, upstream_dialect, settings, profile, field=field)
+        plan = RequestPlan(
+            request,
+            upstream_dialect,
+            profile,
+            settings,
+            start,
+            start_is_known,
+            reasoning,
+            restored.conversation,
+            secrets.randbits(62),
+        )
+        return plan, to_json(sent)
 
     @property
     def _is_generate(self) -> bool:
         """Whether a client of Ollama's asks for `/api/generate`, not for `/api/chat`."""
-        return self._call.path.rstrip("/").endswith("/api/generate")
+        return self._http.path.rstrip("/").endswith("/api/generate")
 
     def _read_request(self, data: dict[str, Any]) -> Request:
         if self._is_generate:
@@ -112,90 +121,90 @@ class Exchange:
         return request
 
     def _reasoning(self, settings: ModelSettings) -> str:
-        wanted = self._call.headers.get("x-asides-reasoning", "").strip().lower().replace("-", "_")
+        wanted = self._http.headers.get("x-asides-reasoning", "").strip().lower().replace("-", "_")
         if wanted and wanted not in REASONING:
             raise Refusal(400, f"X-Asides-Reasoning must be one of {', '.join(REASONING)}", param="X-Asides-Reasoning")
         return wanted or settings.reasoning or "reasoning_content"
 
-    def _start(self, request: Request, settings: ModelSettings, knowledge: Knowledge) -> tuple[str | None, bool]:
+    def _start(self, request: Request, settings: ModelSettings, profile: ModelProfile) -> tuple[str | None, bool]:
         """Where the reply begins, and whether anybody told: the header, the configuration, a request without
         thinking, the template. None: the format's own."""
-        header = self._call.headers.get("x-asides-start", "").strip().lower()
+        header = self._http.headers.get("x-asides-start", "").strip().lower()
         if header:
             if header not in STARTS:
                 raise Refusal(400, f"X-Asides-Start must be one of {', '.join(STARTS)}", param="X-Asides-Start")
             return header, True
         if settings.start is not None:
             return settings.start, True
-        format = knowledge.format
+        format = profile.format
         if request.thinking.think is False and format is not None and format.start != HEADER:
             return "text", True
         if request.prompt is not None:
             return None, True  # the bare prompt tells it
-        if request.thinking.think and knowledge.start_on is not None:
-            return knowledge.start_on, True
-        if knowledge.start is not None and format is not None and format.start != HEADER:
-            return knowledge.start, True
+        if request.thinking.think and profile.start_on is not None:
+            return profile.start_on, True
+        if profile.start is not None and format is not None and format.start != HEADER:
+            return profile.start, True
         return None, False
 
-    async def _ask(self, upstream: Upstream, body: bytes, way: _Way) -> None:
-        path = upstream_request.upstream_path(way.theirs, way.request)
-        sent = self._state.headers_for(self._call, upstream, same=way.theirs is self._dialect)
-        sent["accept"] = "application/json" if not way.request.stream else "text/event-stream, application/x-ndjson"
+    async def _ask(self, upstream: Upstream, body: bytes, plan: RequestPlan) -> None:
+        path = upstream_request.upstream_path(plan.upstream_dialect, plan.request)
+        sent = self._state.headers_for(self._http, upstream, same=plan.upstream_dialect is self._dialect)
+        sent["accept"] = "application/json" if not plan.request.stream else "text/event-stream, application/x-ndjson"
         async with upstream.ask("POST", path, body, sent) as answer:
             self._record.upstream_status = answer.status
             self._record.answered = time.monotonic()
             if 300 <= answer.status < 400:
                 raise moved(answer)
             if answer.status >= 400:
-                await self._pass_error(answer, way)
-            elif way.request.stream and "application/json" not in answer.headers.get("content-type", ""):
-                await self._stream(upstream, answer, way)
+                await self._pass_error(answer, plan)
+            elif plan.request.stream and "application/json" not in answer.headers.get("content-type", ""):
+                await self._stream(upstream, answer, plan)
             else:
-                await self._whole(upstream, answer, way)
+                await self._whole(upstream, answer, plan)
 
-    async def _pass_error(self, answer: Answer, way: _Way) -> None:
+    async def _pass_error(self, answer: UpstreamResponse, plan: RequestPlan) -> None:
         """The upstream's own error: unchanged for a client of its dialect, else in the client's shape."""
         body = await answer.read(self._state.config.limits.body)
-        same = way.theirs is self._dialect
+        same = plan.upstream_dialect is self._dialect
         kept = headers.for_client(answer.headers, same=same)
         self._record.upstream_error = "status_5xx" if answer.status >= 500 else "status_4xx"
         if same:
             kind = answer.headers.get("content-type", "application/json")
-            await self._call.answer(answer.status, body, kind, kept)
+            await self._http.answer(answer.status, body, kind, kept)
             return
         status = answer.status if answer.status >= 400 else 502
-        failed: Failed = way.theirs.read_error(status, body)
-        await self._call.answer(status, to_json(self._dialect.write_error(failed)), headers=kept)
+        failed: Failed = plan.upstream_dialect.read_error(status, body)
+        await self._http.answer(status, to_json(self._dialect.write_error(failed)), headers=kept)
 
-    async def _stream(self, upstream: Upstream, answer: Answer, way: _Way) -> None:
+    async def _stream(self, upstream: Upstream, answer: UpstreamResponse, plan: RequestPlan) -> None:
         """A streamed reply."""
-        call, record, request = self._call, self._record, way.request
-        noted = record.noted = self._noted(way)
-        splitter = record.splitter = self._splitter(way, whole=False)
+        http, record, request = self._http, self._record, plan.request
+        noted = record.noted = self._noted(plan)
+        splitter = record.splitter = self._splitter(plan, whole=False)
         line = pipeline.Pipeline(
-            way.theirs.ReplyReader(),
+            plan.upstream_dialect.ReplyReader(),
             splitter,
-            self._dialect.ReplyWriter(request, **self._choices(way)),
+            self._dialect.ReplyWriter(request, **self._choices(plan)),
             noted,
-            model=request.model if way.settings.name else "",
-            empty_answer=way.settings.empty_answer or "leave",
+            model=request.model if plan.settings.name else "",
+            empty_answer=plan.settings.empty_answer or "leave",
             limits=self._state.config.limits,
             on_error=self._log_failure,
         )
-        await self._begin_stream(answer, way)
-        beat = keepalive.Beat(call, self._dialect, request, self._state.config)
+        await self._begin_stream(answer, plan)
+        keep_alive = keepalive.KeepAlive(http, self._dialect, request, self._state.config)
         running = ""
         try:
-            while not line.over and (chunk := await answer.read_some()):
+            while not line.over and (chunk := await answer.read_chunk()):
                 for start in range(0, len(chunk), STEP):
                     out = line.feed(chunk[start : start + STEP])
                     if noted.reply_id and not running:
                         running = noted.reply_id
                         self._state.running[running] = (self._credential, upstream)
                     if out:
-                        beat.busy = True
-                        await call.write(out)
+                        keep_alive.busy = True
+                        await http.write(out)
                     if line.over:
                         break
                     if len(chunk) > STEP:
@@ -206,100 +215,102 @@ class Exchange:
             record.upstream_error = error.reason
             last = line.lose(error.refusal.failed)
         except asyncio.CancelledError:
-            if call.gone:
+            if http.gone:
                 line.abandon()
-                self._keep_reply(way, noted)  # what a person stopped is often what they look for
+                self._keep_reply(plan, noted)  # what a person stopped is often what they look for
                 raise
             record.error = STOPPED.message  # it has waited as long as it may: why no more comes
             last = line.lose(STOPPED.failed)
         finally:
-            beat.stop()
+            keep_alive.stop()
             self._state.running.pop(running, None)
-        self._remember(upstream, splitter, way, noted)  # before the client can know that it may ask again
-        await call.end(last)
+        self._remember(upstream, splitter, plan, noted)  # before the client can know that it may ask again
+        await http.end(last)
 
-    async def _whole(self, upstream: Upstream, answer: Answer, way: _Way) -> None:
+    async def _whole(self, upstream: Upstream, answer: UpstreamResponse, plan: RequestPlan) -> None:
         """A reply in one piece."""
         try:
             body = await answer.read(self._state.config.limits.body)
         except UpstreamLost as error:
             raise error.refusal from error
-        request = way.request
-        noted = self._record.noted = self._noted(way)
-        splitter = self._record.splitter = self._splitter(way, whole=True)
-        items = await off_loop(len(body), self._read_items, body, splitter, noted, way)
-        self._remember(upstream, splitter, way, noted)
+        request = plan.request
+        noted = self._record.noted = self._noted(plan)
+        splitter = self._record.splitter = self._splitter(plan, whole=True)
+        items = await off_loop(len(body), self._read_items, body, splitter, noted, plan)
+        self._remember(upstream, splitter, plan, noted)
         if request.stream and noted.failed is None:  # an upstream that does not stream
-            writer = self._dialect.ReplyWriter(request, **self._choices(way))
-            await self._begin_stream(answer, way)
+            writer = self._dialect.ReplyWriter(request, **self._choices(plan))
+            await self._begin_stream(answer, plan)
             written = await off_loop(len(body), lambda: b"".join(map(writer.feed, items)) + writer.finish())
-            await self._call.end(written)
+            await self._http.end(written)
             return
-        written = await off_loop(len(body), self._write_whole, items, way)
+        written = await off_loop(len(body), self._write_whole, items, plan)
         status = noted.failed.status if noted.failed is not None else 200
-        kept = headers.for_client(answer.headers, same=way.theirs is self._dialect)
-        await self._call.answer(status, written, headers=kept)
+        kept = headers.for_client(answer.headers, same=plan.upstream_dialect is self._dialect)
+        await self._http.answer(status, written, headers=kept)
 
-    def _read_items(self, body: bytes, splitter: Splitter, noted: pipeline.Noted, way: _Way) -> list[ReplyItem]:
+    def _read_items(self, body: bytes, splitter: Splitter, noted: pipeline.Noted, plan: RequestPlan) -> list[ReplyItem]:
         """What a whole reply tells."""
         limits = self._state.config.limits
         return pipeline.items_of(
-            read_whole(way.theirs, body, limits.values),
+            read_whole(plan.upstream_dialect, body, limits.values),
             splitter,
             noted,
-            model=way.request.model if way.settings.name else "",
-            empty_answer=way.settings.empty_answer or "leave",
+            model=plan.request.model if plan.settings.name else "",
+            empty_answer=plan.settings.empty_answer or "leave",
             limits=limits,
             on_error=self._log_failure,
         )
 
-    def _write_whole(self, items: list[ReplyItem], way: _Way) -> bytes:
+    def _write_whole(self, items: list[ReplyItem], plan: RequestPlan) -> bytes:
         """A whole reply in the client's words; without what cannot be written of it, if that is what it takes."""
         try:
-            return to_json(self._dialect.write_reply(items, way.request, **self._choices(way)))
+            return to_json(self._dialect.write_reply(items, plan.request, **self._choices(plan)))
         except Exception as error:
             self._log_failure(error)
         kept = [item for item in items if isinstance(item, Begin | ReplyEvent | Ended | Failed)]
-        return to_json(self._dialect.write_reply(kept, way.request, **self._choices(way)))
+        return to_json(self._dialect.write_reply(kept, plan.request, **self._choices(plan)))
 
     def _log_failure(self, error: Exception) -> None:
         """A reader or a writer of ours failed on what the upstream sent."""
-        log.exception("request %s: the upstream's reply could not be carried over whole", self._call.id)
+        log.exception("request %s: the upstream's reply could not be carried over whole", self._http.id)
         self._record.error = f"{type(error).__name__}: {error}"
 
-    async def _begin_stream(self, answer: Answer, way: _Way) -> None:
+    async def _begin_stream(self, answer: UpstreamResponse, plan: RequestPlan) -> None:
         kind = b"application/x-ndjson" if self._dialect is ollama else b"text/event-stream; charset=utf-8"
         own = [(b"content-type", kind), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
-        await self._call.begin(200, [*own, *headers.for_client(answer.headers, same=way.theirs is self._dialect)])
+        await self._http.begin(
+            200, [*own, *headers.for_client(answer.headers, same=plan.upstream_dialect is self._dialect)]
+        )
 
     async def _pass(self, upstream: Upstream, settings: ModelSettings, data: dict[str, Any], body: bytes) -> None:
         """Byte for byte: nothing is split and both sides speak the same dialect."""
         changed = {**({"model": settings.name} if settings.name else {}), **settings.extra_body}
         if changed:
             body = to_json({**data, **changed})
-        sent = self._state.headers_for(self._call, upstream, same=True)
+        sent = self._state.headers_for(self._http, upstream, same=True)
         path = f"/v1/{upstream_request.path_of(self._dialect)}"
         if self._dialect is ollama:
             path = "/api/generate" if self._is_generate else "/api/chat"
-        await pass_on(self._call, upstream, "POST", path, body, sent, self._record)
+        await pass_on(self._http, upstream, "POST", path, body, sent, self._record)
 
-    def _noted(self, way: _Way) -> pipeline.Noted:
+    def _noted(self, plan: RequestPlan) -> pipeline.Noted:
         """What is kept of the reply: all of it where somebody wants it, else what the replay cache may store."""
         state = self._state
-        whole = way.settings.empty_answer == "thinking" or state.config.log.bodies or state.keeper is not None
+        whole = plan.settings.empty_answer == "thinking" or state.config.log.bodies or state.keeper is not None
         limit = state.config.limits.body if whole else state.replay_cache.limit
-        return pipeline.Noted(keep=whole or (bool(way.request.tools) and limit > 0), limit=limit)
+        return pipeline.Noted(keep=whole or (bool(plan.request.tools) and limit > 0), limit=limit)
 
-    def _splitter(self, way: _Way, *, whole: bool) -> Splitter:
-        request, format = way.request, way.knowledge.format or PASSTHROUGH
-        start = way.start
-        if whole and not way.told and format.start == TEXT:
+    def _splitter(self, plan: RequestPlan, *, whole: bool) -> Splitter:
+        request, format = plan.request, plan.profile.format or PASSTHROUGH
+        start = plan.start
+        if whole and not plan.start_is_known and format.start == TEXT:
             start = "undecided"  # nobody told; a lone close is honoured where nothing has to flow
         tools = [
             {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}}
             for tool in request.tools
         ]
-        calls = reads_calls(request, way.settings)
+        calls = reads_calls(request, plan.settings)
         prompt = request.prompt if start is None else None
         limit = self._state.config.limits.held
 
@@ -310,34 +321,34 @@ class Exchange:
                 prompt=prompt,
                 tools=tools or None,
                 calls=calls,
-                seed=way.seed,
+                seed=plan.seed,
                 limit=limit,
                 collect=False,
             )
 
-        return Splitter(format, make, show=request.thinking.show, seed=way.seed, choices=max(1, request.choices))
+        return Splitter(format, make, show=request.thinking.show, seed=plan.seed, choices=max(1, request.choices))
 
-    def _choices(self, way: _Way) -> dict[str, Any]:
+    def _choices(self, plan: RequestPlan) -> dict[str, Any]:
         """What the client's dialect lets a client choose."""
-        return {"reasoning": way.reasoning} if self._dialect in (openai_chat, completions) else {}
+        return {"reasoning": plan.reasoning} if self._dialect in (openai_chat, completions) else {}
 
-    def _remember(self, upstream: Upstream, splitter: Splitter, way: _Way, noted: pipeline.Noted) -> None:
-        request = way.request
+    def _remember(self, upstream: Upstream, splitter: Splitter, plan: RequestPlan, noted: pipeline.Noted) -> None:
+        request = plan.request
         for field in splitter.fields:
             self._state.learn_field(upstream, request.model, field)
         if splitter.surplus:
             log.warning(
-                "request %s: left out %d pieces of choices that nobody asked for", self._call.id, splitter.surplus
+                "request %s: left out %d pieces of choices that nobody asked for", self._http.id, splitter.surplus
             )
         choice = noted.choices.get(0)
         if not noted.truncated and choice is not None and choice.calls and choice.thoughts:
             calls = [
                 CachedCall(index, name, "".join(arguments), id) for index, (name, id, arguments) in choice.calls.items()
             ]
-            self._state.replay_cache.store(way.place, choice.thinking, calls, way.seed)
-        self._keep_reply(way, noted)
+            self._state.replay_cache.store(plan.conversation, choice.thinking, calls, plan.seed)
+        self._keep_reply(plan, noted)
 
-    def _keep_reply(self, way: _Way, noted: pipeline.Noted) -> None:
+    def _keep_reply(self, plan: RequestPlan, noted: pipeline.Noted) -> None:
         """Hand a reply to the keeper of history, where there is one."""
         if self._state.keeper is None:
             return
@@ -345,32 +356,32 @@ class Exchange:
 
         now = time.monotonic()
         thought = None
-        if noted.first_thought is not None and way.request.stream:
+        if noted.first_thought is not None and plan.request.stream:
             thought = (noted.first_answer or now) - noted.first_thought
         for choice in noted.choices.values():
             reply = reply_of(
-                way.request,
+                plan.request,
                 choice,
                 credential=self._credential,
-                format=(way.knowledge.format or PASSTHROUGH).name,
-                seconds=now - self._call.started,
+                format=(plan.profile.format or PASSTHROUGH).name,
+                seconds=now - self._http.started,
                 thought_seconds=thought,
-                cut=self._call.gone,
+                cut=self._http.gone,
             )
             self._state.keeper.keep(reply)
 
 
-class _Way(msgspec.Struct, frozen=True):
+class RequestPlan(msgspec.Struct, frozen=True):
     """How one request goes: settled before it is sent."""
 
     request: Request
-    theirs: ModuleType
-    knowledge: Knowledge
+    upstream_dialect: ModuleType
+    profile: ModelProfile
     settings: ModelSettings
     start: str | None
-    told: bool
+    start_is_known: bool
     reasoning: str
-    place: Place
+    conversation: ConversationHash
     """Where the reply stands in its conversation, for the replay cache."""
     seed: int
     """What the ids are made of that the model does not write: random."""
@@ -384,19 +395,19 @@ def check_count(data: dict[str, Any], most: int) -> None:
             raise Refusal(400, words, param=name)
 
 
-def read_whole(theirs: ModuleType, body: bytes, most: int = sys.maxsize) -> list[Chunk]:
+def read_whole(upstream_dialect: ModuleType, body: bytes, most: int = sys.maxsize) -> list[Chunk]:
     """The pieces of a reply that came in one piece, whatever the upstream made of it."""
     if holds_more(body, most):
         words = f"the upstream's reply holds more than {most} values (limits.values)"
         return [Failed(words, 502, "api_error", "malformed_frame")]
     try:
-        pieces: list[Chunk] = theirs.read_reply(read_json(body))
+        pieces: list[Chunk] = upstream_dialect.read_reply(read_json(body))
     except Refusal:
         odd = read_odd_json(body)
         if isinstance(odd, dict):
-            pieces = theirs.read_reply(odd)
-        elif body.lstrip()[:5] in (b"data:", b"event") or (theirs is ollama and body.lstrip()[:1] == b"{"):
-            reader = theirs.ReplyReader()  # some servers stream whatever they are asked for
+            pieces = upstream_dialect.read_reply(odd)
+        elif body.lstrip()[:5] in (b"data:", b"event") or (upstream_dialect is ollama and body.lstrip()[:1] == b"{"):
+            reader = upstream_dialect.ReplyReader()  # some servers stream whatever they are asked for
             pieces = [*reader.feed(body), *reader.finish()]
         else:
             failed = Failed("the upstream's reply is empty", 502, "api_error", "malformed_frame")
@@ -404,7 +415,7 @@ def read_whole(theirs: ModuleType, body: bytes, most: int = sys.maxsize) -> list
     return pieces
 
 
-def moved(answer: Answer) -> Refusal:
+def moved(answer: UpstreamResponse) -> Refusal:
     """A redirect is no answer, and to follow it would send the request, and its key, somewhere else."""
     place = answer.headers.get("location", "")
     words = f"the upstream answered {answer.status}, a redirect{f' to {hide_url(place)[:200]}' if place else ''}"
@@ -422,7 +433,7 @@ def reads_calls(request: Request, settings: ModelSettings) -> bool:
 
 
 async def pass_on(
-    call: Call,
+    http: HttpRequest,
     upstream: Upstream,
     method: str,
     path: str,
@@ -437,11 +448,11 @@ async def pass_on(
         kept = headers.for_client(answer.headers, same=True, raw=True)
         if answer.status in (204, 304):  # has no body, whatever length it speaks of
             kept = [header for header in kept if header[0] != b"content-length"]
-        await call.begin(answer.status, kept)
+        await http.begin(answer.status, kept)
         try:
-            while chunk := await answer.read_some():
-                await call.write(chunk)
+            while chunk := await answer.read_chunk():
+                await http.write(chunk)
         except UpstreamLost as error:
             record.error, record.upstream_error = str(error), error.reason
             raise BrokenOff from error
-        await call.end()
+        await http.end()

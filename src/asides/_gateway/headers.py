@@ -7,7 +7,7 @@ import hmac
 import re
 from collections.abc import Mapping, Sequence
 
-from .http_request import Call
+from .http_request import HttpRequest
 from .upstreams import Upstream, own_headers
 
 HOP_BY_HOP = frozenset(
@@ -77,27 +77,27 @@ def _as_text(value: str) -> str:
 
 
 def for_upstream(
-    call: Call, upstream: Upstream, guarded: bool, *, same: bool, raw: bool = False, more: Sequence[str] = ()
+    http: HttpRequest, upstream: Upstream, guarded: bool, *, same: bool, raw: bool = False, more: Sequence[str] = ()
 ) -> dict[str, str]:
     """What an upstream is sent. With gateway keys the client's own stops here."""
-    given = call.headers
+    given = http.headers
     sent = {"user-agent": USER_AGENT}
     wanted = (*FORWARDED, *(FORWARDED_SAME if same else ()), *more)
     not_further = _NEVER | hops(given) if "connection" in given else _NEVER
     for name in wanted:
         if name in given and name not in not_further and name not in _KEYS:
             sent[name] = _as_text(given[name])
-    if _UUID.fullmatch(call.id):  # some servers refuse any other
-        sent["x-request-id"] = call.id
+    if _UUID.fullmatch(http.id):  # some servers refuse any other
+        sent["x-request-id"] = http.id
     if not raw:
         sent["content-type"] = "application/json"
-    elif "content-type" in call.headers:
-        sent["content-type"] = call.headers["content-type"]
-    sent["accept"] = call.headers.get("accept", "*/*")
-    sent["accept-encoding"] = call.headers.get("accept-encoding", "identity") if raw else "identity"
-    key = own_key(call.headers, guarded)
-    if not key and not guarded and "authorization" in call.headers:
-        sent["authorization"] = _as_text(call.headers["authorization"])  # of another scheme: not ours to read
+    elif "content-type" in http.headers:
+        sent["content-type"] = http.headers["content-type"]
+    sent["accept"] = http.headers.get("accept", "*/*")
+    sent["accept-encoding"] = http.headers.get("accept-encoding", "identity") if raw else "identity"
+    key = own_key(http.headers, guarded)
+    if not key and not guarded and "authorization" in http.headers:
+        sent["authorization"] = _as_text(http.headers["authorization"])  # of another scheme: not ours to read
     return sent | own_headers(upstream.settings, key)
 
 

@@ -25,7 +25,7 @@ class ClientGone(Exception):
     """The client left before its request was read."""
 
 
-class Call:
+class HttpRequest:
     """A request, and the way to answer it."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:

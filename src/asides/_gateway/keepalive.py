@@ -9,17 +9,17 @@ from .._config.schema import Config
 from ..dialects import anthropic, ollama, openai_chat
 from ..dialects.framing import KEEP_ALIVE, sse, to_json
 from ..dialects.request import Request
-from .http_request import Call
+from .http_request import HttpRequest
 
 
-class Beat:
-    """Sends something harmless whenever a stream was quiet for a while. One timer, however many frames pass."""
+class KeepAlive:
+    """Sends keep-alive bytes whenever a stream was quiet for a while. One timer, however many frames pass."""
 
-    def __init__(self, call: Call, dialect: ModuleType, request: Request, config: Config) -> None:
+    def __init__(self, http: HttpRequest, dialect: ModuleType, request: Request, config: Config) -> None:
         self.busy = False
         """Set by whoever writes to the stream."""
-        self._call = call
-        self._bytes = harmless(dialect, request, config)
+        self._http = http
+        self._bytes = keep_alive_bytes(dialect, request, config)
         self._seconds = config.limits.keep_alive
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -38,12 +38,12 @@ class Beat:
 
     def _tick(self) -> None:
         if not self.busy and (self._task is None or self._task.done()):
-            self._task = asyncio.create_task(self._call.write(self._bytes))
+            self._task = asyncio.create_task(self._http.write(self._bytes))
         self.busy = False
         self._again()
 
 
-def harmless(dialect: ModuleType, request: Request, config: Config) -> bytes:
+def keep_alive_bytes(dialect: ModuleType, request: Request, config: Config) -> bytes:
     """What every client of a dialect passes over; empty where there is nothing such."""
     if config.keep_alive == "off" or dialect is ollama:  # JSON lines know no comment
         return b""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .model_profile import Knowledge, ask_json
+from .model_profile import ModelProfile, fetch_json
 from .upstreams import Upstream
 
 LAST = 253_402_300_799
@@ -29,11 +29,11 @@ class Model(msgspec.Struct, frozen=True):
 async def ask(upstream: Upstream, key: str) -> list[Model]:
     """The models of an upstream, which is asked with this key where it has none configured."""
     if await upstream.find_kind() == "ollama":
-        told = await ask_json(upstream, "GET", "/api/tags", None, key)
+        told = await fetch_json(upstream, "GET", "/api/tags", None, key)
         listed = told.get("models")
         found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
         return [_from_ollama(entry) for entry in found if isinstance(entry.get("model") or entry.get("name"), str)]
-    told = await ask_json(upstream, "GET", "/v1/models", None, key)
+    told = await fetch_json(upstream, "GET", "/v1/models", None, key)
     listed = told.get("data")
     found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return [_from_openai(entry) for entry in found if isinstance(entry.get("id"), str)]
@@ -113,12 +113,12 @@ def no_details() -> dict[str, Any]:
     }
 
 
-def write_show(told: dict[str, Any], model: str, knowledge: Knowledge, thinks: bool | None) -> dict[str, Any]:
+def write_show(told: dict[str, Any], model: str, profile: ModelProfile, thinks: bool | None) -> dict[str, Any]:
     """`/api/show`: what the upstream tells, else what is known. Clients read `model_info` and `details` blindly."""
-    capabilities = list(knowledge.capabilities or ())
+    capabilities = list(profile.capabilities or ())
     if not capabilities:
         capabilities = ["completion"]
-        if knowledge.format is not None and (knowledge.format.calls or knowledge.format.header is not None):
+        if profile.format is not None and (profile.format.calls or profile.format.header is not None):
             capabilities.append("tools")
         if thinks:
             capabilities.append("thinking")

@@ -49,7 +49,7 @@ _SPECIAL = re.compile(r"<[|｜].*|.*[|｜]>|\[/?[A-Z_]+\]")
 """How markers look that tokenizers hold as special tokens."""
 
 
-class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
+class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one model."""
 
     format: Format | None
@@ -82,34 +82,34 @@ def has_special_markers(format: Format) -> bool:
     return format.header is not None or any(_SPECIAL.fullmatch(marker) for marker in markers)
 
 
-class Librarian:
+class Profiles:
     """Finds out what is known of models, and remembers it."""
 
     def __init__(self) -> None:
         self._shown: dict[tuple[str, str], tuple[float, Detection | None, tuple[str, ...] | None]] = {}
         self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._known: dict[tuple[str, str], tuple[ModelSettings, Detection | None, Knowledge]] = {}
+        self._known: dict[tuple[str, str], tuple[ModelSettings, Detection | None, ModelProfile]] = {}
 
-    async def know(self, upstream: Upstream, model: str, settings: ModelSettings, key: str = "") -> Knowledge:
+    async def resolve(self, upstream: Upstream, model: str, settings: ModelSettings, key: str = "") -> ModelProfile:
         """What is known of a model at an upstream, which is asked with this key where it has none configured."""
         if settings.format.lower() in ("none", "passthrough"):
-            return Knowledge(format=None, format_source="configuration", switch=settings.switch)
+            return ModelProfile(format=None, format_source="configuration", switch=settings.switch)
         shown, capabilities = await self._ask(upstream, settings.name or model, key)
         place = (upstream.name, model)
         known = self._known.get(place)
         if known is None or known[0] is not settings or known[1] is not shown:
             if len(self._known) > MOST_MODELS:
                 self._known.clear()
-            known = self._known[place] = (settings, shown, self._conclude(model, settings, shown, capabilities))
+            known = self._known[place] = (settings, shown, self._make_profile(model, settings, shown, capabilities))
         return known[2]
 
-    def _conclude(
+    def _make_profile(
         self,
         model: str,
         settings: ModelSettings,
         shown: Detection | None,
         capabilities: tuple[str, ...] | None,
-    ) -> Knowledge:
+    ) -> ModelProfile:
         named = probe(settings.name or model) if look_up(settings.name or model) else None
         start: str | None = None
         if settings.format:
@@ -125,7 +125,7 @@ class Librarian:
             if named is not None and named.begin == "thinking":
                 start = "thinking"
         switch = settings.switch or _KEYWORDS.get(format.name, "")
-        known = Knowledge(format=format, format_source=source, start=start, switch=switch, capabilities=capabilities)
+        known = ModelProfile(format=format, format_source=source, start=start, switch=switch, capabilities=capabilities)
         if shown is None:
             return known
         return msgspec.structs.replace(
@@ -180,7 +180,7 @@ def _detect(template: str, model: str) -> Detection | None:
 async def show(upstream: Upstream, model: str, key: str) -> tuple[str, tuple[str, ...] | None]:
     """The chat template that a server shows (empty: none), and what Ollama says that the model can."""
     if await upstream.find_kind() == "ollama":
-        told = await ask_json(upstream, "POST", "/api/show", msgspec.json.encode({"model": model}), key)
+        told = await fetch_json(upstream, "POST", "/api/show", msgspec.json.encode({"model": model}), key)
         found = told.get("capabilities")
         capabilities = tuple(str(each) for each in found) if isinstance(found, list) else None
         template = told.get("template")
@@ -189,12 +189,12 @@ async def show(upstream: Upstream, model: str, key: str) -> tuple[str, tuple[str
         jinja = info.get("tokenizer.chat_template") if isinstance(info, dict) else None
         template = jinja or template
         return (template if isinstance(template, str) and "{%" in template else ""), capabilities
-    told = await ask_json(upstream, "GET", f"/props?model={quote(model, safe='')}", None, key)
+    told = await fetch_json(upstream, "GET", f"/props?model={quote(model, safe='')}", None, key)
     template = told.get("chat_template")
     return (template if isinstance(template, str) else ""), None
 
 
-async def ask_json(upstream: Upstream, method: str, path: str, body: bytes | None, key: str) -> dict[str, Any]:
+async def fetch_json(upstream: Upstream, method: str, path: str, body: bytes | None, key: str) -> dict[str, Any]:
     """A small question of our own, with this key where none is configured; empty where the server has no such path."""
     headers = {"accept": "application/json", "accept-encoding": "identity", **own_headers(upstream.settings, key)}
     if body is not None:

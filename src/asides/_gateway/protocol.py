@@ -74,14 +74,14 @@ class Connection(HttpToolsProtocol):
         if self._refused or self.transport.is_closing():
             return
         self._refused = True
-        self._say(b"431 Request Header Fields Too Large", b"the head of this request is too large (limits.header)")
+        self._respond(b"431 Request Header Fields Too Large", b"the head of this request is too large (limits.header)")
 
     def send_400_response(self, msg: str) -> None:
         """What is no HTTP is answered as all else is: with an id."""
         self._refused = True
-        self._say(b"400 Bad Request", msg.encode())
+        self._respond(b"400 Bad Request", msg.encode())
 
-    def _say(self, status: bytes, words: bytes) -> None:
+    def _respond(self, status: bytes, words: bytes) -> None:
         self.transport.write(
             b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\nx-request-id: %b\r\nconnection: close\r\n"
             b"content-length: %d\r\n\r\n%b\n" % (status, uuid.uuid4().hex.encode(), len(words) + 1, words)

@@ -54,10 +54,10 @@ MOST_PARTS = 64
 """A call that stands behind more parts than this is found by its hash alone."""
 
 
-class Call(NamedTuple):
+class CachedCall(NamedTuple):
     """A call of a reply."""
 
-    place: int
+    part: int
     """Its place among the parts of the reply."""
     name: str
     arguments: str
@@ -65,7 +65,7 @@ class Call(NamedTuple):
     id: str
 
 
-class Place:
+class ConversationHash:
     """Where a conversation stands: whose it is, and a hash of everything that was said so far."""
 
     __slots__ = ("_hash", "owner")
@@ -123,7 +123,7 @@ class Restored(NamedTuple):
     """How many dropped thoughts were put back."""
     misses: int
     """How many were not known."""
-    place: Place
+    conversation: ConversationHash
     """Where its reply will stand."""
 
 
@@ -147,13 +147,13 @@ class ReplayCache:
         """Characters beyond which a thought is not stored, so that nobody needs to collect them; 0 where it is off."""
         return self._limits.characters if self._limits.entries else 0
 
-    def store(self, place: Place, thinking: str, calls: Iterable[Call], seed: int) -> None:
+    def store(self, conversation: ConversationHash, thinking: str, calls: Iterable[CachedCall], seed: int) -> None:
         """Store what was thought before these calls. `seed` is what this reply's own ids were made of."""
         if not thinking or len(thinking) > self.limit:
             return
         calls = tuple(calls)
-        keys = [place.key((call.name, call.arguments) for call in calls)]
-        keys += [_digest(place.owner, "id", call.id) for call in calls if _is_own_id(call, seed)]
+        keys = [conversation.key((call.name, call.arguments) for call in calls)]
+        keys += [_digest(conversation.owner, "id", call.id) for call in calls if _is_own_id(call, seed)]
         with self._lock:
             self._count += 1
             self._entries[self._count] = _Entry(thinking, tuple(keys))
@@ -171,27 +171,27 @@ class ReplayCache:
 
     def restore(self, credential: str, request: Request, headers: Mapping[str, str]) -> Restored:
         """Put back the thoughts that the client has dropped. Linear in the size of the request."""
-        place = Place(credential, request, headers)
+        conversation = ConversationHash(credential, request, headers)
         dropped = [number for number, turn in enumerate(request.turns) if _has_dropped(turn)]
         looked_up = set(dropped[-MOST_TURNS:])
         turns = list(request.turns)
         hits = 0
         for number, turn in enumerate(request.turns):
             if number in looked_up:
-                thinking = self._find(place, turn)
+                thinking = self._find(conversation, turn)
                 if thinking is not None:
                     kept = tuple(piece for piece in turn.pieces if not isinstance(piece, ThinkingPiece))
                     turns[number] = msgspec.structs.replace(turn, pieces=(ThinkingPiece(thinking), *kept))
                     hits += 1
-            place.pass_turn(turn)
+            conversation.pass_turn(turn)
         if hits:
             request = msgspec.structs.replace(request, turns=tuple(turns))
-        return Restored(request, hits, len(dropped) - hits, place)
+        return Restored(request, hits, len(dropped) - hits, conversation)
 
-    def _find(self, place: Place, turn: Turn) -> str | None:
+    def _find(self, conversation: ConversationHash, turn: Turn) -> str | None:
         calls = [piece for piece in turn.pieces if isinstance(piece, CallPiece)]
-        ids = [_digest(place.owner, "id", call.id) for call in calls if call.id]
-        key = place.key((call.name, call.arguments) for call in calls)
+        ids = [_digest(conversation.owner, "id", call.id) for call in calls if call.id]
+        key = conversation.key((call.name, call.arguments) for call in calls)
         with self._lock:
             by_id = {self._by_key.get(id) for id in ids}
             found = by_id.pop() if len(by_id) == 1 else None  # several that disagree say nothing
@@ -212,12 +212,12 @@ def _has_dropped(turn: Turn) -> bool:
     return all(not thought.text and thought.signature.startswith(OWN_SIGNATURE) for thought in thoughts)
 
 
-def _is_own_id(call: Call, seed: int) -> bool:
+def _is_own_id(call: CachedCall, seed: int) -> bool:
     """Whether a call's id was made here at random. Kimi's shape is counted, not random, so it never is."""
-    if call.place >= MOST_PARTS:
+    if call.part >= MOST_PARTS:
         return False
     # The place among the parts that the id was made for may be an earlier one: a parser counts its own.
-    places = range(call.place, -1, -1)
+    places = range(call.part, -1, -1)
     return any(call.id == make_id(shape, seed, place, "", 0) for place in places for shape in ("openai", "mistral"))
 
 

@@ -14,8 +14,8 @@ import msgspec
 from .._config.schema import Config, ModelSettings, matches, resolve_model
 from .._recordings.upstream import Recorded
 from . import headers, model_list
-from .http_request import Call
-from .model_profile import MOST_MODELS, Librarian
+from .http_request import HttpRequest
+from .model_profile import MOST_MODELS, Profiles
 from .refusals import Refusal
 from .replay_cache import ReplayCache
 from .upstreams import KEEP_IDLE, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
@@ -38,7 +38,7 @@ class State:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.librarian = Librarian()
+        self.profiles = Profiles()
         self.replay_cache = ReplayCache(config.cache)
         self.fields: dict[tuple[str, str], str] = {}
         """By upstream and model: the name under which the upstream sends thinking."""
@@ -57,10 +57,10 @@ class State:
         """Whether clients must show a key of the gateway's own."""
         return bool(self.config.keys)
 
-    def headers_for(self, call: Call, upstream: Upstream, *, same: bool, raw: bool = False) -> dict[str, str]:
+    def headers_for(self, http: HttpRequest, upstream: Upstream, *, same: bool, raw: bool = False) -> dict[str, str]:
         """The headers that an upstream is sent. `same`: it speaks the client's API; `raw`: the body passes as it is."""
         more = [name.lower() for name in self.config.forward_headers]
-        return headers.for_upstream(call, upstream, self.guarded, same=same, raw=raw, more=more)
+        return headers.for_upstream(http, upstream, self.guarded, same=same, raw=raw, more=more)
 
     def learn_field(self, upstream: Upstream, model: str, field: str) -> None:
         """Remember under which name an upstream sends thinking: it will want it back under the same."""

@@ -9,7 +9,7 @@ import msgspec
 from ..dialects import openai_chat
 from ..dialects.framing import to_json
 from ..dialects.request import Request, RequestError, WriteOptions
-from .model_profile import ask_json
+from .model_profile import fetch_json
 from .refusals import Refusal
 from .upstreams import Upstream, UpstreamLost
 
@@ -34,11 +34,11 @@ async def _ask(upstream: Upstream, request: Request, model: str, key: str) -> in
     asked: dict[str, Any] = {"model": written["model"], "messages": written["messages"], "add_generation_prompt": True}
     if "tools" in written:
         asked["tools"] = written["tools"]
-    told = await ask_json(upstream, "POST", "/tokenize", to_json(asked), key)
+    told = await fetch_json(upstream, "POST", "/tokenize", to_json(asked), key)
     found = _count(told)
     if found:
         return found
-    told = await ask_json(upstream, "POST", "/tokenize", to_json({"content": words(request).decode()}), key)
+    told = await fetch_json(upstream, "POST", "/tokenize", to_json({"content": words(request).decode()}), key)
     return _count(told) or None
 
 

@@ -35,14 +35,14 @@ KEEP_IDLE = 4.0
 other side is just closing."""
 
 
-class Answer(Protocol):
+class UpstreamResponse(Protocol):
     """What an upstream answers."""
 
     status: int
     headers: Mapping[str, str]
     """By lower-case name; of several with one name all, with commas between them."""
 
-    async def read_some(self) -> bytes:
+    async def read_chunk(self) -> bytes:
         """More of the body, as it comes; empty at its end. What goes wrong is an `UpstreamLost`."""
 
     async def read(self, limit: int) -> bytes:
@@ -64,7 +64,7 @@ class Upstream(Protocol):
 
     def ask(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
-    ) -> AbstractAsyncContextManager[Answer]:
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Send a request. `raw` leaves a compressed answer as it is."""
 
     async def close(self) -> None:
@@ -139,7 +139,7 @@ class HttpUpstream:
             async with self._session.get(address, headers=sent, timeout=quick, allow_redirects=False) as reply:
                 doubtful = reply.status >= 500
                 if reply.status == 200:
-                    answer = _HttpAnswer(reply, self._limits.connect, unpack=True)
+                    answer = _HttpResponse(reply, self._limits.connect, unpack=True)
                     try:
                         found = msgspec.json.decode(await answer.read(LONGEST_VERSION))
                     finally:
@@ -159,7 +159,7 @@ class HttpUpstream:
     @asynccontextmanager
     async def ask(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
-    ) -> AsyncIterator[Answer]:
+    ) -> AsyncIterator[UpstreamResponse]:
         """Send a request; what goes wrong before the answer begins is a `Refusal`."""
         path = self._api + path[3:] if path.startswith("/v1/") else path
         try:
@@ -169,7 +169,7 @@ class HttpUpstream:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise self._unreachable(error) from error
         try:
-            answer = _HttpAnswer(reply, self._limits.idle, unpack=not raw)
+            answer = _HttpResponse(reply, self._limits.idle, unpack=not raw)
             try:
                 yield answer
             finally:
@@ -199,7 +199,7 @@ class HttpUpstream:
         return Refusal(502, f"the upstream {self.name} broke off before it answered: {why}", code="upstream_lost")
 
 
-class _HttpAnswer:
+class _HttpResponse:
     """The answer of a server over HTTP."""
 
     def __init__(self, reply: aiohttp.ClientResponse, idle: float, *, unpack: bool) -> None:
@@ -223,7 +223,7 @@ class _HttpAnswer:
             found[name] = f"{found[name]}, {value}" if name in found else value
         self.headers: Mapping[str, str] = found
 
-    async def read_some(self) -> bytes:
+    async def read_chunk(self) -> bytes:
         """More of the body, as it comes."""
         if self._unpacker is None:
             return await self._receive()
@@ -264,7 +264,7 @@ class _HttpAnswer:
         """The whole body."""
         parts: list[bytes] = []
         size = 0
-        while chunk := await self.read_some():
+        while chunk := await self.read_chunk():
             size += len(chunk)
             if size > limit:
                 raise Refusal(502, f"the upstream's answer is larger than {limit} bytes (limits.body)")
@@ -323,7 +323,7 @@ class RecordedUpstream:
     @asynccontextmanager
     async def ask(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
-    ) -> AsyncIterator[Answer]:
+    ) -> AsyncIterator[UpstreamResponse]:
         """Ask the recordings."""
         try:
             asked = msgspec.json.decode(body or b"{}", type=dict[str, Any])
@@ -331,7 +331,7 @@ class RecordedUpstream:
             asked = {}  # what is passed on may be anything; the recordings say what they answer
         answer = await self.recorded.answer(path, asked)
         try:
-            yield _RecordedAnswer(answer.status, {"content-type": answer.content_type}, answer.chunks)
+            yield _RecordedResponse(answer.status, {"content-type": answer.content_type}, answer.chunks)
         finally:
             await answer.chunks.aclose()
 
@@ -339,13 +339,13 @@ class RecordedUpstream:
         """Nothing to let go of."""
 
 
-class _RecordedAnswer:
+class _RecordedResponse:
     def __init__(self, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> None:
         self.status = status
         self.headers = headers
         self._chunks = chunks
 
-    async def read_some(self) -> bytes:
+    async def read_chunk(self) -> bytes:
         return await anext(self._chunks, b"")
 
     async def read(self, limit: int) -> bytes:

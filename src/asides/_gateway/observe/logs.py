@@ -63,7 +63,7 @@ def setup(log: Log, *, secrets: Iterable[str] = ()) -> None:
     handler = BackgroundHandler(sys.stderr)
     as_text = log.form == "text" or (log.form == "auto" and sys.stderr.isatty())
     hidden = tuple(sorted({secret for secret in secrets if len(secret) >= 4}, key=len, reverse=True))
-    handler.setFormatter((_Text if as_text else _Json)(hidden, bodies=log.bodies))
+    handler.setFormatter((_TextLog if as_text else _JsonLog)(hidden, bodies=log.bodies))
     root = logging.getLogger()
     for other in root.handlers[:]:
         if isinstance(other, BackgroundHandler):
@@ -217,7 +217,7 @@ class BackgroundHandler(logging.Handler):
                 select.select([], [self._descriptor], [])
 
 
-class _Lines(logging.Formatter):
+class _LogFormatter(logging.Formatter):
     """What both forms share."""
 
     def __init__(self, secrets: tuple[str, ...], *, bodies: bool) -> None:
@@ -243,7 +243,7 @@ class _Lines(logging.Formatter):
         return fields(finished, bodies=self._bodies, secrets=self._secrets)
 
 
-class _Json(_Lines):
+class _JsonLog(_LogFormatter):
     def format(self, record: logging.LogRecord) -> str:
         """One JSON object."""
         line: dict[str, Any] = {
@@ -260,7 +260,7 @@ class _Json(_Lines):
         return msgspec.json.encode(line).decode()
 
 
-class _Text(_Lines):
+class _TextLog(_LogFormatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line, and below it, set in, the lines of a trace."""
         found = self._fields(record)

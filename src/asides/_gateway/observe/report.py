@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..._config.schema import Config
 from ..finished import Finished
-from ..http_request import Call
+from ..http_request import HttpRequest
 from ..pipeline import Noted
 from ..record import Record
 from ..refusals import Refusal
@@ -40,7 +40,7 @@ class Reporter:
         record.error = record.error or refusal.message
         record.upstream_error = record.upstream_error or REASONS.get(refusal.code or "", "")
 
-    def finished(self, call: Call, record: Record) -> None:
+    def finished(self, http: HttpRequest, record: Record) -> None:
         """A request is over."""
         self._open.discard(record)
         noted = record.noted or Noted(keep=False)
@@ -51,29 +51,29 @@ class Reporter:
         usage = noted.usage
         thinking = (usage.reasoning_tokens or 0) if usage is not None else 0
         finished = Finished(
-            id=call.id,
-            method=call.method,
-            path=call.path,
+            id=http.id,
+            method=http.method,
+            path=http.path,
             route=record.route,
             dialect=record.dialect,
-            status=call.status,
-            seconds=time.monotonic() - call.started,
+            status=http.status,
+            seconds=time.monotonic() - http.started,
             model=record.model,
             upstream=record.upstream,
             upstream_status=record.upstream_status,
             upstream_error=record.upstream_error,
             stream=record.stream,
-            cancelled=call.gone,
-            first_byte=_since(call, record.answered),
-            first_thought=_since(call, noted.first_thought),
-            first_answer=_since(call, noted.first_answer),
+            cancelled=http.gone,
+            first_byte=_since(http, record.answered),
+            first_thought=_since(http, noted.first_thought),
+            first_answer=_since(http, noted.first_answer),
             input_tokens=usage.input_tokens if usage is not None else 0,
             thinking_tokens=thinking,
             answer_tokens=usage.output_tokens - thinking if usage is not None else 0,
             thinking_characters=record.splitter.thought_characters if record.splitter is not None else 0,
             answer_characters=record.splitter.said_characters if record.splitter is not None else 0,
             notices=noted.notices,
-            empty_answers=0 if call.gone or failed is not None else noted.empty_answers,
+            empty_answers=0 if http.gone or failed is not None else noted.empty_answers,
             cache_hits=record.cache_hits,
             cache_misses=record.cache_misses,
             error=record.error,
@@ -85,5 +85,5 @@ class Reporter:
             logs.log_finished(finished)
 
 
-def _since(call: Call, moment: float | None) -> float | None:
-    return None if moment is None else moment - call.started
+def _since(http: HttpRequest, moment: float | None) -> float | None:
+    return None if moment is None else moment - http.started
