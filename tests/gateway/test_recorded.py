@@ -14,14 +14,14 @@ import ollama
 import openai
 import pytest
 
-from asides._recordings.replies import NOTE, VOICES, recordings
+from asides._recordings.replies import NOTE, recordings
 from asides._recordings.upstream import Recorded
 from tests.gateway.clients import DIALECTS, Dialect, ask
 from tests.gateway.running import gateway
 from tests.waiting import PATIENCE
 
 AT_ONCE = {"defaults": {"extra_body": {"pace": 0}}}
-THINKERS = [voice.model for voice in VOICES.values() if not voice.call]
+THINKERS = [model.name for model in recordings().model if not model.call]
 QUICK = recordings().recording[0]
 WITHOUT_THINKING: dict[Dialect, dict[str, Any]] = {
     "chat": {"reasoning_effort": "none"},
@@ -107,7 +107,7 @@ def test_an_unknown_model_is_told_the_names(url: str) -> None:
     """Whoever asks for another model learns which there are."""
     with pytest.raises(openai.NotFoundError) as refused:
         ask("chat", url, model="gpt-5")
-    assert all(model in str(refused.value) for model in Recorded.models)
+    assert all(model in str(refused.value) for model in Recorded().models)
 
 
 def test_it_says_what_it_is_when_it_starts() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import asides
-from asides._recordings.replies import NOTE, VOICES, recordings
+from asides._recordings.replies import NOTE, recordings
 from asides._recordings.upstream import Recorded
 from asides.dialects.framing import SseReader
 
@@ -22,7 +22,7 @@ WEATHER = {
     },
 }
 DANGER = {"type": "function", "function": {"name": "run_command", "parameters": {"type": "object"}}}
-THINKERS = [voice for voice in VOICES.values() if not voice.call]
+THINKERS = [model for model in recordings().model if not model.call]
 
 
 def ask(path: str = CHAT, **body: Any) -> tuple[int, Any]:
@@ -79,7 +79,7 @@ def refused(**body: Any) -> tuple[int, str]:
     return status, reply["error"]["message"]
 
 
-@pytest.mark.parametrize("model", [voice.model for voice in THINKERS])
+@pytest.mark.parametrize("model", [model.name for model in THINKERS])
 @pytest.mark.parametrize("recording", recordings().recording, ids=lambda recording: recording.asked[0])
 def test_every_recording_is_one_thought_and_one_answer(model: str, recording: Any) -> None:
     """Read as its model's settings say, a recording is its thought and its answer, for all that it is asked by."""
@@ -90,20 +90,20 @@ def test_every_recording_is_one_thought_and_one_answer(model: str, recording: An
         assert message.notices == ()
 
 
-@pytest.mark.parametrize("voice", VOICES.values(), ids=lambda voice: voice.model)
-def test_thinking_can_be_turned_off(voice: Any) -> None:
+@pytest.mark.parametrize("recorded", recordings().model, ids=lambda model: model.name)
+def test_thinking_can_be_turned_off(recorded: Any) -> None:
     """With thinking off there is no thought, only the answer, and it still says that it is a recording."""
     off: list[dict[str, Any]] = [{"chat_template_kwargs": {"enable_thinking": False}}, {"reasoning_effort": "none"}]
     for body in off:
-        raw = content(model=voice.model, messages=question("a haiku"), **body)
-        message = read(voice.model, raw, thinks=False)
+        raw = content(model=recorded.name, messages=question("a haiku"), **body)
+        message = read(recorded.name, raw, thinks=False)
         assert message.thinking == ""
         assert message.text.startswith(NOTE)
 
 
 def test_the_raw_markers_are_sent() -> None:
     """Nothing is split here: each family's own markers are in the content."""
-    raw = {voice.model: content(model=voice.model, messages=question("hi")) for voice in THINKERS}
+    raw = {model.name: content(model=model.name, messages=question("hi")) for model in THINKERS}
     assert raw["recorded-qwen3"].startswith("<think>\n")
     assert "<think>" not in raw["recorded-deepseek-r1"]
     assert "\n</think>\n\n" in raw["recorded-deepseek-r1"]
@@ -118,7 +118,7 @@ def test_a_question_that_is_not_on_record_gets_an_honest_answer() -> None:
     assert "asides serve --upstream" in text
 
 
-@pytest.mark.parametrize("model", Recorded.models)
+@pytest.mark.parametrize("model", Recorded().models)
 def test_a_stream_is_the_whole_reply_in_pieces(model: str) -> None:
     """The pieces of a stream join to the content of a whole reply; role first, the reason last."""
     body: dict[str, Any] = {"model": model, "messages": question("17 * 23"), "tools": [WEATHER]}
@@ -192,7 +192,7 @@ def test_completions() -> None:
 def test_models() -> None:
     """The list names every model, and each can be asked for."""
     status, listed = ask("/v1/models")
-    assert (status, [entry["id"] for entry in listed["data"]]) == (200, list(Recorded.models))
+    assert (status, [entry["id"] for entry in listed["data"]]) == (200, list(Recorded().models))
     assert ask("/v1/models/recorded-tools")[1] == listed["data"][-1]
     assert ask("/v1/models/gpt-5")[0] == 404
 
@@ -201,7 +201,7 @@ def test_what_cannot_be_answered_is_refused_in_words() -> None:
     """An unknown model is a 404 that lists names; a request that asks too much, or nothing, is a 400."""
     status, message = refused(model="gpt-5")
     assert status == 404
-    assert all(model in message for model in Recorded.models)
+    assert all(model in message for model in Recorded().models)
     assert refused(model=None)[0] == 404
     bodies: list[dict[str, Any]] = [
         {"n": 2},

@@ -1,4 +1,10 @@
-"""The recorded replies: which one answers a conversation, and how each model family writes it. Knows no wire."""
+"""The recorded replies: which one answers a conversation, and how each recorded model writes it. Knows no wire format.
+
+`replies.toml` holds both: recordings (a thought and an answer, chosen by words of the question) and models (format and
+templates of raw output). `compose` joins them: the raw output of one model for one conversation, markers included.
+
+    compose(recordings().models["recorded-qwen3"], [{"role": "user", "content": "17 times 23?"}], [], thinks=True)
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from typing import Any
 import msgspec
 
 NOTE = "This is a recording; no model is running."
-"""What every reply says first."""
+"""How every answer begins."""
 LONGEST_RESULT = 2000
 """Characters of a tool's result that are repeated."""
 
@@ -24,30 +30,14 @@ class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answer: str
     asked: tuple[str, ...] = ()
     """Words of the questions that it answers; they must stand together."""
+    place: str = ""
+    """Of the recording that calls the weather tool: the value of its parameter."""
 
 
-class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A thought, and a call of the client's own weather tool."""
-
-    thinking: str
-    answer: str
-    place: str
-
-
-class Recordings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All there is to replay."""
-
-    recording: tuple[Recording, ...]
-    fallback: Recording
-    call: Call
-    result: Recording
-    toolless: Recording
-
-
-class Voice(msgspec.Struct, frozen=True):
+class RecordedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How one recorded model writes: templates with `{thinking}` and `{answer}`."""
 
-    model: str
+    name: str
     format: str
     thought: str
     plain: str = "{answer}"
@@ -55,33 +45,28 @@ class Voice(msgspec.Struct, frozen=True):
     call: str = ""
     """What follows the answer where it calls, with `{name}` and `{arguments}`; empty for one that never does."""
 
-    def say(self, thinking: str, answer: str, *, thinks: bool) -> str:
-        """The raw output, with markers."""
-        return _fill(self.thought if thinks else self.plain, thinking=thinking, answer=f"{NOTE}\n\n{answer}")
+    def write(self, recording: Recording, *, thinks: bool, **values: str) -> str:
+        """The raw output, with markers. `values` fill the answer's own names."""
+        answer = f"{NOTE}\n\n{_fill(recording.answer, **values) if values else recording.answer}"
+        return _fill(self.thought if thinks else self.plain, thinking=recording.thinking, answer=answer)
 
 
-VOICES = {
-    voice.model: voice
-    for voice in (
-        Voice("recorded-qwen3", "qwen3", "<think>\n{thinking}\n</think>\n\n{answer}"),
-        Voice("recorded-deepseek-r1", "deepseek_r1", "{thinking}\n</think>\n\n{answer}"),
-        Voice(
-            "recorded-gpt-oss",
-            "gpt_oss",
-            "<|channel|>analysis<|message|>{thinking}<|end|>"
-            "<|start|>assistant<|channel|>final<|message|>{answer}<|return|>",
-            "<|channel|>final<|message|>{answer}<|return|>",
-        ),
-        Voice("recorded-magistral", "magistral", "[THINK]{thinking}[/THINK]{answer}"),
-        Voice(
-            "recorded-tools",
-            "qwen3",
-            "<think>\n{thinking}\n</think>\n\n{answer}",
-            call='\n<tool_call>\n{"name": {name}, "arguments": {arguments}}\n</tool_call>',
-        ),
-    )
-}
-"""The recorded models by name."""
+class Recordings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `replies.toml`."""
+
+    model: tuple[RecordedModel, ...]
+    recording: tuple[Recording, ...]
+    fallback: Recording
+    """For a question that no recording answers."""
+    call: Recording
+    result: Recording
+    toolless: Recording
+    """For a model that calls, where the request has no weather tool."""
+
+    @property
+    def models(self) -> dict[str, RecordedModel]:
+        """The recorded models by name."""
+        return {model.name: model for model in self.model}
 
 
 @cache
@@ -91,25 +76,20 @@ def recordings() -> Recordings:
     return msgspec.convert(tomllib.loads(text), Recordings)
 
 
-def compose(voice: Voice, messages: Sequence[dict[str, Any]], tools: Sequence[Any], *, thinks: bool) -> str:
-    """What this model says next in a conversation, as raw output."""
+def compose(model: RecordedModel, messages: Sequence[dict[str, Any]], tools: Sequence[Any], *, thinks: bool) -> str:
+    """What this model answers next in a conversation, as raw output."""
     known = recordings()
-    if voice.call:
-        results = _results(messages)
-        tool = _weather_tool(tools)
-        if results:
-            answer = _fill(known.result.answer, result=" ".join(results)[:LONGEST_RESULT])
-            return voice.say(known.result.thinking, answer, thinks=thinks)
-        if tool is None:
-            return voice.say(known.toolless.thinking, known.toolless.answer, thinks=thinks)
-        name, parameter = tool
-        arguments = {parameter: known.call.place} if parameter else {}
-        return voice.say(known.call.thinking, known.call.answer, thinks=thinks) + _fill(
-            voice.call, name=_json(name), arguments=_json(arguments)
-        )
-    asked = next((_text(message) for message in reversed(messages) if message.get("role") == "user"), "")
-    found = _recording_for(asked)
-    return voice.say(found.thinking, found.answer, thinks=thinks)
+    if not model.call:
+        asked = next((_text(message) for message in reversed(messages) if message.get("role") == "user"), "")
+        return model.write(_recording_for(asked), thinks=thinks)
+    if results := _results(messages):
+        return model.write(known.result, thinks=thinks, result=" ".join(results)[:LONGEST_RESULT])
+    tool = _weather_tool(tools)
+    if tool is None:
+        return model.write(known.toolless, thinks=thinks)
+    name, parameter = tool
+    arguments = {parameter: known.call.place} if parameter else {}
+    return model.write(known.call, thinks=thinks) + _fill(model.call, name=_json(name), arguments=_json(arguments))
 
 
 def _recording_for(question: str) -> Recording:
@@ -126,7 +106,7 @@ def _words(text: str) -> str:
 
 
 def _results(messages: Sequence[dict[str, Any]]) -> list[str]:
-    """What tools have said since the last assistant message."""
+    """The results of tools since the last assistant message."""
     results: list[str] = []
     for message in reversed(messages):
         if message.get("role") != "tool":

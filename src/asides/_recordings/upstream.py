@@ -1,5 +1,9 @@
-"""An upstream inside the process that replays recordings as an OpenAI-compatible server would that knows nothing of
-thinking: raw markers, token by token. Opens no socket and runs no model."""
+"""An upstream inside the process: replays recordings as an OpenAI-compatible server that does not split thinking.
+
+It answers `/v1/chat/completions`, `/v1/completions` and `/v1/models` with raw markers, token by token at a person's
+reading speed, and checks the request fields that it honours (`stop`, `max_tokens`, `n`, `stream_options`; `pace` is its
+own). It opens no socket and runs no model: the gateway calls `Recorded.answer` in place of an HTTP client.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from ..dialects.framing import DONE, sse, to_json
-from .replies import VOICES, Voice, compose
+from .replies import RecordedModel, compose, recordings
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -25,16 +29,16 @@ OWNER = "asides recordings"
 _TOKEN = re.compile(r"\s?\w{1,6}|\s+|[^\w\s]")
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """A reply as a server gives it."""
+class RecordedResponse(msgspec.Struct, frozen=True):
+    """An HTTP response: status, type and body."""
 
     status: int
     content_type: str
     chunks: AsyncGenerator[bytes, None]
-    """The body as it comes. Closing it early ends the replay."""
+    """The body, chunk by chunk. Closing it early ends the replay."""
 
 
-class _Refusal(Exception):
+class _BadRequest(Exception):
     """A request that cannot be answered, with the status that says so."""
 
     def __init__(self, status: int, message: str, *, param: str | None = None, code: str | None = None) -> None:
@@ -43,8 +47,8 @@ class _Refusal(Exception):
         self.body = {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
 
 
-class _Turn(NamedTuple):
-    """What is replayed, once a request is understood."""
+class _Replay(NamedTuple):
+    """What one request gets, in tokens."""
 
     tokens: list[str]
     finish_reason: str
@@ -54,73 +58,74 @@ class _Turn(NamedTuple):
 class Recorded:
     """Replays recordings. `pace` is the seconds between two tokens; a request may bring its own."""
 
-    models: tuple[str, ...] = tuple(VOICES)
-
     def __init__(self, pace: float = SECONDS_PER_TOKEN) -> None:
+        self.models = tuple(recordings().models)
         self._pace = pace
         self._created = int(time.time())
 
     def settings(self, model: str) -> tuple[str, None]:
-        """The format in which a model writes, and where its output begins: as the format says, so that a request
-        without thinking may still say otherwise."""
-        return VOICES[model].format, None
+        """A model's format, and its start: None, so that a request that turns thinking off may still set another."""
+        return recordings().models[model].format, None
 
-    async def answer(self, path: str, body: dict[str, Any]) -> Answer:
-        """Answer a request for `/v1/chat/completions`, `/v1/completions` or `/v1/models`."""
+    async def answer(self, path: str, body: dict[str, Any]) -> RecordedResponse:
+        """RecordedResponse a request for `/v1/chat/completions`, `/v1/completions` or `/v1/models`."""
         route = path.partition("?")[0].rstrip("/").removeprefix("/v1").lstrip("/")
         try:
             if route == "models":
                 return _whole(200, {"object": "list", "data": [self._entry(model) for model in self.models]})
             if route.startswith("models/"):
-                return _whole(200, self._entry(_voice(route.removeprefix("models/")).model))
+                return _whole(200, self._entry(_model(route.removeprefix("models/")).name))
             if route == "chat/completions":
-                return self._reply(_Chat(body))
+                return self._reply(_ChatRequest(body))
             if route == "completions":
-                return self._reply(_Completion(body))
-            raise _Refusal(404, f"the recordings answer chat/completions, completions and models, not {path}")
-        except _Refusal as refusal:
+                return self._reply(_CompletionRequest(body))
+            raise _BadRequest(404, f"the recordings answer chat/completions, completions and models, not {path}")
+        except _BadRequest as refusal:
             return _whole(refusal.status, refusal.body)
 
     def _entry(self, model: str) -> dict[str, Any]:
         return {"id": model, "object": "model", "created": self._created, "owned_by": OWNER}
 
-    def _pace_of(self, request: _Request) -> float:
-        return self._pace if request.pace is None else request.pace
-
-    def _reply(self, request: _Chat | _Completion) -> Answer:
-        turn = request.turn()
+    def _reply(self, request: _ChatRequest | _CompletionRequest) -> RecordedResponse:
+        replay = request.replay()
+        pace = self._pace if request.pace is None else request.pace
         if request.body.get("stream"):
-            return Answer(200, EVENTS, self._stream(request, turn))
-        return Answer(200, JSON, self._at_once(request, turn))
-
-    async def _at_once(self, request: _Chat | _Completion, turn: _Turn) -> AsyncGenerator[bytes, None]:
-        await asyncio.sleep(self._pace_of(request) * len(turn.tokens))
-        choice = {"index": 0, **request.whole("".join(turn.tokens)), "finish_reason": turn.finish_reason}
-        yield to_json({**request.head(request.object), "choices": [choice], "usage": turn.usage})
-
-    async def _stream(self, request: _Chat | _Completion, turn: _Turn) -> AsyncGenerator[bytes, None]:
-        head = request.head(request.object_streamed)
-        pace = self._pace_of(request)
-        wants_usage = (request.body.get("stream_options") or {}).get("include_usage")
-        if wants_usage:
-            head["usage"] = None
-
-        def frame(piece: dict[str, Any], finish_reason: str | None = None) -> bytes:
-            return sse(to_json({**head, "choices": [{"index": 0, **piece, "finish_reason": finish_reason}]}))
-
-        for piece in request.opening:
-            yield frame(piece)
-        for token in turn.tokens:
-            await asyncio.sleep(pace)
-            yield frame(request.piece(token))
-        yield frame(request.closing, turn.finish_reason)
-        if wants_usage:
-            yield sse(to_json({**head, "choices": [], "usage": turn.usage}))
-        yield DONE
+            return RecordedResponse(200, EVENTS, _stream(request, replay, pace))
+        return RecordedResponse(200, JSON, _at_once(request, replay, pace))
 
 
-class _Request:
-    """What both kinds of request have in common."""
+async def _at_once(
+    request: _ChatRequest | _CompletionRequest, replay: _Replay, pace: float
+) -> AsyncGenerator[bytes, None]:
+    await asyncio.sleep(pace * len(replay.tokens))
+    choice = {"index": 0, **request.whole("".join(replay.tokens)), "finish_reason": replay.finish_reason}
+    yield to_json({**request.head(request.object), "choices": [choice], "usage": replay.usage})
+
+
+async def _stream(
+    request: _ChatRequest | _CompletionRequest, replay: _Replay, pace: float
+) -> AsyncGenerator[bytes, None]:
+    head = request.head(request.object_streamed)
+    wants_usage = (request.body.get("stream_options") or {}).get("include_usage")
+    if wants_usage:
+        head["usage"] = None
+
+    def frame(piece: dict[str, Any], finish_reason: str | None = None) -> bytes:
+        return sse(to_json({**head, "choices": [{"index": 0, **piece, "finish_reason": finish_reason}]}))
+
+    for piece in request.opening:
+        yield frame(piece)
+    for token in replay.tokens:
+        await asyncio.sleep(pace)
+        yield frame(request.piece(token))
+    yield frame(request.closing, replay.finish_reason)
+    if wants_usage:
+        yield sse(to_json({**head, "choices": [], "usage": replay.usage}))
+    yield DONE
+
+
+class _ReplayRequest:
+    """What both kinds of request have in common: the checks, and the fields of every reply."""
 
     prefix = ""
     object = ""
@@ -128,14 +133,14 @@ class _Request:
 
     def __init__(self, body: dict[str, Any]) -> None:
         self.body = body
-        self.voice = _voice(body.get("model"))
+        self.model = _model(body.get("model"))
         if body.get("n") not in (None, 1):
-            raise _Refusal(400, "the recordings give one choice: leave out `n` or set it to 1", param="n")
+            raise _BadRequest(400, "the recordings give one choice: leave out `n` or set it to 1", param="n")
         if not isinstance(body.get("stream_options") or {}, dict):
-            raise _Refusal(400, "`stream_options` must be an object", param="stream_options")
+            raise _BadRequest(400, "`stream_options` must be an object", param="stream_options")
         self.pace = body.get("pace")
         if self.pace is not None and not (isinstance(self.pace, int | float) and 0 <= self.pace <= SLOWEST):
-            raise _Refusal(400, f"`pace` must be a number of seconds, at most {SLOWEST}", param="pace")
+            raise _BadRequest(400, f"`pace` must be a number of seconds, at most {SLOWEST}", param="pace")
 
     def head(self, kind: str) -> dict[str, Any]:
         """The fields that begin a reply and each of its frames."""
@@ -143,11 +148,11 @@ class _Request:
             "id": f"{self.prefix}{secrets.token_hex(12)}",
             "object": kind,
             "created": int(time.time()),
-            "model": self.voice.model,
+            "model": self.model.name,
             "system_fingerprint": "recording",
         }
 
-    def replay(self, output: str, prompt: str) -> _Turn:
+    def cut(self, output: str, prompt: str) -> _Replay:
         """The output cut as the request asks, in tokens."""
         output = _before_stop(output, self.body.get("stop"))
         tokens = _TOKEN.findall(output)
@@ -157,10 +162,10 @@ class _Request:
             tokens, finish_reason = tokens[:most], "length"
         read, written = len(_TOKEN.findall(prompt)), len(tokens)
         usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-        return _Turn(tokens, finish_reason, usage)
+        return _Replay(tokens, finish_reason, usage)
 
 
-class _Chat(_Request):
+class _ChatRequest(_ReplayRequest):
     """A request for a chat completion."""
 
     prefix = "chatcmpl-"
@@ -169,14 +174,14 @@ class _Chat(_Request):
     opening: ClassVar[tuple[dict[str, Any], ...]] = ({"delta": {"role": "assistant", "content": ""}},)
     closing: ClassVar[dict[str, Any]] = {"delta": {}}
 
-    def turn(self) -> _Turn:
-        """What is replayed."""
+    def replay(self) -> _Replay:
+        """What it gets."""
         messages = self.body.get("messages")
         if not isinstance(messages, list) or not messages or not all(isinstance(each, dict) for each in messages):
-            raise _Refusal(400, "`messages` must be a list of at least one message", param="messages")
+            raise _BadRequest(400, "`messages` must be a list of at least one message", param="messages")
         tools = self.body.get("tools") if self.body.get("tool_choice") != "none" else None
-        output = compose(self.voice, messages, tools if isinstance(tools, list) else [], thinks=_thinks(self.body))
-        return self.replay(output, to_json(messages).decode())
+        output = compose(self.model, messages, tools if isinstance(tools, list) else [], thinks=_thinks(self.body))
+        return self.cut(output, to_json(messages).decode())
 
     def whole(self, text: str) -> dict[str, Any]:
         """A choice that holds the whole text."""
@@ -187,7 +192,7 @@ class _Chat(_Request):
         return {"delta": {"content": text}}
 
 
-class _Completion(_Request):
+class _CompletionRequest(_ReplayRequest):
     """A request to continue a prompt."""
 
     prefix = "cmpl-"
@@ -195,15 +200,15 @@ class _Completion(_Request):
     opening: ClassVar[tuple[dict[str, Any], ...]] = ()
     closing: ClassVar[dict[str, Any]] = {"text": "", "logprobs": None}
 
-    def turn(self) -> _Turn:
-        """What is replayed."""
+    def replay(self) -> _Replay:
+        """What it gets."""
         prompt = self.body.get("prompt")
         if isinstance(prompt, list) and len(prompt) == 1:
             prompt = prompt[0]
         if not isinstance(prompt, str):
-            raise _Refusal(400, "`prompt` must be one text; the recordings know no ids", param="prompt")
+            raise _BadRequest(400, "`prompt` must be one text; the recordings know no ids", param="prompt")
         asked = [{"role": "user", "content": prompt}]
-        return self.replay(compose(self.voice, asked, [], thinks=_thinks(self.body)), prompt)
+        return self.cut(compose(self.model, asked, [], thinks=_thinks(self.body)), prompt)
 
     def whole(self, text: str) -> dict[str, Any]:
         """A choice that holds the whole text."""
@@ -214,16 +219,16 @@ class _Completion(_Request):
         return self.whole(text)
 
 
-def _voice(model: Any) -> Voice:
-    voice = VOICES.get(model) if isinstance(model, str) else None
-    if voice is None:
-        said = f"there is no recorded model {str(model)[:100]!r}; there are {', '.join(VOICES)}"
-        raise _Refusal(404, said, param="model", code="model_not_found")
-    return voice
+def _model(name: Any) -> RecordedModel:
+    models = recordings().models
+    if not isinstance(name, str) or name not in models:
+        reason = f"there is no recorded model {str(name)[:100]!r}; there are {', '.join(models)}"
+        raise _BadRequest(404, reason, param="model", code="model_not_found")
+    return models[name]
 
 
 def _thinks(body: dict[str, Any]) -> bool:
-    """Whether the request leaves thinking on, said in any way that servers know."""
+    """Whether the request leaves thinking on; servers know several ways to turn it off."""
     keywords = body.get("chat_template_kwargs")
     if isinstance(keywords, dict) and (keywords.get("enable_thinking") is False or keywords.get("thinking") is False):
         return False
@@ -236,7 +241,7 @@ def _most_tokens(body: dict[str, Any]) -> int | None:
         if most is None:
             continue
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-            raise _Refusal(400, f"`{name}` must be a whole number of at least 1", param=name)
+            raise _BadRequest(400, f"`{name}` must be a whole number of at least 1", param=name)
         return most
     return None
 
@@ -245,13 +250,13 @@ def _before_stop(output: str, stop: Any) -> str:
     """The output up to where the first of the stop sequences begins."""
     sequences = [stop] if isinstance(stop, str) else stop or []
     if not isinstance(sequences, list) or not all(isinstance(each, str) for each in sequences):
-        raise _Refusal(400, "`stop` must be a text or a list of texts", param="stop")
+        raise _BadRequest(400, "`stop` must be a text or a list of texts", param="stop")
     found = [at for at in (output.find(each) for each in sequences if each) if at >= 0]
     return output[: min(found)] if found else output
 
 
-def _whole(status: int, body: dict[str, Any]) -> Answer:
-    return Answer(status, JSON, _once(to_json(body)))
+def _whole(status: int, body: dict[str, Any]) -> RecordedResponse:
+    return RecordedResponse(status, JSON, _once(to_json(body)))
 
 
 async def _once(data: bytes) -> AsyncGenerator[bytes, None]:
