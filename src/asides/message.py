@@ -1,13 +1,18 @@
-"""From events to a `Message`: the parts in their order, and what can be said of the whole."""
+"""From events to a `Message`: the parts in their order, and what can be said of the whole.
+
+`Message` is what the parser gives: it holds the raw text too. `Collector` is the fold from events to parts that it
+shares with `asides.reply.Reply`, the record of a reply that came from a server.
+"""
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
 
 from .events import Event, Notice, PartEnd, PartStart, ToolCallDelta
-from .parts import Part, Text, Thinking, ToolCall
+from .parts import Part, Span, Text, Thinking, ToolCall
 
 Termination = Literal["stop", "end", "cut"]
 
@@ -69,53 +74,60 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Collector:
-    """Gathers what a message needs of the events as they are released. Texts are cut from the raw text at the end."""
+    """Builds parts from events: the one place that joins them, for the parser's `Message` and for a `Reply`.
 
-    __slots__ = ("_arguments", "_ends", "_starts", "notices")
+    The parser holds the raw text, so it hands over no text and thinking as they grow; they are cut out by their spans
+    at the end. Who has no raw text puts their deltas into `texts`.
+    """
+
+    __slots__ = ("_ends", "notices", "raw", "starts", "texts")
 
     def __init__(self) -> None:
-        self._starts: list[PartStart] = []
-        self._ends: list[PartEnd] = []
-        self._arguments: dict[int, list[str]] = {}
+        self.starts: list[PartStart] = []
+        self._ends: dict[int, PartEnd] = {}
+        self.texts: dict[int, list[str]] = {}
+        """By index: the argument text of a call; where there is no raw text, also that of the other parts."""
+        self.raw: dict[int, str] = {}
+        """By index: what the model wrote of a call, where there is no raw text to cut it from."""
         self.notices: list[Notice] = []
 
     def add(self, event: Event) -> None:
-        """Take note of an event. Parts end in the order in which they start."""
+        """Take note of an event."""
         if isinstance(event, PartStart):
-            self._starts.append(event)
+            self.starts.append(event)
         elif isinstance(event, PartEnd):
-            self._ends.append(event)
+            self._ends[event.index] = event
         elif isinstance(event, ToolCallDelta):
-            self._arguments.setdefault(event.index, []).append(event.text)
+            self.texts.setdefault(event.index, []).append(event.text)
         elif isinstance(event, Notice):
             self.notices.append(event)
 
-    def message(self, raw: str, open_span: tuple[int, int], termination: Termination) -> Message:
-        """The message so far. A part that has not ended stands at `open_span`."""
+    def parts(self, raw: str | None = None, open_span: Span = (0, 0)) -> tuple[tuple[Part, ...], str, str]:
+        """The parts so far, thinking joined, text joined. A part that has not ended stands at `open_span`."""
         parts: list[Part] = []
-        joined: dict[str, list[str]] = {"thinking": [], "text": []}
-        for index, start in enumerate(self._starts):
-            end = self._ends[index] if index < len(self._ends) else PartEnd(index, False, "incomplete", open_span)
-            words = raw[end.span[0] : end.span[1]]
-            if start.kind == "tool_call":
-                arguments = "".join(self._arguments.get(start.index, ()))
-                parts.append(
-                    ToolCall(
-                        start.name,
-                        arguments,
-                        start.id,
-                        end.complete,
-                        end.error,
-                        end.error_message,
-                        words,
-                        end.span,
-                    )
-                )
+        thinking: list[str] = []
+        text: list[str] = []
+        # A server may open a call before it names it, and name a later one first.
+        starts = self.starts if raw is not None else sorted(self.starts, key=attrgetter("index"))
+        for start in starts:
+            index, kind = start.index, start.kind
+            end = self._ends.get(index) or PartEnd(index, False, "incomplete", open_span)
+            if kind == "tool_call":
+                arguments = "".join(self.texts.get(index, ()))
+                written = self.raw.get(index, "") if raw is None else raw[end.span[0] : end.span[1]]
+                outcome = (end.complete, end.error, end.error_message)
+                parts.append(ToolCall(start.name, arguments, start.id, *outcome, written, end.span))
                 continue
-            joined[start.kind] += (start.gap, words)
-            if start.kind == "thinking":
-                parts.append(Thinking(words, end.complete, end.span))
+            content = "".join(self.texts[index]) if raw is None else raw[end.span[0] : end.span[1]]
+            if kind == "thinking":
+                thinking += (start.gap, content)
+                parts.append(Thinking(content, end.complete, end.span))
             else:
-                parts.append(Text(words, end.span))
-        thinking, text = ("".join(joined[kind]) for kind in ("thinking", "text"))
-        return Message(tuple(parts), raw, tuple(self.notices), termination, thinking, text)
+                text += (start.gap, content)
+                parts.append(Text(content, end.span))
+        return tuple(parts), "".join(thinking), "".join(text)
+
+    def message(self, raw: str, open_span: Span, termination: Termination) -> Message:
+        """The message so far, its texts cut from `raw`."""
+        parts, thinking, text = self.parts(raw, open_span)
+        return Message(parts, raw, tuple(self.notices), termination, thinking, text)

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from asides.client.client import Client, Gathering, UpstreamError
+from asides.client.client import Client, UpstreamError
 from asides.events import PartStart, TextDelta, ThinkingDelta
+from asides.reply.fold import Fold
 from asides.reply.items import ReplyEvent
 from tests.client.upstream import Script, Upstream, chat, fails, lines, serve, think
 from tests.waiting import PATIENCE
@@ -182,15 +183,15 @@ def test_calls_are_read_and_thinking_goes_back_with_them_only() -> None:
     assert sent[3] == {"role": "assistant", "content": "It is 2."}
 
 
-def test_a_gathering_tells_what_has_come_so_far() -> None:
+def test_a_fold_tells_what_has_come_so_far() -> None:
     """An unfinished reply has its parts, and says that it is not complete."""
     with serve(chat(think("hm"), "Hi")) as upstream:
-        gathering = Gathering()
+        fold = Fold()
         for item in Client(upstream.url).talk("hi", model="m"):
-            gathering.add(item)
+            fold.add(item)
             if isinstance(item, ReplyEvent) and isinstance(item.event, ThinkingDelta):
                 break
-    assert (gathering.reply.thinking, gathering.reply.text, gathering.reply.complete) == ("hm", "", False)
+    assert (fold.reply.thinking, fold.reply.text, fold.reply.complete) == ("hm", "", False)
 
 
 # What goes wrong.
@@ -287,17 +288,17 @@ def test_refusals_are_told_in_words(script: Script, words: str) -> None:
 )
 def test_a_reply_that_dies_is_given_first(pieces: list[bytes], words: str) -> None:
     """What had come, what was held back too, comes before the error."""
-    gathering = Gathering()
+    fold = Fold()
     with serve(pieces) as upstream:
         client = Client(upstream.url)
         with pytest.raises(UpstreamError, match=words):
-            _gather(gathering, client)
-    assert gathering.reply.text == "Half <thi"
+            _gather(fold, client)
+    assert fold.reply.text == "Half <thi"
 
 
-def _gather(gathering: Gathering, client: Client) -> None:
+def _gather(fold: Fold, client: Client) -> None:
     for item in client.talk("hi", model="m"):
-        gathering.add(item)
+        fold.add(item)
 
 
 def test_a_silent_server_is_given_up() -> None:
@@ -320,14 +321,14 @@ def hanging() -> Iterator[Upstream]:
 def test_stop_ends_a_reply_and_keeps_what_had_come(hanging: Upstream) -> None:
     """`stop` from another thread ends a blocked reading; what was held back is given, and the socket is closed."""
     client = Client(hanging.url)
-    gathering = Gathering()
+    fold = Fold()
     assert not client.stop()
     for item in client.talk("hi", model="m"):
-        gathering.add(item)
+        fold.add(item)
         if isinstance(item, ReplyEvent) and isinstance(item.event, TextDelta) and "Hi" in item.event.text:
             threading.Timer(0.01, client.stop).start()
-    assert gathering.reply.text == "Hi <th"
-    assert not gathering.reply.complete
+    assert fold.reply.text == "Hi <th"
+    assert not fold.reply.complete
     assert hanging.left.wait(PATIENCE)
 
 
@@ -339,15 +340,15 @@ def test_stop_from_a_signal_handler(hanging: Upstream) -> None:
     assert main is not None
     sending = threading.Timer(0.01, signal.pthread_kill, (main, signal.SIGUSR1))
     try:
-        gathering = Gathering()
+        fold = Fold()
         for item in client.talk("hi", model="m"):
-            gathering.add(item)
+            fold.add(item)
             if isinstance(item, ReplyEvent) and isinstance(item.event, TextDelta) and "Hi" in item.event.text:
                 sending.start()
         sending.join()  # once more, and later, it would end the tests themselves
     finally:
         signal.signal(signal.SIGUSR1, previous)
-    assert gathering.reply.text == "Hi <th"
+    assert fold.reply.text == "Hi <th"
 
 
 @pytest.fixture
@@ -373,12 +374,12 @@ def test_tls(certificate: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> No
     with serve(ANSWER, hangs, tls=certificate) as upstream:
         client = Client(upstream.url)
         assert client.ask("hi", model="m").text == "It is 4."
-        gathering = Gathering()
+        fold = Fold()
         for item in client.talk("hi", model="m"):
-            gathering.add(item)
+            fold.add(item)
             if isinstance(item, ReplyEvent) and isinstance(item.event, PartStart):
                 threading.Timer(0.01, client.stop).start()
-        assert gathering.reply.text == "Hi <th"
+        assert fold.reply.text == "Hi <th"
         assert upstream.left.wait(PATIENCE)
         monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
         with pytest.raises(UpstreamError, match="certificate is not trusted"):

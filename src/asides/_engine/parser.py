@@ -214,10 +214,14 @@ class Parser(Prose):
             raise UsageError("message is not available with collect=False")
         tape = self._tape
         tape.sync()
-        termination: Termination = "cut" if self._cut else "stop" if self._stopped else "end"
-        if not self._finished and (self._table.state == THINKING or self._region):
-            termination = "cut"
-        return self._collector.message("".join(tape.pieces), (self._open_start(), self._told()), termination)
+        return self._collector.message("".join(tape.pieces), (self._open_start(), self._told()), self.termination)
+
+    @property
+    def termination(self) -> Termination:
+        """How the output ended, as `message.termination` says; `cut` while thinking or a call is open."""
+        if self._cut or (not self._finished and (self._table.state == THINKING or self._region)):
+            return "cut"
+        return "stop" if self._stopped else "end"
 
     @property
     def state(self) -> ParserState:

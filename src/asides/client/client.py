@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,15 +20,16 @@ from ..dialects.request import Request, ThinkingOptions, WriteOptions
 from ..events import Notice, PartStart
 from ..families import get_format
 from ..policies import Start
+from ..reply.fold import Fold
 from ..reply.items import Chunk, Failed, ReplyEvent, ReplyItem, ThinkingChunk
+from ..reply.reply import Reply
 from ..reply.splitter import Splitter
 from .http import MOST_ERROR, MOST_WHOLE, Exchange, Stopped, UpstreamError, read_address
-from .reply import Gathering, Reply
 
 if TYPE_CHECKING:
     from ..detect.result import Finding
 
-__all__ = ["Client", "Gathering", "Kind", "Message", "Reply", "Think", "UpstreamError", "name_some"]
+__all__ = ["Client", "Kind", "Message", "Reply", "Think", "UpstreamError", "name_some"]
 
 Kind = Literal["openai", "ollama"]
 Think = bool | str | None
@@ -151,10 +153,10 @@ class Client:
 
     def ask(self, messages: str | Sequence[Message], *, model: str, **choices: Any) -> Reply:
         """The whole reply. The choices are those of `talk`."""
-        gathering = Gathering()
+        fold = Fold(clock=time.monotonic)
         for item in self.talk(messages, model=model, **choices):
-            gathering.add(item)
-        return gathering.reply
+            fold.add(item)
+        return fold.reply
 
     def stop(self) -> bool:
         """End the replies that are being read, at once: what had come is given, then they end. False if none is.

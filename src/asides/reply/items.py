@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..events import Event
+from ..message import Termination
 
 Reason = Literal["stop", "length", "content_filter"]
 """Why a reply ended. Whether calls were made is in its parts."""
@@ -83,6 +84,8 @@ class ReplyEvent(msgspec.Struct, frozen=True, tag=True):
     """At the end of a call that may not be run: what the model wrote, without the outer markers."""
     withheld: bool = False
     """Whether that is the end of a thought, so that an API which writes such calls as text must leave it out."""
+    raw: str = ""
+    """The same as `written`, with its own markers."""
 
     @property
     def shown(self) -> str | None:
@@ -99,6 +102,8 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     extra: dict[str, Any] = {}
     other_logprobs: tuple[dict[str, Any], ...] = ()
     """Those of tokens behind the last part."""
+    termination: Termination = "end"
+    """How the output itself ended, where raw text was read."""
 
 
 class Usage(msgspec.Struct, frozen=True, tag=True):

@@ -29,6 +29,7 @@ from ..events import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from ..message import Termination
 from .items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, ReplyEvent, ReplyItem, ThinkingChunk, Usage
 from .logprobs import Alignment
 
@@ -97,8 +98,10 @@ class Splitter:
             case Ended(choice=number):
                 choice = self._choice(number)
                 items = choice.finish(cut=piece.reason == "length")
-                rest = choice.other_logprobs()
-                return [*items, msgspec.structs.replace(piece, other_logprobs=rest) if rest else piece]
+                rest, termination = choice.other_logprobs(), choice.termination
+                if rest or termination != "end":
+                    piece = msgspec.structs.replace(piece, other_logprobs=rest, termination=termination)
+                return [*items, piece]
             case Usage():
                 return [self._usage(piece)]
             case Failed():
@@ -170,6 +173,8 @@ class _Choice:
         """What stands in a block that may only repeat thinking which came in a field of its own."""
         self._seen_thinking = False
         self._ended = False
+        self.termination: Termination = "end"
+        """How the output itself ended, once the choice has: `stop` and `cut` come from a parser."""
         self._hidden: set[int] = set()
         self._in_thought = False
         """Whether calls that come now were begun inside a thought that nothing closed."""
@@ -313,7 +318,11 @@ class _Choice:
         if self._ended:
             return []
         events = self._begin_words() if self._early else []
-        items = self._tell(events + self._close_words() + self._close_thinking(not cut))
+        parser = self._parser
+        events += self._close_words()
+        if parser is not None:
+            self.termination = parser.termination
+        items = self._tell(events + self._close_thinking(not cut))
         for call in self._calls.values():
             items += self._tell(call.finish(cut), call)
         self._ended = True
@@ -414,9 +423,10 @@ class _Choice:
                 self._in_thought = True
             item = ReplyEvent(self._number, event)
             if isinstance(event, PartEnd) and event.error is not None:
-                written = call.written if call is not None else self._written(event)
+                raw = call.written if call is not None else self._raw(event)
+                written = raw if call is not None else without_markers(raw, self._format)
                 withheld = call is None and self._in_thought and event.error == "incomplete"
-                item = ReplyEvent(self._number, event, written=written, withheld=withheld)
+                item = ReplyEvent(self._number, event, written=written, withheld=withheld, raw=raw)
             if self._alignment is not None:
                 item = self._with_logprobs(item, self._alignment)
             if self._show or kind is Notice or event.index not in self._hidden:  # type: ignore[union-attr]
@@ -431,10 +441,10 @@ class _Choice:
         if start.kind != "tool_call":
             self._in_thought = start.kind == "thinking" and self._format.calls_in_thinking == "always"
 
-    def _written(self, event: PartEnd) -> str:
+    def _raw(self, event: PartEnd) -> str:
         """What the model wrote of a call that may not be run."""
         self._tape.sync()
-        return without_markers(self._tape.text(*event.span), self._format)
+        return self._tape.text(*event.span)
 
     def _with_logprobs(self, item: ReplyEvent, alignment: Alignment) -> ReplyEvent:
         logprobs, others = alignment.take(item.event, self._first)

@@ -12,9 +12,10 @@ from typing import Any, Self
 
 import msgspec
 
-from ...client.client import Client, Gathering, Message, Reply, Think, UpstreamError
+from ...client.client import Client, Message, Reply, Think, UpstreamError
 from ...events import Event, Notice, PartEnd, PartStart, TextDelta, ToolCallDelta
 from ...policies import Start
+from ...reply.fold import Fold
 from ...reply.items import ReplyEvent, ReplyItem
 from ...terminal import Mode, Screen, Style, Thoughts
 from ..show import Calls
@@ -49,32 +50,27 @@ class Outcome(msgspec.Struct, frozen=True):
     """Whether Ctrl-C ended it."""
     error: UpstreamError | None = None
     """What ended it otherwise."""
-    seconds: float = 0.0
-    thought_seconds: tuple[float, ...] = ()
-    """How long each thought took."""
 
 
 def ask(client: Client, messages: Sequence[Message], choices: Choices, streams: Streams) -> Outcome:
     """Ask for a reply and show it."""
     show = Show(streams, choices)
-    gathering = Gathering()
-    clock = _Clock()
+    fold = Fold(clock=time.monotonic)
     error: UpstreamError | None = None
     with _Receiving(client, messages, choices) as receiving:
         show.wait()
         try:
             for item in receiving.items(show.tick):
-                gathering.add(item)
+                fold.add(item)
                 if isinstance(item, ReplyEvent) and item.choice == 0:
-                    clock.note(item.event)
                     show.show(item.event)
         except UpstreamError as failure:
             error = failure
         show.end()
-    reply = gathering.reply
+    reply = fold.reply
     if error is None and not receiving.stopped:
         show.remark(reply)
-    return Outcome(reply, receiving.stopped, error, clock.seconds, tuple(clock.thoughts))
+    return Outcome(reply, receiving.stopped, error)
 
 
 class _Receiving:
@@ -220,22 +216,3 @@ class Show:
                 "read this model with --start thinking"
             )
         self._streams.flush()
-
-
-class _Clock:
-    """How long a reply and each of its thoughts took."""
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-        self._thinking: dict[int, float] = {}
-        self.thoughts: list[float] = []
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._begun
-
-    def note(self, event: Event) -> None:
-        if isinstance(event, PartStart) and event.kind == "thinking":
-            self._thinking[event.index] = self.seconds
-        elif isinstance(event, PartEnd) and event.index in self._thinking:
-            self.thoughts.append(self.seconds - self._thinking[event.index])

@@ -36,7 +36,7 @@ class Saving:
             conversation=self._conversation,
             format=choices.format or "",
             asked=[Turn(turn["role"], turn["content"], call_id=turn.get("tool_call_id", "")) for turn in asked],
-            seconds=outcome.seconds,
-            thought_seconds=outcome.thought_seconds,
+            seconds=outcome.reply.times.seconds,
+            thought_seconds=outcome.reply.times.thoughts,
         )
         self.failed = self.failed or not kept

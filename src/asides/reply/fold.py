@@ -1,0 +1,209 @@
+"""`Fold`: the one place where the events of a reply become a `Reply`.
+
+It takes what comes, one item after another, and gives the reply as far as it has come at any time. The parts are built
+by `message.Collector`, as the parser's own `Message` is; here are added what a server says (why it ended, what it cost)
+and when things came. A reply with several choices has one fold for each. A gateway calls `delta` for every chunk of a
+stream, so that method and `add` do as little as they can; a fold that shall not hold text (`collect=False`, or when its
+`Budget` is used up) keeps its counts and times.
+
+    fold = Fold(clock=time.monotonic)
+    for item in client.talk("Why is the sky blue?", model="qwen3"):
+        fold.add(item)
+    fold.reply.text, fold.reply.termination, fold.reply.times.first_thought
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..message import Collector, Termination
+from ..parts import Part, Text
+from .items import Begin, Ended, ReplyEvent, ReplyItem, Usage
+from .reply import Reply, Times
+
+
+class Budget(msgspec.Struct):
+    """How many more characters may be held, by one fold or by several that share it."""
+
+    left: int = sys.maxsize
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there was more than could be held, so that replies are not whole."""
+        return self.left < 0
+
+
+class Fold:
+    """Takes the items or events of one choice; `reply` is what has come so far."""
+
+    __slots__ = (
+        "_budget",
+        "_clock",
+        "_collector",
+        "_ended",
+        "_ended_at",
+        "_seconds",
+        "_started",
+        "_texts",
+        "_thinking_since",
+        "_thought",
+        "answered",
+        "begin",
+        "calls",
+        "choice",
+        "collect",
+        "first_answer",
+        "first_thought",
+        "next_index",
+        "notices",
+        "usage",
+    )
+
+    def __init__(
+        self,
+        *,
+        choice: int = 0,
+        collect: bool = True,
+        budget: Budget | None = None,
+        clock: Callable[[], float] | None = None,
+        started: float | None = None,
+    ) -> None:
+        """`started`: when the reply was asked for, by `clock`; now, unless given. Without a clock, no times."""
+        self.choice = choice
+        """Whose events are taken. Those of other choices are left out."""
+        self.collect = collect
+        """Whether text is held. False from the moment when the budget is used up."""
+        self._budget = budget or Budget()
+        self._clock = clock
+        self._started = clock() if clock is not None and started is None else started
+        self._ended_at: float | None = None
+        self._thinking_since: dict[int, float] = {}
+        self._seconds: dict[int, float] = {}
+        self.first_thought: float | None = None
+        """When the first text of a thought came, by the clock."""
+        self.first_answer: float | None = None
+        """When the first text or call came, by the clock."""
+        self._thought = False
+        self.answered = False
+        """Whether any text or call has come."""
+        self.calls = 0
+        """How many calls have begun."""
+        self.next_index = 0
+        """The index of a part that would come behind all that have come."""
+        self.notices: dict[str, int] = {}
+        """How many notices of each code have come."""
+        self._collector = Collector()
+        self._texts = self._collector.texts
+        self.begin = Begin()
+        self.usage: Usage | None = None
+        self._ended: Ended | None = None
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there was more than the budget allows, so that the reply is not whole."""
+        return self._budget.truncated
+
+    def delta(self, event: TextDelta | ThinkingDelta | ToolCallDelta) -> None:
+        """Take more of a part, whose start has been taken."""
+        if type(event) is ThinkingDelta:
+            if not self._thought:
+                self._thought = True
+                self.first_thought = self._clock() if self._clock is not None else None
+        elif not self.answered:
+            self._answer()
+        if self.collect:
+            budget = self._budget
+            budget.left -= len(event.text)
+            if budget.left < 0:
+                self.collect = False
+            else:
+                self._texts[event.index].append(event.text)
+
+    def _answer(self) -> None:
+        self.answered = True
+        self.first_answer = self._clock() if self._clock is not None else None
+
+    def add(self, item: ReplyItem | Event) -> None:
+        """Take an item of the splitter, or an event of a parser."""
+        raw = ""
+        if type(item) is ReplyEvent:
+            if item.choice != self.choice:
+                return
+            raw, item = item.raw, item.event
+        if isinstance(item, TextDelta | ThinkingDelta | ToolCallDelta):
+            self.delta(item)
+        elif isinstance(item, PartStart | PartEnd | Notice):
+            self._add_event(item)
+            if raw and self.collect and isinstance(item, PartEnd):
+                self._collector.raw[item.index] = raw
+        elif isinstance(item, Begin):
+            self.begin = item
+        elif isinstance(item, Usage):
+            self.usage = item
+        elif isinstance(item, Ended) and item.choice == self.choice:
+            self._ended = item
+            self._ended_at = self._clock() if self._clock is not None else None
+
+    def _add_event(self, event: PartStart | PartEnd | Notice) -> None:
+        if isinstance(event, Notice):
+            self.notices[event.code] = self.notices.get(event.code, 0) + 1
+            self._budget.left -= len(event.message)  # an endless stream of oddities must end here too
+            self.collect = self.collect and self._budget.left >= 0
+        elif isinstance(event, PartStart):
+            self._add_start(event)
+        elif self._clock is not None and event.index in self._thinking_since:
+            self._seconds[event.index] = self._clock() - self._thinking_since.pop(event.index)
+        if self.collect:
+            self._collector.add(event)
+
+    def _add_start(self, event: PartStart) -> None:
+        self.next_index = max(self.next_index, event.index + 1)
+        if self.collect:
+            self._texts[event.index] = []
+        if event.kind == "tool_call":
+            self.calls += 1
+            if not self.answered:
+                self._answer()
+        elif event.kind == "thinking" and self._clock is not None:
+            self._thinking_since[event.index] = self._clock()
+
+    @property
+    def reply(self) -> Reply:
+        """What has come so far. A part that has not ended is incomplete."""
+        parts, thinking, text = self._collector.parts()
+        return Reply(
+            parts=parts,
+            thinking=thinking,
+            text=text,
+            notices=tuple(self._collector.notices),
+            termination=self._termination(parts),
+            reason=self._ended.reason if self._ended is not None else "",
+            usage=self.usage,
+            times=self._times(),
+            model=self.begin.model,
+            id=self.begin.id,
+        )
+
+    def _termination(self, parts: tuple[Part, ...]) -> Termination:
+        if self._ended is None or self._ended.reason == "length":
+            return "cut"
+        # What the splitter says comes from the parser: a server that splits by itself shows it only in the last part.
+        last = parts[-1] if parts else None
+        return self._ended.termination if last is None or isinstance(last, Text) or last.complete else "cut"
+
+    def _times(self) -> Times:
+        if self._clock is None or self._started is None:
+            return Times()
+        started, ended = self._started, self._ended_at if self._ended_at is not None else self._clock()
+        return Times(
+            first_thought=None if self.first_thought is None else self.first_thought - started,
+            first_answer=None if self.first_answer is None else self.first_answer - started,
+            seconds=ended - started,
+            thoughts=tuple(
+                self._seconds.get(start.index) for start in self._collector.starts if start.kind == "thinking"
+            ),
+        )

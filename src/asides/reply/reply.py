@@ -1,0 +1,103 @@
+"""`Reply`: the one record of a reply, whoever received it. Values only; `fold.py` makes it from events.
+
+The filter, `asides run`, the gateway, the history, the interfaces of compat and the renderers all hand on this record,
+so the same output gives the same record wherever it came in. The parser's own `Message` is the same thing for somebody
+who holds the raw text; `Reply.of` turns one into the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..events import Notice
+from ..message import Message, Termination
+from ..parts import Part, Thinking, ToolCall
+from .items import Usage
+
+
+class Times(msgspec.Struct, frozen=True):
+    """When things came, in seconds since the reply was asked for. None: nobody looked at a clock, or it never came."""
+
+    first_thought: float | None = None
+    first_answer: float | None = None
+    """The first text or call."""
+    seconds: float | None = None
+    """How long the whole reply took, or has taken so far."""
+    thoughts: tuple[float | None, ...] = ()
+    """How long each `Thinking` part took, in their order. Empty where nobody looked at a clock."""
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """One reply of a model, or as much of it as had come."""
+
+    parts: tuple[Part, ...] = ()
+    """In the order of writing. Where no raw text was read, spans are `(0, 0)`. Only a call that may not be run has its
+    `raw` text."""
+    thinking: str = ""
+    """The thinking parts joined."""
+    text: str = ""
+    """The text parts joined: the clean answer."""
+    notices: tuple[Notice, ...] = ()
+    """What was odd."""
+    termination: Termination = "end"
+    """`stop`: a stop marker was seen. `end`: none, but it came to its end. `cut`: it did not, because thinking or a
+    call was open, the server says so (`length`), or nothing more came."""
+    reason: str = ""
+    """Why the server says that it ended: `stop`, `length` or `content_filter`; empty where no server said."""
+    usage: Usage | None = None
+    """What it cost, where the server says so."""
+    times: Times = Times()
+    model: str = ""
+    """The model's name, as the server gives it."""
+    id: str = ""
+    """The server's own id of the reply."""
+
+    @classmethod
+    def of(cls, message: Message, **fields: Any) -> Reply:
+        """The record of a message that a parser has read; `fields` are those that a parser does not know."""
+        return cls(
+            parts=tuple(
+                msgspec.structs.replace(part, raw="") if isinstance(part, ToolCall) and part.error is None else part
+                for part in message.parts
+            ),
+            thinking=message.thinking,
+            text=message.text,
+            notices=message.notices,
+            termination=message.termination,
+            **fields,
+        )
+
+    @property
+    def thoughts(self) -> tuple[Thinking, ...]:
+        """The thinking parts, in order."""
+        return tuple(part for part in self.parts if isinstance(part, Thinking))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in order, the broken ones too."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def complete(self) -> bool:
+        """False when it was cut off: it did not end, was too long, or thinking or a call was open."""
+        return self.termination != "cut"
+
+    @property
+    def message(self) -> Message:
+        """The same as the parser's message. It has no raw text: servers that split send none."""
+        return Message(self.parts, "", self.notices, self.termination, self.thinking, self.text)
+
+    def to_message(self) -> dict[str, Any]:
+        """The message to put into the conversation: clean text, calls that may be run, and the thinking beside them.
+
+        Thinking goes along only with calls: servers whose models need it there ask for it back, and nowhere else.
+        """
+        message: dict[str, Any] = {"role": "assistant", "content": self.text}
+        calls = [call.to_dict() for call in self.tool_calls if call.error is None]
+        if calls:
+            message["tool_calls"] = calls
+            if self.thinking:
+                message["reasoning_content"] = self.thinking
+        return message
