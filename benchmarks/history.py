@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 
 from asides import _history as history
-from asides._history import History, Reply, Thought, Where
+from asides._history import History, Reply, ReplyFilter, Thought
 from benchmarks import measure
 
 SIZES = (10_000, 100_000)
@@ -104,9 +104,9 @@ def _length() -> int:
     return sum(len(corpus.text()) for _ in range(1000)) // 1000
 
 
-def _searches(corpus: Corpus, end: datetime) -> dict[str, tuple[str, Where]]:
+def _searches(corpus: Corpus, end: datetime) -> dict[str, tuple[str, ReplyFilter]]:
     common, usual, rare = (corpus.words[rank] for rank in (COMMON, USUAL, RARE))
-    everywhere = Where()
+    everywhere = ReplyFilter()
     return {
         "common": (common, everywhere),
         "usual": (usual, everywhere),
@@ -115,8 +115,8 @@ def _searches(corpus: Corpus, end: datetime) -> dict[str, tuple[str, Where]]:
         "phrase": (f'"{common} {corpus.words[COMMON + 1]}"', everywhere),
         "half a word": (rare[:-1], everywhere),
         "absent": ("zzzz", everywhere),
-        "last tenth": (usual, Where(since=end)),
-        "one model": (usual, Where(models=("two",))),
+        "last tenth": (usual, ReplyFilter(since=end)),
+        "one model": (usual, ReplyFilter(models=("two",))),
     }
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 HOW = "PostgreSQL's initdb and pg_ctl are not here; on Debian: apt-get install postgresql"
-USER = "keeper"
+USER = "asides"
 
 
 def binaries() -> Path | None:

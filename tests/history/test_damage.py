@@ -12,9 +12,9 @@ import pytest
 
 from asides import _history as history
 from asides._history import DamagedError, Reply
-from asides._history.damage import examine
-from asides._history.salvage import Salvage, Salvaged
+from asides._history.sqlite_damage import examine
 from asides._history.sqlite_pages import TABLE_LEAF, Pages
+from asides._history.sqlite_salvage import Salvage, Salvaged
 from tests.history.samples import HOSTILE, reply
 
 COUNT = 300

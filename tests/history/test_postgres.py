@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from asides import _history as history
-from asides._history import HistoryError, Keeper
+from asides._history import BackgroundWriter, HistoryError
 from tests.history.samples import reply
 from tests.waiting import PATIENCE, eventually
 
@@ -24,23 +24,23 @@ def test_several_writers(postgres: str) -> None:
     ]
     assert [writer.wait(PATIENCE) for writer in writers] == [0, 0, 0]
     with history.open(postgres) as store:
-        assert store.count() == history.Counts(200, 400)
+        assert store.count() == history.StoreCounts(200, 400)
         assert not [problem for step in store.verify() for problem in step.problems]
 
 
 def test_a_connection_that_breaks(postgres: str) -> None:
-    """An open history says so and may be tried again; a keeper connects anew and loses nothing."""
-    keeper = Keeper(postgres)
-    keeper.keep(reply("before"))
-    eventually(lambda: keeper.kept, "it was never written")
+    """An open history says so and may be tried again; a writer connects anew and loses nothing."""
+    writer = BackgroundWriter(postgres)
+    writer.put(reply("before"))
+    eventually(lambda: writer.written, "it was never written")
     with psycopg.connect(postgres, autocommit=True) as other, history.open(postgres) as store:
         other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
         with pytest.raises(HistoryError) as caught:
             store.add([reply("lost", after=1)])
         assert caught.value.retry
-    keeper.keep(reply("after", after=2))
-    keeper.close()
-    assert (keeper.kept, keeper.dropped) == (2, 0)
+    writer.put(reply("after", after=2))
+    writer.close()
+    assert (writer.written, writer.dropped) == (2, 0)
     with history.open(postgres) as store:
         assert len(store.search("after").hits) == 1
 

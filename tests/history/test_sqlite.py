@@ -84,7 +84,7 @@ def test_several_writers(path: Path) -> None:
     ]
     assert [writer.wait(PATIENCE) for writer in writers] == [0, 0, 0, 0]
     with history.open(str(path)) as store:
-        assert store.count() == history.Counts(250, 500)
+        assert store.count() == history.StoreCounts(250, 500)
         assert problems(store) == []
 
 
@@ -160,7 +160,7 @@ def test_purged_words_are_not_on_the_disk(path: Path) -> None:
     with history.open(str(path)) as store:
         store.add([reply("ordinary words")])
         store.add([reply(f"hunter2secret number {number}", after=number + 1) for number in range(300)])
-        assert list(store.purge(history.Where(since=reply("", after=1).time)))[-1].replies == 300
+        assert list(store.purge(history.ReplyFilter(since=reply("", after=1).time)))[-1].replies == 300
         store.compact()
         for file in path.parent.iterdir():
             assert b"hunter2secret" not in file.read_bytes(), file
@@ -248,7 +248,7 @@ def test_the_usual_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("ASIDES_HISTORY", raising=False)
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-    assert history.usual_place() == f"{tmp_path}/.local/share/asides/history.db"
+    assert history.default_store() == f"{tmp_path}/.local/share/asides/history.db"
     monkeypatch.setenv("XDG_DATA_HOME", f"{tmp_path}/data")
     with history.open() as store:
         assert store.name == f"{tmp_path}/data/asides/history.db"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from asides import _history as history
-from asides._history import Reply, Thought, Turn, Where
+from asides._history import Reply, ReplyFilter, Thought, Turn
 from tests.history.generated import STEADY
 from tests.history.samples import START
 
@@ -62,7 +62,7 @@ class Keeping(RuleBasedStateMachine):
     def purge(self, model: str, pattern: str | None) -> None:
         """Delete some."""
         compiled = re.compile(pattern) if pattern else None
-        steps = list(self.store.purge(Where(models=(model,)), compiled))
+        steps = list(self.store.purge(ReplyFilter(models=(model,)), compiled))
         gone = {
             id
             for id, reply in self.held.items()

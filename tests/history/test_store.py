@@ -10,7 +10,7 @@ import pytest
 
 import asides
 from asides import _history as history
-from asides._history import History, HistoryError, Reply, Thought, Turn, Where
+from asides._history import History, HistoryError, Reply, ReplyFilter, Thought, Turn
 from tests.history.samples import HOSTILE, QUERIES, START, asked, message, reply
 
 
@@ -51,7 +51,7 @@ def test_writing_twice_changes_nothing(store: History) -> None:
     one, two = reply("thought"), reply("thought", after=1)
     assert store.add([one, two, one]) == 2
     assert store.add([two, one]) == 0
-    assert store.count() == history.Counts(2, 2)
+    assert store.count() == history.StoreCounts(2, 2)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
@@ -125,7 +125,7 @@ def test_choosing(store: History) -> None:
     )
 
     def chosen(**fields: object) -> list[str]:
-        return [found.thoughts[0].text for found in store.replies(Where(**fields))]  # type: ignore[arg-type]  # any field
+        return [found.thoughts[0].text for found in store.replies(ReplyFilter(**fields))]  # type: ignore[arg-type]  # any field
 
     minute = timedelta(minutes=1)
     assert chosen() == ["one", "two", "three"]
@@ -140,11 +140,11 @@ def test_choosing(store: History) -> None:
     assert chosen(conversation="c") == ["three"]
     assert chosen(models=("%",)) == []
     assert [found.thoughts[0].text for found in store.newest(limit=2)] == ["three", "two"]
-    assert store.count(Where(models=("qwen*",))) == history.Counts(2, 2)
-    assert [hit.model for hit in store.search("two", Where(sources=("filter",))).hits] == ["qwen3_8b"]
-    assert [hit.model for hit in store.search("three", Where(since=START + minute)).hits] == ["r1"]
-    assert not store.search("three", Where(until=START + minute)).hits
-    assert not store.search("three", Where(since=START + 9 * minute)).hits
+    assert store.count(ReplyFilter(models=("qwen*",))) == history.StoreCounts(2, 2)
+    assert [hit.model for hit in store.search("two", ReplyFilter(sources=("filter",))).hits] == ["qwen3_8b"]
+    assert [hit.model for hit in store.search("three", ReplyFilter(since=START + minute)).hits] == ["r1"]
+    assert not store.search("three", ReplyFilter(until=START + minute)).hits
+    assert not store.search("three", ReplyFilter(since=START + 9 * minute)).hits
 
 
 def test_finding_by_words(store: History) -> None:
@@ -184,7 +184,7 @@ def test_no_query_is_an_error(store: History) -> None:
     store.add([reply("don't panic: 3.14, a@b.c, http://a.b/c?d=e and __a__")])
     for query in QUERIES:
         store.search(query)
-        store.search(query, Where(since=START, models=("*",)))
+        store.search(query, ReplyFilter(since=START, models=("*",)))
 
 
 def test_what_stands_there_is_found(store: History) -> None:
@@ -244,14 +244,14 @@ def test_purging(store: History) -> None:
         [reply("my password is hunter2"), reply("harmless", answer="hunter2 it is", after=1), reply("stays", after=2)]
     )
     pattern = re.compile("hunter2")
-    assert list(store.purge(match=pattern, dry_run=True))[-1] == history.Purged(3, 2, 2)
+    assert list(store.purge(match=pattern, dry_run=True))[-1] == history.PurgeProgress(3, 2, 2)
     assert store.count().replies == 3
-    assert list(store.purge(match=pattern))[-1] == history.Purged(3, 2, 2)
+    assert list(store.purge(match=pattern))[-1] == history.PurgeProgress(3, 2, 2)
     store.compact()
     assert [found.thoughts[0].text for found in store.replies()] == ["stays"]
     assert not store.search("hunter2").hits
     assert not [problem for step in store.verify() for problem in step.problems]
-    assert list(store.purge(Where(until=START))) == []
+    assert list(store.purge(ReplyFilter(until=START))) == []
 
 
 def test_a_secret_goes_wherever_it_stands(store: History) -> None:

@@ -76,10 +76,12 @@ class Gateway:
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._state.open()
-        keeper = self._state.keeper
-        if keeper is not None:
+        history_writer = self._state.history_writer
+        if history_writer is not None:
             metrics = self._reporter.metrics
-            metrics.watch_history(lambda: keeper.kept, lambda: keeper.dropped, lambda: keeper.waiting)
+            metrics.watch_history(
+                lambda: history_writer.written, lambda: history_writer.dropped, lambda: history_writer.waiting
+            )
         await send({"type": "lifespan.startup.complete"})
         with contextlib.suppress(asyncio.CancelledError):  # a second signal: nobody waits, but nothing is to be lost
             await receive()

@@ -297,7 +297,7 @@ class Exchange:
     def _noted(self, plan: RequestPlan) -> pipeline.Noted:
         """What is kept of the reply: all of it where somebody wants it, else what the replay cache may store."""
         state = self._state
-        whole = plan.settings.empty_answer == "thinking" or state.config.log.bodies or state.keeper is not None
+        whole = plan.settings.empty_answer == "thinking" or state.config.log.bodies or state.history_writer is not None
         limit = state.config.limits.body if whole else state.replay_cache.limit
         return pipeline.Noted(keep=whole or (bool(plan.request.tools) and limit > 0), limit=limit)
 
@@ -349,8 +349,8 @@ class Exchange:
         self._keep_reply(plan, noted)
 
     def _keep_reply(self, plan: RequestPlan, noted: pipeline.Noted) -> None:
-        """Hand a reply to the keeper of history, where there is one."""
-        if self._state.keeper is None:
+        """Put a reply into the queue of the history writer, where there is one."""
+        if self._state.history_writer is None:
             return
         from .to_history import reply_of  # here, because few gateways keep thoughts
 
@@ -368,7 +368,7 @@ class Exchange:
                 thought_seconds=thought,
                 cut=self._http.gone,
             )
-            self._state.keeper.keep(reply)
+            self._state.history_writer.put(reply)
 
 
 class RequestPlan(msgspec.Struct, frozen=True):

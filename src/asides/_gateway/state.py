@@ -21,7 +21,7 @@ from .replay_cache import ReplayCache
 from .upstreams import KEEP_IDLE, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
 
 if TYPE_CHECKING:
-    from .._history import Keeper
+    from .._history import BackgroundWriter
 
 log = logging.getLogger("asides.gateway")
 
@@ -44,7 +44,7 @@ class State:
         """By upstream and model: the name under which the upstream sends thinking."""
         self.running: dict[str, tuple[str, Upstream]] = {}
         """By the upstream's id of a reply that is being streamed: the credential of its client, and the upstream."""
-        self.keeper: Keeper | None = None
+        self.history_writer: BackgroundWriter | None = None
         """Keeps thoughts in the background, where that is asked for."""
         self.upstreams: list[Upstream] = []
         self._connector: aiohttp.TCPConnector | None = None
@@ -71,10 +71,10 @@ class State:
     def open(self) -> None:
         """Make the upstreams, inside the event loop that will use them."""
         if self.config.history.save:
-            from .._history import Keeper  # here, because few gateways keep thoughts
+            from .._history import BackgroundWriter  # here, because few gateways keep thoughts
 
             kept = self.config.history
-            self.keeper = Keeper(kept.store, keep_days=kept.keep_days, warn=log.warning)
+            self.history_writer = BackgroundWriter(kept.store, keep_days=kept.keep_days, warn=log.warning)
         if not self.config.upstreams:
             self.upstreams = [RecordedUpstream(Recorded())]
             return
@@ -89,8 +89,8 @@ class State:
             await upstream.close()
         if self._connector is not None:
             await self._connector.close()
-        if self.keeper is not None:
-            await asyncio.to_thread(self.keeper.close)
+        if self.history_writer is not None:
+            await asyncio.to_thread(self.history_writer.close)
 
     def settings(self, model: str) -> ModelSettings:
         """How a model is read and asked."""

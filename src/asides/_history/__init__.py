@@ -7,34 +7,34 @@ import re
 from pathlib import Path
 
 from ..errors import UsageError
-from .background_writer import Keeper
+from .background_writer import BackgroundWriter
 from .errors import DamagedError, HistoryError
 from .records import Call, Notice, Reply, Thought, Turn
-from .results import Checked, Counts, Found, Hit, Listed, Purged, Share
+from .reply_filter import ReplyFilter, read_time
+from .results import CheckProgress, ModelShare, PurgeProgress, ReplySummary, SearchHit, SearchResult, StoreCounts
 from .store import History
-from .where import Where, read_time
 
 __all__ = [
+    "BackgroundWriter",
     "Call",
-    "Checked",
-    "Counts",
+    "CheckProgress",
     "DamagedError",
-    "Found",
     "History",
     "HistoryError",
-    "Hit",
-    "Keeper",
-    "Listed",
+    "ModelShare",
     "Notice",
-    "Purged",
+    "PurgeProgress",
     "Reply",
-    "Share",
+    "ReplyFilter",
+    "ReplySummary",
+    "SearchHit",
+    "SearchResult",
+    "StoreCounts",
     "Thought",
     "Turn",
-    "Where",
+    "default_store",
     "open",
     "read_time",
-    "usual_place",
 ]
 
 POSTGRES = ("postgresql://", "postgres://")
@@ -42,7 +42,7 @@ POSTGRES = ("postgresql://", "postgres://")
 
 def open(store: str = "", *, create: bool = True) -> History:
     """Open a history: a file, a `postgresql://` address, or where it usually is. Without `create` it must be there."""
-    store = store or usual_place()
+    store = store or default_store()
     if store.startswith(POSTGRES):
         from .postgres import PostgresHistory
 
@@ -55,7 +55,7 @@ def open(store: str = "", *, create: bool = True) -> History:
     return SqliteHistory(Path(store).expanduser(), create=create)
 
 
-def usual_place() -> str:
+def default_store() -> str:
     """`$ASIDES_HISTORY`, or a file in the data directory of the user."""
     if named := os.environ.get("ASIDES_HISTORY"):
         return named

@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from ..errors import Error
 from .errors import HistoryError
 from .records import Reply
-from .results import Purged
+from .reply_filter import ReplyFilter
+from .results import PurgeProgress
 from .store import History
-from .where import Where
 
 BATCH = 200
 """Replies in one transaction at most."""
@@ -30,7 +30,7 @@ PURGE_EVERY = 3600.0
 """Seconds between two looks for replies that are too old."""
 
 
-class Keeper:
+class BackgroundWriter:
     """Writes replies to a history from a thread of its own.
 
     A store that fails is tried again, with pauses of up to 5 seconds, and nothing that waits is given up for it. But
@@ -48,7 +48,7 @@ class Keeper:
         keep_days: int = 0,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        self.kept = 0
+        self.written = 0
         """Replies that are in the store, those included that had been there already."""
         self.dropped = 0
         """Replies that were given up."""
@@ -80,7 +80,7 @@ class Keeper:
         """Replies that are not written yet."""
         return len(self._queue) + self._writing
 
-    def keep(self, reply: Reply) -> bool:
+    def put(self, reply: Reply) -> bool:
         """Put a reply into the queue. Never waits and never fails; False when it was dropped."""
         size = reply.size
         with self._lock:
@@ -96,7 +96,7 @@ class Keeper:
             if taken and self._thread is None:
                 self._start()
         if first_dropped:
-            self._say("history: the queue is full, so replies are not kept until the store has caught up")
+            self._report("history: the queue is full, so replies are not kept until the store has caught up")
         self._wake.set()
         return taken
 
@@ -116,7 +116,7 @@ class Keeper:
                 self._writing = 0
                 self.dropped += lost
             if lost:
-                self._say(f"history: {lost} replies were not kept: {self.failure or 'there was no time left'}")
+                self._report(f"history: {lost} replies were not kept: {self.failure or 'there was no time left'}")
 
     def _start(self) -> None:
         # A daemon, so that a store that hangs cannot keep the program; without `close` the exit still writes.
@@ -125,7 +125,7 @@ class Keeper:
         atexit.register(self.close)
 
     def _run(self) -> None:
-        writer = _Writer(self._store, self._say)
+        writer = _StoreConnection(self._store, self._report)
         try:
             while True:
                 # Asked before writing: what was put into the queue before it closed must not be left there.
@@ -144,12 +144,12 @@ class Keeper:
         """Seconds until it is time to look for replies that are too old; None for never."""
         return max(0.0, self._next_purge - time.monotonic()) if self._keep_days else None
 
-    def _purge(self, writer: _Writer) -> None:
+    def _purge(self, writer: _StoreConnection) -> None:
         """Delete what is too old. Whatever waits to be written goes first, between any two steps."""
         self._next_purge = time.monotonic() + PURGE_EVERY
         try:
             deleted = 0
-            for step in writer.purge(Where(until=datetime.now(UTC) - timedelta(days=self._keep_days))):
+            for step in writer.purge(ReplyFilter(until=datetime.now(UTC) - timedelta(days=self._keep_days))):
                 self.purged += step.replies - deleted
                 deleted = step.replies
                 self._to_compact = self._to_compact or deleted > 0
@@ -160,9 +160,9 @@ class Keeper:
                 self._to_compact = False
         except HistoryError as error:
             writer.close()
-            self._say(f"history: replies older than {self._keep_days} days were not all deleted: {error}")
+            self._report(f"history: replies older than {self._keep_days} days were not all deleted: {error}")
 
-    def _write_all(self, writer: _Writer) -> bool:
+    def _write_all(self, writer: _StoreConnection) -> bool:
         """Write what waits. False when the time to do so is over."""
         self._wake.clear()
         while batch := self._take():
@@ -177,7 +177,7 @@ class Keeper:
             self._writing = len(batch)
             return batch
 
-    def _write(self, writer: _Writer, batch: list[Reply]) -> bool:
+    def _write(self, writer: _StoreConnection, batch: list[Reply]) -> bool:
         """Write a batch, however often it takes. False when the time to do so is over."""
         pause = FIRST_PAUSE
         while True:
@@ -185,7 +185,7 @@ class Keeper:
                 refused = writer.write(batch)
             except HistoryError as error:
                 if not self.failure:
-                    self._say(f"history: {error}; replies wait, and are dropped when the queue is full")
+                    self._report(f"history: {error}; replies wait, and are dropped when the queue is full")
                 self.failure = str(error)
             else:
                 break
@@ -195,13 +195,13 @@ class Keeper:
             pause = min(pause * 2, LONGEST_PAUSE)
         with self._lock:
             self._writing = 0
-            self.kept += len(batch) - len(refused)
+            self.written += len(batch) - len(refused)
             self.dropped += len(refused)
         for words in refused:
-            self._say(f"history: a reply was not kept: {words}")
+            self._report(f"history: a reply was not kept: {words}")
         if self.failure:
             self.failure = ""
-            self._say("history: writing works again")
+            self._report("history: writing works again")
         return True
 
     def _pause(self, seconds: float) -> None:
@@ -210,12 +210,12 @@ class Keeper:
         else:
             self._closing.wait(seconds)
 
-    def _say(self, words: str) -> None:
+    def _report(self, words: str) -> None:
         if self._warn is not None:
             self._warn(words)
 
 
-class _Writer:
+class _StoreConnection:
     """The store as the thread sees it: opened when first needed, and again after a failure."""
 
     def __init__(self, store: str, warn: Callable[[str], None]) -> None:
@@ -244,7 +244,7 @@ class _Writer:
                 refused.append(str(error))
         return refused
 
-    def purge(self, where: Where) -> Iterator[Purged]:
+    def purge(self, where: ReplyFilter) -> Iterator[PurgeProgress]:
         """Delete replies, step by step, where there is a store."""
         yield from self._opened().purge(where)
 

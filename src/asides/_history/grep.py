@@ -10,7 +10,7 @@ import msgspec
 from ..errors import UsageError
 
 
-class Line(msgspec.Struct, frozen=True):
+class MatchedLine(msgspec.Struct, frozen=True):
     """A line to show."""
 
     number: int
@@ -35,7 +35,7 @@ def compile_pattern(
         raise UsageError(f"{pattern!r} is no regular expression: {error}; -F takes it as plain text") from None
 
 
-def matching_lines(text: str, pattern: re.Pattern[str], before: int = 0, after: int = 0) -> Iterator[Line]:
+def matching_lines(text: str, pattern: re.Pattern[str], before: int = 0, after: int = 0) -> Iterator[MatchedLine]:
     """The lines that match, with as many before and after each."""
     lines = text.removesuffix("\n").split("\n")
     hits = [number for number, line in enumerate(lines) if pattern.search(line)]
@@ -43,5 +43,5 @@ def matching_lines(text: str, pattern: re.Pattern[str], before: int = 0, after: 
     shown = -1
     for hit in hits:
         for number in range(max(hit - before, shown + 1), min(hit + after + 1, len(lines))):
-            yield Line(number + 1, lines[number], number in matched, gap=0 <= shown < number - 1)
+            yield MatchedLine(number + 1, lines[number], number in matched, gap=0 <= shown < number - 1)
             shown = number

@@ -16,9 +16,9 @@ from ..errors import UsageError
 from .errors import HistoryError
 from .postgres_schema import LOCK, MIGRATIONS
 from .records import Reply, Thought
-from .search_words import Term, plain_words
+from .reply_filter import ReplyFilter
 from .store import MOST_RANKED, PAGE, History, original_text, reply_row, thought_row
-from .where import Where
+from .text_search import Term, plain_words
 
 PASSWORD = re.compile(r"(?<=://)([^:/@]*:)[^/@]+(?=@)|(password=)[^&]+")
 CONNECT_SECONDS = 10
@@ -149,7 +149,7 @@ class PostgresHistory(History):
             found: list[tuple[Any, ...]] = self._connection.execute(sql.replace("?", "%s"), values).fetchall()
             return found
 
-    def _find(self, terms: list[Term], where: Where, limit: int) -> tuple[list[int], bool]:
+    def _find(self, terms: list[Term], where: ReplyFilter, limit: int) -> tuple[list[int], bool]:
         query = " & ".join(filter(None, (_match(term) for term in terms)))
         if not query:
             return [], True

@@ -6,17 +6,17 @@ from datetime import datetime
 
 import msgspec
 
-from .search_words import Snippet
+from .text_search import Snippet
 
 
-class Counts(msgspec.Struct, frozen=True):
+class StoreCounts(msgspec.Struct, frozen=True):
     """How many."""
 
     replies: int = 0
     thoughts: int = 0
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ReplySummary(msgspec.Struct, frozen=True):
     """What a list shows of a reply."""
 
     id: str
@@ -30,7 +30,7 @@ class Listed(msgspec.Struct, frozen=True):
     """How many."""
 
 
-class Hit(msgspec.Struct, frozen=True):
+class SearchHit(msgspec.Struct, frozen=True):
     """A thought that was found."""
 
     reply: str
@@ -44,15 +44,15 @@ class Hit(msgspec.Struct, frozen=True):
     snippet: Snippet
 
 
-class Found(msgspec.Struct, frozen=True):
+class SearchResult(msgspec.Struct, frozen=True):
     """What a search found."""
 
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[SearchHit, ...] = ()
     ranked: bool = True
     """Best first. False: there were too many to rank, so the newest first."""
 
 
-class Share(msgspec.Struct, frozen=True, kw_only=True):
+class ModelShare(msgspec.Struct, frozen=True, kw_only=True):
     """What one model's replies from one source amount to."""
 
     model: str
@@ -65,7 +65,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     last: datetime
 
 
-class Purged(msgspec.Struct, frozen=True):
+class PurgeProgress(msgspec.Struct, frozen=True):
     """How far a purge has come."""
 
     seen: int = 0
@@ -75,7 +75,7 @@ class Purged(msgspec.Struct, frozen=True):
     thoughts: int = 0
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckProgress(msgspec.Struct, frozen=True):
     """How far a check has come, and what was wrong on the way since the last one."""
 
     replies: int

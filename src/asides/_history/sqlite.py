@@ -16,14 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .damage import check_replies, check_structure
 from .errors import DamagedError, HistoryError
 from .records import Reply
-from .results import Checked
-from .search_words import Term, indexable
+from .reply_filter import ReplyFilter
+from .results import CheckProgress
+from .sqlite_damage import check_replies, check_structure
 from .sqlite_schema import APPLICATION, MIGRATIONS
 from .store import MOST_RANKED, PAGE, History, original_text, reply_row, thought_row
-from .where import Where
+from .text_search import Term, indexable
 
 PATIENCE = 5.0
 """Seconds to wait for another writer."""
@@ -233,7 +233,7 @@ class SqliteHistory(History):
         with self._errors():
             return self._connection.execute(sql, values).fetchall()
 
-    def _find(self, terms: list[Term], where: Where, limit: int) -> tuple[list[int], bool]:
+    def _find(self, terms: list[Term], where: ReplyFilter, limit: int) -> tuple[list[int], bool]:
         query = " AND ".join(_match(term) for term in terms)
         conditions, values = where.conditions()
         hits = self._rows(
@@ -252,14 +252,14 @@ class SqliteHistory(History):
         )
         return [number for (number,) in rows], ranked
 
-    def _bounds(self, where: Where) -> tuple[int, int]:
+    def _bounds(self, where: ReplyFilter) -> tuple[int, int]:
         """The first and the last thought that can be of the time that is asked for.
 
         Mostly, what is written later is of a later time. Then this spares the index a walk through all other times.
         """
         if where.since is None and where.until is None:
             return 0, LAST
-        conditions, values = Where(since=where.since, until=where.until).conditions()
+        conditions, values = ReplyFilter(since=where.since, until=where.until).conditions()
         ((lowest, highest),) = self._rows(
             f"SELECT min(r.number), max(r.number) FROM replies AS r WHERE 1 = 1{conditions}", values
         )
@@ -313,7 +313,7 @@ class SqliteHistory(History):
             ]
         return []
 
-    def _check_replies(self) -> Iterator[Checked]:
+    def _check_replies(self) -> Iterator[CheckProgress]:
         if self._damaged:
             # Trees that are not whole do not lead to every reply.
             return check_replies(self._path)

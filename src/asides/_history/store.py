@@ -29,9 +29,9 @@ from .records import (
     read_body,
     readable,
 )
-from .results import Checked, Counts, Found, Hit, Listed, Purged, Share
-from .search_words import Term, find_snippet, read_query
-from .where import Where
+from .reply_filter import ReplyFilter
+from .results import CheckProgress, ModelShare, PurgeProgress, ReplySummary, SearchHit, SearchResult, StoreCounts
+from .text_search import Term, find_snippet, read_query
 
 PAGE = 200
 """Replies read, checked or deleted at once: constant memory, and no lock for long."""
@@ -40,7 +40,7 @@ MOST_RANKED = 5000
 REPLY = (
     "r.number, r.id, r.time, r.model, r.source, r.agent, r.conversation, r.format, r.text, r.exact, r.body, r.client"
 )
-ALL = Where()
+ALL = ReplyFilter()
 
 
 class History(ABC):
@@ -80,7 +80,7 @@ class History(ABC):
         """The rows of a query, its values written as `?`."""
 
     @abstractmethod
-    def _find(self, terms: list[Term], where: Where, limit: int) -> tuple[list[int], bool]:
+    def _find(self, terms: list[Term], where: ReplyFilter, limit: int) -> tuple[list[int], bool]:
         """The numbers of thoughts that hold the terms as whole words, best first; whether they are ranked."""
 
     @abstractmethod
@@ -153,13 +153,13 @@ class History(ABC):
             raise HistoryError(f"several replies begin with {wanted}; write more of the id")
         return self._replies(rows)[0]
 
-    def replies(self, where: Where = ALL, *, after: str = "") -> Iterator[Reply]:
+    def replies(self, where: ReplyFilter = ALL, *, after: str = "") -> Iterator[Reply]:
         """Every reply, in the order of writing; those after the reply of id `after` where one is named."""
         number = self._number(after) if after else 0
         for page in self._pages(where, number):
             yield from (reply for _, reply in page)
 
-    def newest(self, where: Where = ALL, *, limit: int = 20) -> list[Reply]:
+    def newest(self, where: ReplyFilter = ALL, *, limit: int = 20) -> list[Reply]:
         """The replies of latest time, newest first."""
         conditions, values = where.conditions()
         return self._replies(
@@ -169,7 +169,7 @@ class History(ABC):
             )
         )
 
-    def listed(self, where: Where = ALL, *, limit: int = 20) -> list[Listed]:
+    def listed(self, where: ReplyFilter = ALL, *, limit: int = 20) -> list[ReplySummary]:
         """What a list shows of the replies of latest time, newest first. Reads no thought."""
         conditions, values = where.conditions()
         rows = self._rows(
@@ -179,11 +179,11 @@ class History(ABC):
             [*values, limit],
         )
         return [
-            Listed(id, from_microseconds(time), model, source, client, original_text(text, data), thoughts)
+            ReplySummary(id, from_microseconds(time), model, source, client, original_text(text, data), thoughts)
             for id, time, model, source, client, text, data, thoughts in rows
         ]
 
-    def count(self, where: Where = ALL) -> Counts:
+    def count(self, where: ReplyFilter = ALL) -> StoreCounts:
         """How many replies and thoughts there are."""
         conditions, values = where.conditions()
         replies = self._rows(f"SELECT count(*) FROM replies AS r WHERE 1 = 1{conditions}", values)
@@ -191,7 +191,7 @@ class History(ABC):
             f"SELECT count(*) FROM thoughts AS t JOIN replies AS r ON r.number = t.reply WHERE 1 = 1{conditions}",
             values,
         )
-        return Counts(replies[0][0], thoughts[0][0])
+        return StoreCounts(replies[0][0], thoughts[0][0])
 
     def conversation(self, id: str) -> list[Turn]:
         """A conversation's memory, in order: what goes back to a model. Clean text, and calls that may be run."""
@@ -206,14 +206,14 @@ class History(ABC):
             turns += (*held.asked, Turn("assistant", original_text(text, data), calls))
         return turns
 
-    def search(self, query: str, where: Where = ALL, *, limit: int = 20) -> Found:
+    def search(self, query: str, where: ReplyFilter = ALL, *, limit: int = 20) -> SearchResult:
         """Thoughts that hold all words of the query; after them those in which a word only begins so.
 
         Words in double quotes must stand together. Nothing else has a meaning, and nothing is an error.
         """
         terms = read_query(query)
         if not terms or limit < 1:
-            return Found()
+            return SearchResult()
         whole = [Term(term.words, False) for term in terms]
         numbers, ranked = self._find(whole, where, limit)
         if len(numbers) < limit and any(term.begins for term in terms):
@@ -221,9 +221,9 @@ class History(ABC):
             seen = set(numbers)
             numbers += [number for number in more if number not in seen]
             ranked = ranked and more_ranked
-        return Found(tuple(self._hits(numbers[:limit], terms)), ranked)
+        return SearchResult(tuple(self._hits(numbers[:limit], terms)), ranked)
 
-    def stats(self, where: Where = ALL) -> list[Share]:
+    def stats(self, where: ReplyFilter = ALL) -> list[ModelShare]:
         """How much there is of each model and source, most replies first."""
         conditions, values = where.conditions()
         thoughts = {
@@ -244,7 +244,7 @@ class History(ABC):
         for model, source, replies, first, last in rows:
             count, characters = thoughts.get((model, source), (0, 0))
             shares.append(
-                Share(
+                ModelShare(
                     model=model,
                     source=source,
                     replies=replies,
@@ -257,8 +257,8 @@ class History(ABC):
         return shares
 
     def purge(
-        self, where: Where = ALL, match: re.Pattern[str] | None = None, *, dry_run: bool = False
-    ) -> Iterator[Purged]:
+        self, where: ReplyFilter = ALL, match: re.Pattern[str] | None = None, *, dry_run: bool = False
+    ) -> Iterator[PurgeProgress]:
         """Delete replies, or those of them in which something matches. Tells after each step how far it is.
 
         Every step is whole: one may stop between two. `compact` afterwards makes it final on the disk.
@@ -271,18 +271,18 @@ class History(ABC):
                 self._delete([number for number, _ in chosen])
             replies += len(chosen)
             thoughts += sum(len(reply.thoughts) for _, reply in chosen)
-            yield Purged(seen, replies, thoughts)
+            yield PurgeProgress(seen, replies, thoughts)
 
-    def verify(self) -> Iterator[Checked]:
+    def verify(self) -> Iterator[CheckProgress]:
         """Check the store itself, then that every reply is what its id says. Tells after each step how far it is."""
-        yield Checked(0, tuple(self._check_store()))
+        yield CheckProgress(0, tuple(self._check_store()))
         yield from self._check_replies()
 
-    def _check_replies(self) -> Iterator[Checked]:
+    def _check_replies(self) -> Iterator[CheckProgress]:
         done = 0
         for rows in self._row_pages(ALL, 0):
             done += len(rows)
-            yield Checked(done, tuple(self._check_rows(rows)))
+            yield CheckProgress(done, tuple(self._check_rows(rows)))
 
     def _check_rows(self, rows: list[tuple[Any, ...]]) -> list[str]:
         try:
@@ -301,11 +301,11 @@ class History(ABC):
             raise HistoryError(f"there is no reply {id} in {self.name}")
         return int(rows[0][0])
 
-    def _pages(self, where: Where, after: int) -> Iterator[list[tuple[int, Reply]]]:
+    def _pages(self, where: ReplyFilter, after: int) -> Iterator[list[tuple[int, Reply]]]:
         for rows in self._row_pages(where, after):
             yield list(zip((row[0] for row in rows), self._replies(rows), strict=True))
 
-    def _row_pages(self, where: Where, after: int) -> Iterator[list[tuple[Any, ...]]]:
+    def _row_pages(self, where: ReplyFilter, after: int) -> Iterator[list[tuple[Any, ...]]]:
         conditions, values = where.conditions()
         sql = f"SELECT {REPLY} FROM replies AS r WHERE r.number > ?{conditions} ORDER BY r.number LIMIT {PAGE}"
         while rows := self._rows(sql, [after, *values]):
@@ -331,7 +331,7 @@ class History(ABC):
             said = f"{self.name}: reply {row[1]} cannot be read ({error}); `asides history verify` tells more"
             raise DamagedError(said) from error
 
-    def _hits(self, numbers: list[int], terms: list[Term]) -> list[Hit]:
+    def _hits(self, numbers: list[int], terms: list[Term]) -> list[SearchHit]:
         if not numbers:
             return []
         rows = self._rows(
@@ -342,7 +342,7 @@ class History(ABC):
             numbers,
         )
         hits = {
-            number: Hit(
+            number: SearchHit(
                 id, place, from_microseconds(time), model, source, agent, find_snippet(original_text(text, data), terms)
             )
             for number, text, data, id, time, model, source, agent, place in rows

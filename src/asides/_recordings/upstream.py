@@ -29,7 +29,7 @@ OWNER = "asides recordings"
 _TOKEN = re.compile(r"\s?\w{1,6}|\s+|[^\w\s]")
 
 
-class RecordedResponse(msgspec.Struct, frozen=True):
+class ReplayedResponse(msgspec.Struct, frozen=True):
     """An HTTP response: status, type and body."""
 
     status: int
@@ -67,7 +67,7 @@ class Recorded:
         """A model's format, and its start: None, so that a request that turns thinking off may still set another."""
         return recordings().models[model].format, None
 
-    async def answer(self, path: str, body: dict[str, Any]) -> RecordedResponse:
+    async def answer(self, path: str, body: dict[str, Any]) -> ReplayedResponse:
         """RecordedResponse a request for `/v1/chat/completions`, `/v1/completions` or `/v1/models`."""
         route = path.partition("?")[0].rstrip("/").removeprefix("/v1").lstrip("/")
         try:
@@ -86,12 +86,12 @@ class Recorded:
     def _entry(self, model: str) -> dict[str, Any]:
         return {"id": model, "object": "model", "created": self._created, "owned_by": OWNER}
 
-    def _reply(self, request: _ChatRequest | _CompletionRequest) -> RecordedResponse:
+    def _reply(self, request: _ChatRequest | _CompletionRequest) -> ReplayedResponse:
         replay = request.replay()
         pace = self._pace if request.pace is None else request.pace
         if request.body.get("stream"):
-            return RecordedResponse(200, EVENTS, _stream(request, replay, pace))
-        return RecordedResponse(200, JSON, _at_once(request, replay, pace))
+            return ReplayedResponse(200, EVENTS, _stream(request, replay, pace))
+        return ReplayedResponse(200, JSON, _at_once(request, replay, pace))
 
 
 async def _at_once(
@@ -255,8 +255,8 @@ def _before_stop(output: str, stop: Any) -> str:
     return output[: min(found)] if found else output
 
 
-def _whole(status: int, body: dict[str, Any]) -> RecordedResponse:
-    return RecordedResponse(status, JSON, _once(to_json(body)))
+def _whole(status: int, body: dict[str, Any]) -> ReplayedResponse:
+    return ReplayedResponse(status, JSON, _once(to_json(body)))
 
 
 async def _once(data: bytes) -> AsyncGenerator[bytes, None]:

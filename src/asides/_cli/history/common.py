@@ -8,7 +8,7 @@ import sys
 import time
 from datetime import datetime
 
-from ..._history import History, Where, open, read_time
+from ..._history import History, ReplyFilter, open, read_time
 from ..._history.records import local
 from ...analysis.labels import clean, cut
 from ...errors import UsageError
@@ -51,9 +51,9 @@ def add_where(parser: Arguments) -> None:
     )
 
 
-def where(options: argparse.Namespace) -> Where:
+def where(options: argparse.Namespace) -> ReplyFilter:
     """The choice that the options make."""
-    return Where(
+    return ReplyFilter(
         since=read_time(options.since) if options.since else None,
         until=read_time(options.until) if options.until else None,
         models=tuple(options.model),

@@ -8,7 +8,7 @@ import shutil
 
 import msgspec
 
-from ..._history import Hit, Listed, Reply, Share, Turn
+from ..._history import ModelShare, Reply, ReplySummary, SearchHit, Turn
 from ..._history.records import encode_line
 from .. import ODD, OK
 from ..streams import STDOUT, Output, complain
@@ -35,7 +35,7 @@ def list_replies(options: argparse.Namespace) -> int:
     return OK
 
 
-def _table(page: Page, replies: list[Listed]) -> None:
+def _table(page: Page, replies: list[ReplySummary]) -> None:
     head = ("ID", "TIME", "MODEL", "SOURCE", "THOUGHTS")
     rows = [
         (
@@ -159,7 +159,7 @@ def search(options: argparse.Namespace) -> int:
     return OK if found.hits else ODD
 
 
-def _hit(hit: Hit) -> dict[str, object]:
+def _hit(hit: SearchHit) -> dict[str, object]:
     return {
         "reply": hit.reply,
         "thought": hit.thought,
@@ -173,7 +173,7 @@ def _hit(hit: Hit) -> dict[str, object]:
     }
 
 
-def _marked(page: Page, hit: Hit) -> str:
+def _marked(page: Page, hit: SearchHit) -> str:
     shown, place = [], 0
     text = hit.snippet.text
     for start, end in hit.snippet.marks:
@@ -198,7 +198,7 @@ def stats(options: argparse.Namespace) -> int:
     return OK
 
 
-def _show_stats(page: Page, shares: list[Share], store: str) -> None:
+def _show_stats(page: Page, shares: list[ModelShare], store: str) -> None:
     head = ("MODEL", "SOURCE", "REPLIES", "THOUGHTS", "CHARACTERS", "FIRST", "LAST")
     rows = [
         (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from ..._history import POSTGRES, Checked, DamagedError, open, usual_place
+from ..._history import POSTGRES, CheckProgress, DamagedError, default_store, open
 from ..._history.exports import JsonLines
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, ODD, OK
@@ -46,7 +46,7 @@ def verify(options: argparse.Namespace) -> int:
     return ODD if problems else OK
 
 
-def _steps(options: argparse.Namespace, opened: ExitStack) -> tuple[str, int, Iterator[Checked]]:
+def _steps(options: argparse.Namespace, opened: ExitStack) -> tuple[str, int, Iterator[CheckProgress]]:
     """The store's name, how many replies it may hold, and the steps of checking it."""
     store = find_store(options.store)
     try:
@@ -54,14 +54,14 @@ def _steps(options: argparse.Namespace, opened: ExitStack) -> tuple[str, int, It
         history = opened.enter_context(open(store, create=False))
         return history.name, history.count().replies, history.verify()
     except DamagedError:
-        from ..._history.damage import examine  # here, because few files are damaged
+        from ..._history.sqlite_damage import examine  # here, because few files are damaged
 
         return str(_path(store)), 0, examine(_path(store))
 
 
 def _path(store: str) -> Path:
     """The file of a store."""
-    named = store or usual_place()
+    named = store or default_store()
     if named.startswith(POSTGRES):
         raise UsageError("salvage reads a damaged file; a server has its own tools for that, as pg_dump and backups")
     return Path(named).expanduser()
@@ -69,7 +69,7 @@ def _path(store: str) -> Path:
 
 def salvage(options: argparse.Namespace) -> int:
     """All that can be read of a damaged file, as lines of JSON."""
-    from ..._history.salvage import Salvage  # here, because few files are damaged
+    from ..._history.sqlite_salvage import Salvage  # here, because few files are damaged
 
     path, output = _path(find_store(options.store)), Path(options.output)
     if not path.is_file():

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ..._api import parse
-from ..._history import History, HistoryError, Purged, Reply, Where
+from ..._history import History, HistoryError, PurgeProgress, Reply, ReplyFilter
 from ..._history.exports import JsonLines, Parquet, PlainFiles, Writer
 from ..._history.grep import compile_pattern
 from ..._history.imports import read_line
@@ -76,7 +76,7 @@ def _how_to_go_on(form: str) -> str:
     }[form]
 
 
-def _export_to_output(history: History, chosen: Where, interrupt: Interrupt) -> int:
+def _export_to_output(history: History, chosen: ReplyFilter, interrupt: Interrupt) -> int:
     page = Page(Output(STDOUT))
     progress = None if page.seen else Progress("exported", history.count(chosen).replies)
     for done, reply in enumerate(history.replies(chosen), 1):
@@ -199,12 +199,12 @@ def purge(options: argparse.Namespace) -> int:
     """Delete replies with their thoughts."""
     chosen = where(options)
     pattern = compile_pattern(options.match, ignore_case=options.ignore_case) if options.match else None
-    if chosen == Where() and pattern is None and not options.all:
+    if chosen == ReplyFilter() and pattern is None and not options.all:
         raise UsageError("purge deletes what you choose: --until, --match, --model and others; --all for everything")
     with open_store(options, write=not options.dry_run) as history:
         with Interrupt() as interrupt:
             total = history.count(chosen)
-            found = Purged(total.replies, total.replies, total.thoughts)
+            found = PurgeProgress(total.replies, total.replies, total.thoughts)
             if pattern is not None:
                 found = _last(history.purge(chosen, pattern, dry_run=True), total.replies, interrupt)
             if interrupt.came:
@@ -230,10 +230,10 @@ def purge(options: argparse.Namespace) -> int:
     return OK
 
 
-def _last(steps: Iterator[Purged], total: int, interrupt: Interrupt) -> Purged:
+def _last(steps: Iterator[PurgeProgress], total: int, interrupt: Interrupt) -> PurgeProgress:
     """Take one step after another until the end or Ctrl-C, and return how far it came."""
     progress = Progress("looked at", total)
-    last = Purged()
+    last = PurgeProgress()
     for last in steps:
         progress.show(last.seen, replies(last.seen))
         if interrupt.came:
@@ -242,7 +242,7 @@ def _last(steps: Iterator[Purged], total: int, interrupt: Interrupt) -> Purged:
     return last
 
 
-def _what(purged: Purged) -> str:
+def _what(purged: PurgeProgress) -> str:
     return f"{replies(purged.replies)} with {amount(purged.thoughts, 'thought', 'thoughts')}"
 
 

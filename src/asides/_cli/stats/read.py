@@ -299,7 +299,7 @@ def count_history(
 
     if counting.by not in ("", *KEPT_GROUPS):
         raise UsageError(f"the history has no field {counting.by!r} to compare by; it has {', '.join(KEPT_GROUPS)}")
-    where = history.Where(
+    where = history.ReplyFilter(
         since=history.read_time(since) if since else None, until=history.read_time(until) if until else None
     )
     with history.open(store, create=False) as kept:

@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from .results import Checked
-from .salvage import Salvage
+from .results import CheckProgress
 from .sqlite_pages import INDEX_INTERIOR, INDEX_LEAF, TABLE_INTERIOR, TABLE_LEAF, Pages, Unreadable
+from .sqlite_salvage import Salvage
 
 MOST_LINES = 100
 """Problems that SQLite is asked for at most."""
@@ -18,9 +18,9 @@ MISSING_ROW = re.compile(r"row (\d+) missing from index (\w+)")
 WRONG_INDEX = re.compile(r"wrong # of entries in index (\w+)")
 
 
-def examine(path: Path) -> Iterator[Checked]:
+def examine(path: Path) -> Iterator[CheckProgress]:
     """Check a file that SQLite may not be able to open, then every reply in it. Tells how far it is."""
-    yield Checked(0, tuple(check_structure(path)), damaged=True)
+    yield CheckProgress(0, tuple(check_structure(path)), damaged=True)
     yield from check_replies(path)
 
 
@@ -41,16 +41,16 @@ def check_structure(path: Path) -> list[str]:
     return [*problems, *dict.fromkeys(_in_words(line, owners) for line in lines)]
 
 
-def check_replies(path: Path) -> Iterator[Checked]:
+def check_replies(path: Path) -> Iterator[CheckProgress]:
     """Every reply that is lost or not what was written, read without SQLite."""
     with Salvage(path) as salvage:
         for _ in salvage.scan():
-            yield Checked(0)
+            yield CheckProgress(0)
         if not salvage.known:
-            yield Checked(0, ("there is no reply in it that could be read",))
+            yield CheckProgress(0, ("there is no reply in it that could be read",))
         for done, found in enumerate(salvage.replies(), 1):
             name = f"reply {found.id}" if found.id else f"the reply of number {found.number}"
-            yield Checked(done, (f"{name}: {found.missing}",) if found.missing else (), damaged=True)
+            yield CheckProgress(done, (f"{name}: {found.missing}",) if found.missing else (), damaged=True)
 
 
 def _check_length(pages: Pages) -> list[str]:

@@ -15,7 +15,7 @@ AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
 EXPECTED = "write 90s, 30m, 12h, 2d or 3w for a time ago, today, yesterday, or a date as 2026-11-01 or 2026-11-01T15:30"
 
 
-class Where(msgspec.Struct, frozen=True, kw_only=True):
+class ReplyFilter(msgspec.Struct, frozen=True, kw_only=True):
     """A choice of replies. Empty: all of them."""
 
     since: datetime | None = None

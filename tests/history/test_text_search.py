@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides._history.search_words import Term, find_snippet, plain_words, read_query
+from asides._history.text_search import Term, find_snippet, plain_words, read_query
 from tests.history.generated import STEADY
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=200)
