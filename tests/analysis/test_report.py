@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 import asides
 from asides.analysis import analyze
 from asides.analysis.groups import Groups
-from asides.analysis.labels import clean, columns, cut, shorten
 from asides.analysis.report import report
 
 HOSTILE = (
@@ -105,14 +104,3 @@ def test_many_groups_are_all_in_the_table() -> None:
     page = report(groups(*names))
     assert all(f'<th scope="row">{name}</th>' in page for name in names)
     assert "The charts show the 12 groups" in page
-
-
-def test_labels_fit() -> None:
-    """In columns, not characters; nothing that a terminal acts on."""
-    assert clean("a\x1b[31m\n b\u202ec") == "a␛[31m b\ufffdc"
-    assert shorten("short", 10) == "short"
-    assert shorten("model-with-a-long-name-500", 15) == "mode...name-500"
-    for text in ("模型" * 20, "a" * 50, "模a" * 30):
-        assert columns(shorten(text, 16)) <= 16
-        assert columns(cut(text, 16)) <= 16
-    assert cut("abcdefgh", 6) == "abc..."

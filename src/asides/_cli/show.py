@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from .streams import STDERR, Output, Streams
+from .streams import PLAIN, STDERR, Output, Streams
 
 if TYPE_CHECKING:
     from ..terminal import Mode, Style, Thoughts
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
-DIM = ("\x1b[2m", "\x1b[22m")
-PLAIN = ("", "")
 
 
 class Show(Protocol):

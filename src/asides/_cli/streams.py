@@ -8,17 +8,21 @@ from __future__ import annotations
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from ..terminal.sanitize import Sanitizer
+    from ..terminal.style import Codes
 
 READ_SIZE = 65536
 DRAIN_READS = 16
 """How often is read after Ctrl-C at most: a writer that never stops must not keep us."""
 STDIN, STDOUT, STDERR = 0, 1, 2
+PLAIN: Codes = ("", "")
+BOLD: Codes = ("\x1b[1m", "\x1b[22m")
+DIM: Codes = ("\x1b[2m", "\x1b[22m")
 
 
 class Output:
@@ -40,14 +44,23 @@ class Output:
     @property
     def colour(self) -> bool:
         """Whether escape codes may be written: to a terminal that knows them, unless `NO_COLOR` is set."""
-        knows = os.environ.get("TERM", "") not in ("", "dumb")
-        return self.terminal and knows and not os.environ.get("NO_COLOR")
+        if not self.terminal:
+            return False
+        from ..terminal import Screen  # here, because a pipe needs none
 
-    def write(self, text: str, style: tuple[str, str] = ("", "")) -> None:
+        return Screen(self._descriptor).colour
+
+    def style(self, codes: Codes) -> Codes:
+        """The codes where escape codes may be written, else none."""
+        return codes if self.colour else PLAIN
+
+    def write(self, text: str, style: Codes = PLAIN) -> None:
         """Add text as the model wrote it, between the escape codes of a style."""
         if text and self.sanitizes:
             if self._sanitizer is None:
-                self._sanitizer = _new_sanitizer()
+                from ..terminal.sanitize import Sanitizer  # here, because a pipe needs none
+
+                self._sanitizer = Sanitizer()
             text = self._sanitizer.feed(text)
         if text:
             before, after = style
@@ -112,12 +125,6 @@ def sanitized(text: str) -> str:
     from ..terminal.sanitize import sanitize  # here, because a pipe needs none
 
     return sanitize(text)
-
-
-def _new_sanitizer() -> Sanitizer:
-    from ..terminal.sanitize import Sanitizer  # here, because a pipe needs none
-
-    return Sanitizer()
 
 
 class Streams:
@@ -240,6 +247,21 @@ class Interrupt:
                 yield data
         except OSError as error:
             self.failure = error
+
+
+def split_lines(chunks: Iterable[bytes], may_end: Callable[[], bool] = lambda: True) -> Iterator[bytes]:
+    """Lines without their ends; only the line that is being read is held. `may_end`: whether the input has ended where
+    the chunks do, so that a last line without an end is whole."""
+    rest: list[bytes] = []
+    for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        rest.append(first)
+        if others:
+            yield b"".join(rest)
+            yield from others[:-1]
+            rest = others[-1:]
+    if any(rest) and may_end():
+        yield b"".join(rest)
 
 
 def keep_places() -> None:

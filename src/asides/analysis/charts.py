@@ -11,7 +11,7 @@ from math import ceil, floor, log10
 
 import msgspec
 
-from .labels import clean, shorten
+from ..terminal.table import clean, shorten
 
 WIDTH = 860
 NAME = 250

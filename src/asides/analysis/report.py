@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Callable, Sequence
 from html import escape
 
+from ..terminal.table import clean, cut
 from . import charts
 from .charts import Series
 from .grading import PARTS
 from .groups import NAMELESS, Groups
-from .labels import clean, cut
 from .report_style import STYLE
 from .summary import Notable, Summary
 from .turns import KINDS

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import typing as _typing
 
+from .layout import describe
 from .screen import Screen
-from .thoughts import Mode, Thoughts
+from .thoughts import Mode, Thoughts, render
 
 if _typing.TYPE_CHECKING:
-    from .headings import describe
     from .style import Style
-    from .whole import render
 
 __all__ = ["Mode", "Screen", "Style", "Thoughts", "describe", "render"]
 
-_LATER = {"Style": "style", "describe": "headings", "render": "whole"}
-"""Names that the filter needs at times only, and where they are."""
-
 
 def __getattr__(name: str) -> _typing.Any:
-    if name not in _LATER:
+    if name != "Style":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    from .style import Style  # here, because only a terminal with colours needs it
 
-    return getattr(import_module(f".{_LATER[name]}", __name__), name)
+    return Style

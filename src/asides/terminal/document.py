@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..parts import Kind
-from .headings import describe, heading
-from .indent import INDENT
+from .layout import INDENT, describe, heading
 from .sanitize import Sanitizer
 from .wrap import Wrapped
 

@@ -1,25 +1,36 @@
-"""Thoughts shown while they come: the engine's events in, what a person sees out. Never touches the answer."""
+"""Thoughts on a terminal or in a file: while they come (`Thoughts`), or whole (`render`). Never touches the answer.
+
+`Thoughts` takes the engine's events and writes what a person sees: a heading, the thought laid out below it, a line
+with its length (`collapse`), or a spinner that vanishes without trace (`hide`). On a screen that the answer shares it
+keeps track of where the answer's line stands, because a heading must not go on in it.
+
+    thoughts = Thoughts(sys.stderr.write, width=80)
+    thoughts.show(PartStart(0, "thinking"))      writes "Thinking\\n"
+    thoughts.show(ThinkingDelta(0, "2 + 2"))     writes "  2 + 2"
+
+Knows no formats and no models.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
-from .headings import HEADING, describe, heading
-from .indent import INDENT, Indented, Layout
+from .layout import HEADING, INDENT, Indented, LineLayout, describe, elapsed, heading
 from .screen import COLUMNS
 
 # What a pipe does not need is imported when it is needed, because the filter must start fast.
 if TYPE_CHECKING:
     from .sanitize import Sanitizer
-    from .spinner import Spinner
     from .style import Style
 
 Mode = Literal["show", "collapse", "hide"]
 CUT = "(cut off)"
 WAITING = "Waiting"
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SECONDS_PER_FRAME = 0.1
 
 
 class Thoughts:
@@ -48,12 +59,7 @@ class Thoughts:
         of the model's that would act on a terminal."""
         self._write = write
         self._width: Callable[[], int] | None = (lambda: width) if isinstance(width, int) else width
-        self._heading_codes = self._text_codes = ("", "")
-        if colour:
-            from .style import Style, codes
-
-            style = style or Style()
-            self._heading_codes, self._text_codes = codes(style.heading), codes(style.text)
+        self._heading_codes, self._text_codes = _codes(style, colour=colour)
         self._cursor = cursor
         self._mode = mode
         self._shared = shared
@@ -68,7 +74,7 @@ class Thoughts:
         self._count = 0
         self._kind = ""
         self._index = -1  # of the part that is open
-        self._layout: Layout | None = None
+        self._layout: LineLayout | None = None
         self._sanitizer: Sanitizer | None = None
         self._spinner: Spinner | None = None
         self._line_open = False  # of a thought
@@ -176,7 +182,7 @@ class Thoughts:
         self._characters = 0
         if self._mode == "show":
             self._send(self._separation() + self._title() + "\n")
-            self._layout = self._new_layout()
+            self._layout = _new_layout(self._width, cursor=self._cursor)
             if self._sanitize:
                 from .sanitize import Sanitizer
 
@@ -184,16 +190,7 @@ class Thoughts:
         elif self._cursor:
             self._start_spinner(HEADING)
 
-    def _new_layout(self) -> Layout:
-        if self._width is None:
-            return Indented()
-        from .wrap import Wrapped
-
-        return Wrapped(self._width, cursor=self._cursor)
-
     def _start_spinner(self, label: str) -> None:
-        from .spinner import Spinner
-
         self._spinner = Spinner(label, below=self._answer_open)
         self._send(self._draw(self._spinner))
 
@@ -246,3 +243,84 @@ class Thoughts:
     def _send(self, text: str) -> None:
         if text:
             self._write(text)
+
+
+def _codes(style: Style | None, *, colour: bool) -> tuple[tuple[str, str], tuple[str, str]]:
+    """The escape codes around a heading and around a thought; empty without colour."""
+    if not colour:
+        return ("", ""), ("", "")
+    from .style import Style, codes
+
+    style = style or Style()
+    return codes(style.heading), codes(style.text)
+
+
+def _new_layout(width: Callable[[], int] | None, *, cursor: bool) -> LineLayout:
+    if width is None:
+        return Indented()
+    from .wrap import Wrapped
+
+    return Wrapped(width, cursor=cursor)
+
+
+class Spinner:
+    """What to write to draw the line, draw it again, and take it away."""
+
+    def __init__(self, label: str, *, below: bool) -> None:
+        self._label = label
+        self._below = below
+        self._drawn = False
+        self._frame = 0
+        # A thought that is over at once is not worth a flicker.
+        self._next = SECONDS_PER_FRAME
+
+    def draw(self, seconds: float, characters: int, width: int) -> str:
+        """The line after so many seconds and characters; nothing if it was drawn just now."""
+        if seconds < self._next:
+            return ""
+        self._next = seconds + SECONDS_PER_FRAME
+        before = "\r\x1b[K"
+        if not self._drawn and self._below:
+            # Make room for a line, come back, keep the place in the line that the answer has begun, go down.
+            before = "\x1bD\x1bM\x1b7\r\n"
+        self._drawn = True
+        self._frame = (self._frame + 1) % len(FRAMES)
+        line = f"{FRAMES[self._frame]} {self._label} {elapsed(seconds)}"
+        if characters:
+            line += f", {describe(characters)}"
+        # A line that the terminal would wrap could not be taken away.
+        return before + line[: max(width - 1, 0)]
+
+    def clear(self) -> str:
+        """Take the line away and go back to where the cursor stood."""
+        if not self._drawn:
+            return ""
+        self._drawn = False
+        return "\r\x1b[K\x1b8" if self._below else "\r\x1b[K"
+
+
+def render(
+    thoughts: Sequence[str],
+    *,
+    width: int | None = None,
+    style: Style | None = None,
+    colour: bool = False,
+    collapse: bool = False,
+) -> str:
+    """All thoughts of a message as lines, a blank line between them. Numbered when there are several.
+
+    With `collapse` each is one line with its length. Control characters in them are made visible.
+    """
+    from .sanitize import sanitize as sanitized
+
+    heading_codes, text_codes = _codes(style, colour=colour)
+    blocks: list[str] = []
+    for number, thought in enumerate(thoughts, 1):
+        title = heading(number, several=len(thoughts) > 1).join(heading_codes)
+        if collapse:
+            blocks.append(f"{title} ({describe(len(thought))})\n")
+            continue
+        layout = _new_layout(None if width is None else lambda: width, cursor=False)
+        lines = layout.feed(sanitized(thought)) + layout.finish()
+        blocks.append(f"{title}\n{lines.join(text_codes)}\n" if lines else f"{title}\n")
+    return ("" if collapse else "\n").join(blocks)

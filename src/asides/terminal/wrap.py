@@ -1,12 +1,23 @@
-"""One thought wrapped to a terminal, word by word, while it comes. Knows no colours and no events."""
+"""One thought wrapped to a terminal, word by word, while it comes; and how many columns characters take.
+
+A word that is not whole is shown at once and taken back when it outgrows its line, so that a reader never waits for
+the next space. For that, `Wrapped` keeps what is settled in a line (`_column`), the spaces behind it, and the pieces of
+the word with how many of them are on the screen. `Cells` cuts words into pieces that are never torn apart (an emoji
+with its joiners, a letter with its accents) and tells how many columns each adds, whatever chunks they come in.
+
+    layout = Wrapped(lambda: 20, cursor=False)
+    layout.feed("a thought that is longer ")     "  a thought that is\\n  longer"
+
+Knows no colours and no events.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
-from .cells import JOINER, SIMPLE, Cells
-from .indent import INDENT
+from .layout import INDENT
 
 NARROW = 12
 """Below this many columns there is no room for an indent."""
@@ -15,6 +26,13 @@ _TOKEN = re.compile(r"\n+|[ \t]+|[^ \t\n]+")
 # What must not begin a line, and what must not end one, in scripts that break between any two characters.
 _NO_START = frozenset(".,:;?!)]}\"'%、。，．・：；？！）］｝〉》」』】〕…‥ーぁぃぅぇぉっゃゅょァィゥェォッャュョ")
 _NO_END = frozenset("([{（［｛〈《「『【〔")
+# Letters of one column each that never join with what stands before them; for these nothing is looked up.
+_LETTERS = "!-~\u00a1-\u00ac\u00ae-\u02ff\u0391-\u0482\u048a-\u0556\u2010-\u2027\u2030-\u205e\u2200-\u22ff\u2500-\u257f"
+SIMPLE = re.compile(f"[{_LETTERS}]+")
+_REST = re.compile(f"[^{_LETTERS}]+")
+JOINER = "\u200d"
+LONGEST_CLUSTER = 32
+"""Marks beyond this are taken as nothing wide, so that a heap of them costs no more than its length."""
 
 
 class Wrapped:
@@ -195,3 +213,60 @@ class Wrapped:
         written = "".join(self._out)
         self._out.clear()
         return written
+
+
+class Cells:
+    """Cuts words into pieces that are never torn apart, each with the columns that it adds."""
+
+    def __init__(self) -> None:
+        self._cluster = ""
+        self._width = 0
+
+    def follow(self, character: str) -> None:
+        """What comes next stands behind this simple letter, or at the beginning where it is empty."""
+        self._cluster, self._width = character, len(character)
+
+    def pieces(self, word: str) -> Iterator[tuple[str, int, bool]]:
+        """(text, columns, whether it goes on with the cluster before it). Simple letters come as long as they go."""
+        at = 0
+        while at < len(word):
+            match = SIMPLE.match(word, at)
+            if match is not None:
+                at = match.end()
+                text = match.group()
+                self.follow(text[-1])
+                yield text, len(text), False
+                continue
+            match = _REST.match(word, at)
+            assert match is not None, "a character is simple or it is not"
+            at = match.end()
+            for character in match.group():
+                yield self._add(character)
+
+    def _add(self, character: str) -> tuple[str, int, bool]:
+        alone = _width(character)
+        joins = bool(self._cluster) and (
+            alone == 0
+            or self._cluster[-1] == JOINER
+            or "\U0001f3fb" <= character <= "\U0001f3ff"
+            or (_is_flag_letter(character) and _is_flag_letter(self._cluster))
+        )
+        if not joins:
+            self._cluster, self._width = character, alone
+            return character, alone, False
+        if len(self._cluster) >= LONGEST_CLUSTER:
+            return character, 0, True
+        self._cluster += character
+        before, self._width = self._width, max(_width(self._cluster), self._width)
+        return character, self._width - before, True
+
+
+@lru_cache(maxsize=4096)
+def _width(cluster: str) -> int:
+    from wcwidth import wcswidth  # here, because its tables cost milliseconds and few words need them
+
+    return max(wcswidth(cluster), 0)
+
+
+def _is_flag_letter(text: str) -> bool:
+    return len(text) == 1 and "\U0001f1e6" <= text <= "\U0001f1ff"

@@ -19,8 +19,7 @@ from ...terminal import Screen
 from ...terminal.wrap import Wrapped
 from .. import OK
 from ..options import Arguments
-from ..show import DIM, PLAIN
-from ..streams import STDOUT, Output
+from ..streams import BOLD, DIM, PLAIN, STDOUT, Output
 
 EXIT_CODES = """\
 exit codes:
@@ -32,7 +31,6 @@ exit codes:
 SECONDS_PER_CHUNK = 0.01
 PAUSE_SECONDS = 0.4
 CHUNK_SIZES = (3, 1, 4, 2, 5)
-BOLD = ("\x1b[1m", "\x1b[22m")
 LABELS = {"thinking": "thinking", "text": "answer", "tool_call": "call"}
 LABEL_WIDTH = 8
 
@@ -79,7 +77,7 @@ def recordings() -> list[Recording]:
 
 def play(recorded: list[Recording], out: Output, *, wait: bool) -> None:
     """Play recordings one after another, at a human pace or at once."""
-    bold, dim = (BOLD, DIM) if out.colour else (PLAIN, PLAIN)
+    bold, dim = out.style(BOLD), out.style(DIM)
     out.write("This is a recording: outputs in the manner of real models. No model runs.\n")
     for number, recording in enumerate(recorded, 1):
         out.write(f"\n{number}. {recording.title}\n", bold)

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import Error
-from ..show import DIM, PLAIN
-from ..streams import Output
-from .command import BOLD, Words
+from ..streams import BOLD, DIM, PLAIN, Output
+from .command import Words
 
 PATIENCE = 20.0
 """Seconds that the gateway has to start, and to send the next line."""
@@ -102,7 +101,7 @@ CLIENTS = (
 
 def show_gateway(out: Output, *, number: int, wait: bool) -> None:
     """Start a gateway, let each kind of client ask it, and say how to go on. `number` is that of the first."""
-    bold, dim = (BOLD, DIM) if out.colour else (PLAIN, PLAIN)
+    bold, dim = out.style(BOLD), out.style(DIM)
     if not all(find_spec(package) for package in NEEDED):
         out.write(ABSENT)
         out.flush()

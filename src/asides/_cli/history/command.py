@@ -7,10 +7,8 @@ from collections.abc import Callable
 
 from ..options import STARTS, Arguments, add_raw, add_store
 from .common import add_where, number
-from .grep import grep
-from .look import list_replies, search, show, stats
-from .mend import reindex, salvage, verify
-from .work import export, import_lines, purge
+from .look import grep, list_replies, search, show, stats
+from .work import export, import_lines, purge, reindex, salvage, verify
 
 DESCRIPTION = """\
 Thoughts that were kept, apart from the answers they led to. Nothing is kept

@@ -1,29 +1,30 @@
-"""What the commands of `asides history` share: which store, which replies, text made fit for a screen, progress."""
+"""What the commands of `asides history` share: which store, which replies, what is written and how far work has come.
+
+A store is named by `--store`, `ASIDES_HISTORY`, the configuration, or is at its usual place (`open_store`). Replies are
+chosen by the same options in every command (`add_where`, `where`). What models wrote leaves through a `Page`, which
+sanitizes it on a terminal and passes it on as it is elsewhere.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-import time
+from collections.abc import Iterable
 from datetime import datetime
 
 from ..._history import History, ReplyFilter, open, read_time
 from ..._history.records import local
-from ...analysis.labels import clean, cut
 from ...errors import UsageError
+from ...terminal.progress import Progress
+from ...terminal.table import clean, cut
 from ..options import Arguments
-from ..streams import STDERR, Output, complain, sanitized
+from ..streams import BOLD, DIM, PLAIN, STDERR, STDOUT, Output, complain, sanitized
 
 SHORT = 12
 """Characters of an id that are shown: enough to tell a million replies apart."""
-# Everything that moves a cursor or changes a colour, but for the tab.
-BOLD = ("\x1b[1m", "\x1b[22m")
-DIM = ("\x1b[2m", "\x1b[22m")
-PLAIN = ("", "")
-REDRAW = 0.1
 _warned: set[str] = set()
-"""Warnings that were told: a talk opens its store for every reply."""
+"""Warnings that were given: a conversation opens its store for every reply."""
 
 
 def add_where(parser: Arguments) -> None:
@@ -141,16 +142,22 @@ def first_line(text: str, width: int | None = None) -> str:
     return line if width is None else cut(clean(line[: width + 1]), width)
 
 
+def progress(doing: str, total: int, *, hidden: bool = False) -> Progress:
+    """A line on the terminal of standard error that shows how far work has come; elsewhere, or `hidden`, nothing."""
+    return Progress(Output(STDERR, may_close=True), doing, total=total, hidden=hidden)
+
+
 class Page:
     """Standard output for text that models wrote: on a terminal nothing in it can move the cursor."""
 
-    def __init__(self, output: Output) -> None:
-        self._output = output
+    def __init__(self, *, raw: bool = False) -> None:
+        """`raw`: what models wrote may act on the terminal (`--raw`)."""
+        self._output = Output(STDOUT, raw=raw)
         self._buffered = 0
-        self.seen = output.terminal
+        self.terminal = self._output.terminal
         """Whether a person looks at it."""
-        self.bold = BOLD if output.colour else PLAIN
-        self.dim = DIM if output.colour else PLAIN
+        self.bold = self._output.style(BOLD)
+        self.dim = self._output.style(DIM)
 
     def line(self, text: str = "", style: tuple[str, str] = PLAIN) -> None:
         """One line."""
@@ -158,25 +165,31 @@ class Page:
 
     def lines(self, text: str, indent: str = "", style: tuple[str, str] = PLAIN) -> None:
         """A text as it is, each line with an indent."""
-        before, after = style
         for line in text.split("\n"):
-            shown = self.safe(line)
-            self.raw(f"{indent}{before}{shown}{after}\n" if shown else "\n")
+            self.draw(f"{indent}{self.safe(line).join(style)}\n" if line else "\n")
 
-    def raw(self, text: str) -> None:
-        """Something that is safe already."""
+    def draw(self, text: str) -> None:
+        """Something that is sanitized already."""
         self._output.draw(text)
-        self._sent(len(text))
+        self._count(len(text))
 
-    def data(self, data: bytes) -> None:
-        """Bytes. They leave soon, if not at once."""
-        self._output.write_bytes(data)
-        self._sent(len(data))
+    def json(self, data: bytes) -> None:
+        """A line of JSON. It leaves soon, if not at once."""
+        self._output.write_bytes(data + b"\n")
+        self._count(len(data))
 
-    def _sent(self, size: int) -> None:
+    def _count(self, size: int) -> None:
         self._buffered += size
         if self._buffered > 65536:
             self.flush()
+
+    def marked(self, text: str, marks: Iterable[tuple[int, int]]) -> str:
+        """The text, sanitized, with the stretches at `marks` in bold."""
+        shown, place = [], 0
+        for start, end in marks:
+            shown += [self.safe(text[place:start]), self.safe(text[start:end]).join(self.bold)]
+            place = end
+        return "".join([*shown, self.safe(text[place:])])
 
     def safe(self, text: str) -> str:
         """The text, sanitized for a terminal; for other programs as it is."""
@@ -186,32 +199,3 @@ class Page:
         """Write what is there."""
         self._output.flush()
         self._buffered = 0
-
-
-class Progress:
-    """How far long work has come, in one line on the terminal of standard error; elsewhere nothing."""
-
-    def __init__(self, doing: str, total: int) -> None:
-        self._output = Output(STDERR, may_close=True)
-        self._doing = doing
-        self._total = total
-        self._next = time.monotonic() + REDRAW
-        self._shown = False
-
-    def show(self, done: int, amount: str) -> None:
-        """Say how far it is, now and then. `done` is counted as the total is."""
-        now = time.monotonic()
-        if not self._output.terminal or now < self._next:
-            return
-        self._next = now + REDRAW
-        share = f" ({min(100, 100 * done // self._total)} %)" if self._total else ""
-        self._output.draw(f"\r{self._doing} {amount}{share}\x1b[K")
-        self._output.flush()
-        self._shown = True
-
-    def end(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            self._output.draw("\r\x1b[K")
-            self._output.flush()
-            self._shown = False

@@ -1,18 +1,26 @@
-"""`asides history list`, `show`, `search` and `stats`: looking at kept thoughts without changing them."""
+"""`asides history list`, `show`, `search`, `grep` and `stats`: looking at kept thoughts without changing them.
+
+Each command takes the options that `command.py` parsed, writes through a `Page` and returns an exit code; `search` and
+`grep` return 1 where nothing was found, as grep does. With `--json` the same facts are lines of JSON. `grep` goes
+through all chosen replies and can be stopped by Ctrl-C between two; what was found until then is written.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import shutil
 
 import msgspec
 
 from ..._history import ModelShare, Reply, ReplySummary, SearchHit, Turn
+from ..._history.grep import compile_pattern, matching_lines
 from ..._history.records import encode_line
-from .. import ODD, OK
-from ..streams import STDOUT, Output, complain
-from .common import PLAIN, SHORT, Page, first_line, moment, open_store, where
+from ...terminal.table import aligned
+from .. import INTERRUPTED, ODD, OK
+from ..streams import PLAIN, Interrupt, complain
+from .common import SHORT, Page, first_line, moment, open_store, progress, replies, where
 
 NARROWEST = 20
 WIDEST = 30
@@ -21,21 +29,21 @@ WIDEST = 30
 
 def list_replies(options: argparse.Namespace) -> int:
     """The newest replies, one to a line."""
-    page = Page(Output(STDOUT))
+    page = Page()
     chosen = where(options)
     with open_store(options) as history:
         if options.json:
             for reply in history.newest(chosen, limit=options.number):
-                page.data(encode_line(reply) + b"\n")
-        elif replies := history.listed(chosen, limit=options.number):
-            _table(page, replies)
-        elif page.seen:
+                page.json(encode_line(reply))
+        elif listed := history.listed(chosen, limit=options.number):
+            _show_list(page, listed)
+        elif page.terminal:
             complain("no such replies")
     page.flush()
     return OK
 
 
-def _table(page: Page, replies: list[ReplySummary]) -> None:
+def _show_list(page: Page, listed: list[ReplySummary]) -> None:
     head = ("ID", "TIME", "MODEL", "SOURCE", "THOUGHTS")
     rows = [
         (
@@ -45,19 +53,18 @@ def _table(page: Page, replies: list[ReplySummary]) -> None:
             reply.source,
             str(reply.thoughts),
         )
-        for reply in replies
+        for reply in listed
     ]
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    left = max(NARROWEST, shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths)) if page.seen else None
-    page.line("  ".join(cell.ljust(width) for cell, width in zip(head, widths, strict=True)) + "  ANSWER", page.dim)
-    for row, reply in zip(rows, replies, strict=True):
-        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        page.line(f"{cells}  {first_line(reply.text, left)}")
+    lines = aligned([head, *rows])
+    left = max(NARROWEST, shutil.get_terminal_size().columns - len(lines[0]) - 2) if page.terminal else None
+    page.line(f"{lines[0]}  ANSWER", page.dim)
+    for line, reply in zip(lines[1:], listed, strict=True):
+        page.line(f"{line}  {first_line(reply.text, left)}")
 
 
 def show(options: argparse.Namespace) -> int:
     """Whole replies, or a conversation's memory."""
-    page = Page(Output(STDOUT, raw=options.raw))
+    page = Page(raw=options.raw)
     with open_store(options) as history:
         if options.conversation:
             turns = history.conversation(options.conversation)
@@ -68,7 +75,7 @@ def show(options: argparse.Namespace) -> int:
         for place, id in enumerate(ids):
             reply = history.reply(id.partition(":")[0])
             if options.json:
-                page.data(encode_line(reply) + b"\n")
+                page.json(encode_line(reply))
             elif options.only:
                 _show_only(page, reply, options.only)
             else:
@@ -86,7 +93,7 @@ def _show_only(page: Page, reply: Reply, part: str) -> None:
         page.lines("\n\n".join(thought.text for thought in reply.thoughts))
     else:
         for call in reply.calls:
-            page.data(encode_line(call) + b"\n")
+            page.json(encode_line(call))
 
 
 def _show_reply(page: Page, reply: Reply) -> None:
@@ -128,7 +135,7 @@ def _show_reply(page: Page, reply: Reply) -> None:
 def _show_conversation(page: Page, turns: list[Turn], *, as_json: bool) -> None:
     for place, turn in enumerate(turns):
         if as_json:
-            page.data(encode_line(turn.to_dict()) + b"\n")
+            page.json(encode_line(turn.to_dict()))
             continue
         if place:
             page.line()
@@ -140,20 +147,20 @@ def _show_conversation(page: Page, turns: list[Turn], *, as_json: bool) -> None:
 
 def search(options: argparse.Namespace) -> int:
     """Thoughts that hold words, best first."""
-    page = Page(Output(STDOUT, raw=options.raw))
+    page = Page(raw=options.raw)
     with open_store(options) as history:
         found = history.search(" ".join(options.words), where(options), limit=options.number)
     for hit in found.hits:
         if options.json:
-            page.data(encode_line(_hit(hit)) + b"\n")
+            page.json(encode_line(_hit(hit)))
         else:
             facts = "  ".join(fact for fact in (moment(hit.time), hit.model, hit.agent) if fact)
             page.line(f"{hit.reply[:SHORT]}:{hit.thought}:{hit.snippet.line}  {facts}")
-            page.raw(f"    {_marked(page, hit)}\n")
+            page.draw(f"    {page.marked(hit.snippet.text, hit.snippet.marks)}\n")
     if found.hits and not found.ranked and not options.json:
         page.line("(these words are in very many thoughts, so the newest come first)", page.dim)
     page.flush()
-    if not found.hits and page.seen:
+    if not found.hits and page.terminal:
         # As a shell takes it back, should someone copy it.
         complain(f"nothing found; `asides history grep -i {shlex.quote(options.words[0])}` looks inside words too")
     return OK if found.hits else ODD
@@ -173,25 +180,88 @@ def _hit(hit: SearchHit) -> dict[str, object]:
     }
 
 
-def _marked(page: Page, hit: SearchHit) -> str:
-    shown, place = [], 0
-    text = hit.snippet.text
-    for start, end in hit.snippet.marks:
-        shown += [page.safe(text[place:start]), page.bold[0], page.safe(text[start:end]), page.bold[1]]
-        place = end
-    return "".join([*shown, page.safe(text[place:])])
+def grep(options: argparse.Namespace) -> int:
+    """Lines of thoughts that match a regular expression, written as `grep -n` does."""
+    matches = _Matches(options, Page(raw=options.raw))
+    chosen = where(options)
+    with open_store(options) as history, Interrupt() as interrupt:
+        # Between lines of a result on the same screen there is no place for it.
+        hidden = matches.page.terminal
+        total = 0 if hidden else history.count(chosen).replies
+        with progress("looked through", total, hidden=hidden) as shown:
+            for done, reply in enumerate(history.replies(chosen), 1):
+                matches.look(reply)
+                shown.show(done, replies(done))
+                if interrupt.came or (options.max_count and matches.found >= options.max_count):
+                    break
+        matches.page.flush()
+        if interrupt.came:
+            return INTERRUPTED
+    return OK if matches.found else ODD
+
+
+class _Matches:
+    """Looks for the pattern in one reply after another, and writes what it finds."""
+
+    def __init__(self, options: argparse.Namespace, page: Page) -> None:
+        self.page = page
+        self.found = 0
+        """Lines that matched; with -l replies."""
+        self._options = options
+        self._pattern = compile_pattern(
+            options.pattern, fixed=options.fixed_strings, ignore_case=options.ignore_case, word=options.word_regexp
+        )
+        self._plain = options.fixed_strings or re.escape(options.pattern) == options.pattern
+        around = options.context or 0
+        self._before = options.before_context if options.before_context is not None else around
+        self._after = options.after_context if options.after_context is not None else around
+        self._shown = False
+
+    def look(self, reply: Reply) -> None:
+        """Write what of this reply is asked for."""
+        texts = [(str(number), thought.text) for number, thought in enumerate(reply.thoughts, 1)]
+        if self._options.answers:
+            texts.append(("answer", reply.text))
+        if self._plain:
+            # One search through a whole text is far cheaper than one for each of its lines. Plain text that is in no
+            # text is in no line; of other patterns that cannot be said, because they may look around.
+            texts = [(place, text) for place, text in texts if self._pattern.search(text)]
+        if self._options.count or self._options.files_with_matches:
+            self._count(reply, texts)
+            return
+        for place, text in texts:
+            self._show(reply, place, text)
+
+    def _count(self, reply: Reply, texts: list[tuple[str, str]]) -> None:
+        count = sum(1 for _, text in texts for _ in matching_lines(text, self._pattern))
+        if count:
+            self.found += 1 if self._options.files_with_matches else count
+            self.page.line(reply.id[:SHORT] + ("" if self._options.files_with_matches else f":{count}"))
+
+    def _show(self, reply: Reply, where: str, text: str) -> None:
+        first, bold = True, self.page.bold != PLAIN
+        for line in matching_lines(text, self._pattern, self._before, self._after):
+            if (line.gap or (first and self._shown)) and (self._before or self._after):
+                self.page.line("--", self.page.dim)
+            mark = ":" if line.matches else "-"
+            place = f"{reply.id[:SHORT]}{mark}{where}{mark}{line.number}{mark}"
+            # Where nothing is bold, the matches need not be looked for again.
+            marks = [found.span() for found in self._pattern.finditer(line.text)] if line.matches and bold else []
+            self.page.draw(f"{place.join(self.page.dim)}{self.page.marked(line.text, marks)}\n")
+            self.found += line.matches
+            first, self._shown = False, True
 
 
 def stats(options: argparse.Namespace) -> int:
     """How much there is, by model and source."""
-    page = Page(Output(STDOUT))
+    page = Page()
     with open_store(options) as history:
         shares = history.stats(where(options))
         size = history.size()
         name = history.name
     if options.json:
         whole = {"store": name, "bytes": size, "shares": shares}
-        page.data(msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n")
+        page.json(msgspec.json.format(msgspec.json.encode(whole), indent=2))
     else:
         _show_stats(page, shares, f"{name}, {size / 1e6:,.1f} MB")
     page.flush()
@@ -200,7 +270,7 @@ def stats(options: argparse.Namespace) -> int:
 
 def _show_stats(page: Page, shares: list[ModelShare], store: str) -> None:
     head = ("MODEL", "SOURCE", "REPLIES", "THOUGHTS", "CHARACTERS", "FIRST", "LAST")
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             page.safe(share.model) or "-",
             share.source,
@@ -212,15 +282,8 @@ def _show_stats(page: Page, shares: list[ModelShare], store: str) -> None:
         )
         for share in shares
     ]
-    replies, thoughts, characters = (
-        sum(getattr(share, name) for share in shares) for name in ("replies", "thoughts", "characters")
-    )
-    rows.append(("all", "", f"{replies:,}", f"{thoughts:,}", f"{characters:,}", "", ""))
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    for place, row in enumerate((head, *rows)):
-        cells = (
-            cell.rjust(width) if 2 <= column <= 4 else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        page.line("  ".join(cells).rstrip(), page.dim if place == 0 else PLAIN)
+    total = [sum(getattr(share, name) for share in shares) for name in ("replies", "thoughts", "characters")]
+    rows.append(("all", "", *(f"{count:,}" for count in total), "", ""))
+    for place, line in enumerate(aligned([head, *rows], right={2, 3, 4})):
+        page.line(line.rstrip(), page.dim if place == 0 else PLAIN)
     page.line(store)

@@ -1,17 +1,35 @@
-"""`asides history export`, `import` and `purge`: long work, in whole steps between which Ctrl-C may come."""
+"""The long work of `asides history`: export, import and purge; verify, salvage and reindex where a store is damaged.
+
+All of it goes in whole steps, with progress on a terminal. Ctrl-C is looked at between two steps, so that the store is
+whole whenever a command ends, and the message says how the same command goes on. `verify` and `salvage` also work on a
+file that SQLite cannot open any more; that code is imported only then.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 from ..._api import parse
-from ..._history import History, HistoryError, PurgeProgress, Reply, ReplyFilter
+from ..._history import (
+    POSTGRES,
+    CheckProgress,
+    DamagedError,
+    History,
+    HistoryError,
+    PurgeProgress,
+    Reply,
+    ReplyFilter,
+    default_store,
+    open,
+)
 from ..._history.exports import JsonLines, Parquet, PlainFiles, Writer
 from ..._history.grep import compile_pattern
 from ..._history.imports import read_line
@@ -19,13 +37,19 @@ from ..._history.records import encode_line
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, ODD, OK
 from ..filter import find_format
-from ..streams import STDIN, STDOUT, Interrupt, Output, complain
-from .common import Page, Progress, amount, open_store, replies, where
+from ..streams import STDIN, Interrupt, complain, split_lines
+from .common import Page, amount, find_store, open_store, progress, replies, where
 
 BATCH = 200
 BATCH_CHARACTERS = 4 * 1024 * 1024
 MOST_COMPLAINTS = 20
 """Lines of an import that are complained about one by one."""
+SALVAGE = "`asides history salvage -o FILE` writes all that can be read into a new file"
+_HOW_TO_GO_ON = {
+    "jsonl": "the same command with --resume goes on there",
+    "files": "the same command goes on there",
+    "parquet": "nothing was written; Parquet files are written whole",
+}
 
 
 def export(options: argparse.Namespace) -> int:
@@ -35,23 +59,19 @@ def export(options: argparse.Namespace) -> int:
         if options.form == "jsonl" and not options.output:
             return _export_to_output(history, chosen, interrupt)
         writer, after = _writer(options)
-        progress = Progress("exported", history.count(chosen).replies)
         done = 0
         try:
-            with writer:
+            with progress("exported", history.count(chosen).replies) as shown, writer:
                 for done, reply in enumerate(history.replies(chosen, after=after), 1):
                     writer.write(reply)
-                    progress.show(done, replies(done))
+                    shown.show(done, replies(done))
                     if interrupt.came:
                         raise KeyboardInterrupt
         except KeyboardInterrupt:
-            progress.end()
-            complain(f"stopped after {replies(done)}; {_how_to_go_on(options.form)}")
+            complain(f"stopped after {replies(done)}; {_HOW_TO_GO_ON[options.form]}")
             return INTERRUPTED
         except OSError as error:
-            progress.end()
-            raise UsageError(f"{options.output}: {error.strerror or error}; {_how_to_go_on(options.form)}") from error
-        progress.end()
+            raise UsageError(f"{options.output}: {error.strerror or error}; {_HOW_TO_GO_ON[options.form]}") from error
     complain(f"exported {replies(done)}")
     return OK
 
@@ -68,25 +88,15 @@ def _writer(options: argparse.Namespace) -> tuple[Writer, str]:
     return lines, lines.after
 
 
-def _how_to_go_on(form: str) -> str:
-    return {
-        "jsonl": "the same command with --resume goes on there",
-        "files": "the same command goes on there",
-        "parquet": "nothing was written; Parquet files are written whole",
-    }[form]
-
-
 def _export_to_output(history: History, chosen: ReplyFilter, interrupt: Interrupt) -> int:
-    page = Page(Output(STDOUT))
-    progress = None if page.seen else Progress("exported", history.count(chosen).replies)
-    for done, reply in enumerate(history.replies(chosen), 1):
-        page.data(encode_line(reply) + b"\n")
-        if progress is not None:
-            progress.show(done, replies(done))
-        if interrupt.came:
-            break
-    if progress is not None:
-        progress.end()
+    page = Page()
+    total = 0 if page.terminal else history.count(chosen).replies
+    with progress("exported", total, hidden=page.terminal) as shown:
+        for done, reply in enumerate(history.replies(chosen), 1):
+            page.json(encode_line(reply))
+            shown.show(done, replies(done))
+            if interrupt.came:
+                break
     page.flush()
     return INTERRUPTED if interrupt.came else OK
 
@@ -98,14 +108,12 @@ def import_lines(options: argparse.Namespace) -> int:
     with open_store(options, create=True) as history, Interrupt() as interrupt:
         for path in options.files or ["-"]:
             try:
-                work = _Import(history, path, options)
-                problems = work.run(interrupt)
+                if _Import(history, path, options).run(interrupt):
+                    code = FAILED
             except OSError as error:
                 complain(f"{path}: {error.strerror}")
                 code = FAILED
                 continue
-            if problems:
-                code = FAILED
             if interrupt.came:
                 complain("stopped; what was read is kept, and the same command goes on from there")
                 return INTERRUPTED
@@ -122,7 +130,6 @@ class _Import:
         about = os.fstat(self._descriptor)
         # The same for every run over the same file, so that a reply without a time of its own is kept only once.
         changed = datetime.fromtimestamp(about.st_mtime, UTC) if path != "-" else datetime.now(UTC)
-        self._size = about.st_size if path != "-" else 0
         self._read = partial(
             read_line,
             parse=partial(parse, format=options.format, start=options.start),
@@ -130,7 +137,8 @@ class _Import:
             time=changed,
             field=options.field,
         )
-        self._progress = Progress(f"{os.path.basename(self._name)}: imported", self._size)
+        size = about.st_size if path != "-" else 0
+        self._progress = progress(f"{os.path.basename(self._name)}: imported", size)
         self._batch: list[Reply] = []
         self._characters = 0
         self._new = self._seen = self._problems = 0
@@ -145,7 +153,7 @@ class _Import:
                 self._take(line, number)
             self._progress.show(done, replies(self._seen))
         self._flush()
-        self._progress.end()
+        self._progress.clear()
         if interrupt.failure is not None:
             raise interrupt.failure
         there = self._seen - self._new
@@ -158,18 +166,11 @@ class _Import:
 
     def _lines(self, interrupt: Interrupt) -> Iterator[bytes]:
         """The lines, until Ctrl-C; what a pipe holds by then is read, because nobody could read it again."""
+        chunks = interrupt.read(self._descriptor)
+        if self._descriptor != STDIN:
+            chunks = takewhile(lambda chunk: not interrupt.came, chunks)
         try:
-            pieces: list[bytes] = []
-            for chunk in interrupt.read(self._descriptor):
-                if interrupt.came and self._descriptor != STDIN:
-                    return
-                first, *others = chunk.split(b"\n")
-                pieces.append(first)
-                for other in others:
-                    yield b"".join(pieces)
-                    pieces = [other]
-            if any(pieces) and not interrupt.came:
-                yield b"".join(pieces)
+            yield from split_lines(chunks, lambda: not interrupt.came)
         finally:
             if self._descriptor != STDIN:
                 os.close(self._descriptor)
@@ -180,7 +181,7 @@ class _Import:
         except UsageError as error:
             self._problems += 1
             if self._problems <= MOST_COMPLAINTS:
-                self._progress.end()
+                self._progress.clear()
                 complain(f"{self._name}, line {number}: {error}")
             return
         self._seen += 1
@@ -232,13 +233,12 @@ def purge(options: argparse.Namespace) -> int:
 
 def _last(steps: Iterator[PurgeProgress], total: int, interrupt: Interrupt) -> PurgeProgress:
     """Take one step after another until the end or Ctrl-C, and return how far it came."""
-    progress = Progress("looked at", total)
     last = PurgeProgress()
-    for last in steps:
-        progress.show(last.seen, replies(last.seen))
-        if interrupt.came:
-            break
-    progress.end()
+    with progress("looked at", total) as shown:
+        for last in steps:
+            shown.show(last.seen, replies(last.seen))
+            if interrupt.came:
+                break
     return last
 
 
@@ -251,3 +251,120 @@ def _agrees(question: str) -> bool:
         raise UsageError("nobody is here to be asked; --yes agrees beforehand, --dry-run only counts")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Check the store and every reply in it."""
+    page = Page()
+    problems = done = 0
+    damaged = False
+    with ExitStack() as opened, Interrupt() as interrupt:
+        name, total, steps = _steps(options, opened)
+        with progress("checked", total) as shown:
+            for step in steps:
+                done = step.replies
+                problems += len(step.problems)
+                damaged = damaged or step.damaged
+                for problem in step.problems:
+                    shown.clear()
+                    page.line(problem)
+                page.flush()
+                shown.show(done, replies(done))
+                if interrupt.came:
+                    break
+        state = "sound" if not problems else amount(problems, "problem", "problems")
+        complain(f"{name}: {replies(done)} checked, {state}{' so far' if interrupt.came else ''}")
+        if damaged:
+            complain(SALVAGE)
+        if interrupt.came:
+            return INTERRUPTED
+    return ODD if problems else OK
+
+
+def _steps(options: argparse.Namespace, opened: ExitStack) -> tuple[str, int, Iterator[CheckProgress]]:
+    """The store's name, how many replies it may hold, and the steps of checking it."""
+    store = find_store(options.store)
+    try:
+        # Not `open_store`: that others may read it is one of the problems that are listed.
+        history = opened.enter_context(open(store, create=False))
+        return history.name, history.count().replies, history.verify()
+    except DamagedError:
+        from ..._history.sqlite_damage import examine  # here, because few files are damaged
+
+        return str(_path(store)), 0, examine(_path(store))
+
+
+def _path(store: str) -> Path:
+    """The file of a store."""
+    named = store or default_store()
+    if named.startswith(POSTGRES):
+        raise UsageError("salvage reads a damaged file; a server has its own tools for that, as pg_dump and backups")
+    return Path(named).expanduser()
+
+
+def salvage(options: argparse.Namespace) -> int:
+    """All that can be read of a damaged file, as lines of JSON."""
+    from ..._history.sqlite_salvage import Salvage  # here, because few files are damaged
+
+    path, output = _path(find_store(options.store)), Path(options.output)
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    if output.exists() and any(output.samefile(part) for part in _files(path)):
+        raise UsageError(f"{output} is the damaged store itself; nothing is written to it")
+    whole = partly = lost = 0
+    with Salvage(path) as damaged, Interrupt() as interrupt:
+        with progress("looked at", damaged.pages.count) as shown:
+            for seen in damaged.scan():
+                shown.show(seen, amount(seen, "page", "pages"))
+                if interrupt.came:
+                    return INTERRUPTED
+        if not damaged.known:
+            complain(f"{path}: nothing in it looks like a kept reply")
+            return FAILED
+        try:
+            with progress("read", damaged.known) as shown, JsonLines(output) as lines:
+                for done, found in enumerate(damaged.replies(), 1):
+                    whole += not found.missing
+                    partly += bool(found.missing) and found.reply is not None
+                    lost += found.reply is None
+                    if found.reply is not None:
+                        lines.write(found.reply)
+                    shown.show(done, replies(done))
+                    if interrupt.came:
+                        raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            complain("stopped; nothing was written, and the same command begins again")
+            output.with_name(output.name + ".part").unlink(missing_ok=True)
+            return INTERRUPTED
+        cut = damaged.pages.said > damaged.pages.count
+    more = "; the file is cut off, so there may have been more" if cut else ""
+    complain(f"{path}: {replies(whole)} read whole, {partly:,} in part, {lost:,} known to be lost{more}")
+    complain(f"written to {output}; `asides history import --store NEW {output}` makes a new store of it")
+    return ODD if partly or lost or cut else OK
+
+
+def _files(path: Path) -> list[Path]:
+    """The file of a store and what SQLite keeps beside it."""
+    files = (path.with_name(path.name + ending) for ending in ("", "-wal", "-shm"))
+    return [file for file in files if file.exists()]
+
+
+def reindex(options: argparse.Namespace) -> int:
+    """Build the index of words anew."""
+    done = 0
+    with open_store(options, write=True) as history, Interrupt() as interrupt:
+        steps: Generator[int, None, None] = history.reindex()  # type: ignore[assignment]  # every store's is a generator
+        try:
+            with progress("indexed", history.count().thoughts) as shown, closing(steps):
+                for done in steps:
+                    shown.show(done, amount(done, "thought", "thoughts"))
+                    if interrupt.came:
+                        break
+        except DamagedError as error:
+            complain(f"{error}; the index alone cannot be mended, but {SALVAGE}")
+            return FAILED
+        if interrupt.came:
+            complain("stopped; the same command begins again")
+            return INTERRUPTED
+    complain(f"{history.name}: {amount(done, 'thought', 'thoughts')} indexed")
+    return OK

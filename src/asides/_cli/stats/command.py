@@ -61,7 +61,8 @@ def run(arguments: list[str]) -> int:
         interrupted = interrupt.came
     if interrupted:
         streams.say("interrupted; these are the figures up to here")
-    counting.tell_oddities(streams)
+    for note in counting.notes():
+        streams.say(note)
     streams.flush()
     # A second Ctrl-C ends at once from here on: nothing is left to be saved.
     if options.html:

@@ -1,11 +1,17 @@
-"""Reading for `asides stats`: replies, traces and the history, one record at a time, with progress. Draws no table."""
+"""Reading for `asides stats`: replies, traces and the history, one record at a time, with progress. Draws no table.
+
+`Counting` holds the figures so far, grouped as `--by` asks, and what could not be read. What a file is, is found out as
+it is read: traces by its name or because its first line is a record with an output, one JSON document where it begins
+as one, else a reply. Lines are counted as they come, so that memory does not grow with a file of traces and Ctrl-C can
+show what was counted until then.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..._api import parse
@@ -16,19 +22,18 @@ from ...analysis.traces import Found, decode, find_replies, find_seconds, look_u
 from ...errors import UsageError
 from ...message import Message
 from ...parts import Thinking, ToolCall
+from ...terminal.progress import Progress
 from ..filter import find_format
-from ..streams import STDIN, Interrupt, Streams
+from ..streams import STDIN, Interrupt, Streams, split_lines
 
 if TYPE_CHECKING:
     from ..._history import Reply
 
 KEPT_GROUPS = ("model", "source", "agent", "conversation", "format", "termination")
 """What replies of the history can be compared by."""
-TOLD = 3
-"""Oddities of one kind that are told one by one; the rest is only counted."""
+NAMED = 3
+"""Oddities of one kind that are named one by one; the rest is only counted."""
 TRACES = (".jsonl", ".ndjson", ".jsonlines")
-EVERY = 0.1
-"""Seconds between two drawings of the progress."""
 
 
 class Counting:
@@ -49,6 +54,8 @@ class Counting:
         self.by = "file" if by_file else by
         """What the groups are, in words; empty where there is one group only."""
         self.files = 0
+        self.size = 0
+        """Bytes of files, or characters of kept replies, that were read."""
         self.fields: dict[str, int] = {}
         """The fields that outputs were found in, and how often."""
         self.odd: dict[str, list[str]] = {"no JSON": [], "no output found": []}
@@ -63,6 +70,15 @@ class Counting:
         self._tokens = tokens
         self._format = find_format(format)
         self._start: Any = start
+
+    @property
+    def replies(self) -> int:
+        """How many replies were counted."""
+        return sum(summary.replies for summary in self.groups.summaries.values())
+
+    def show(self, progress: Progress) -> None:
+        """Draw how far it is."""
+        progress.show(self.size, f"{self.replies:,} replies")
 
     def count_text(self, text: str, path: str) -> None:
         """Count a reply in."""
@@ -127,13 +143,8 @@ class Counting:
 
     def _skip(self, kind: str, place: str) -> None:
         self.skipped[kind] += 1
-        if len(self.odd[kind]) < TOLD:
+        if len(self.odd[kind]) < NAMED:
             self.odd[kind].append(place)
-
-    def tell_oddities(self, streams: Streams) -> None:
-        """Say what could not be read."""
-        for note in self.notes():
-            streams.say(note)
 
     def notes(self) -> list[str]:
         """What could not be read, in words."""
@@ -150,10 +161,10 @@ class Counting:
 
     def title(self) -> str:
         """What was read, in a line."""
-        replies = sum(summary.replies for summary in self.groups.summaries.values())
+        replies = self.replies
         where = f" in {self.files:,} file{'s' if self.files > 1 else ''}" if self.files else ""
         fields = sorted(self.fields, key=lambda name: -self.fields[name])
-        named = f", field {', '.join(fields[:TOLD])}" if fields else ""
+        named = f", field {', '.join(fields[:NAMED])}" if fields else ""
         return f"{replies:,} {'reply' if replies == 1 else 'replies'}{where}{named}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,64 +182,32 @@ class Counting:
         }
 
 
-class Progress:
-    """How far reading has come, on standard error where a person looks at it."""
-
-    def __init__(self, streams: Streams, total: int) -> None:
-        self._error = streams.err
-        self._total = total
-        self._next = time.monotonic() + EVERY if streams.err.terminal else float("inf")
-        self._drawn = False
-        self.done = 0
-
-    def tell(self, replies: int) -> None:
-        """Draw, if it is time to."""
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + EVERY
-        share = min(1.0, self.done / self._total) if self._total else 0.0
-        bar = f"[{'#' * int(24 * share):<24}] {share:4.0%}  " if self._total else f"{self.done / 1e6:,.1f} MB  "
-        self._error.draw(f"\r{bar}{replies:,} replies ")
-        self._error.flush()
-        self._drawn = True
-
-    def clear(self) -> None:
-        """Take the bar away."""
-        if self._drawn:
-            self._error.draw("\r" + " " * 60 + "\r")
-            self._error.at_line_start = True
-            self._error.flush()
-            self._drawn = False
-
-
 def count_files(paths: list[str], reads: str, counting: Counting, interrupt: Interrupt, streams: Streams) -> None:
     """Count every file that can be read."""
-    progress = Progress(streams, _sizes(paths))
-    for path in paths:
-        if interrupt.came:
-            break
-        try:
-            descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
-        except OSError as error:
-            counting.failed.append(f"{path}: {error.strerror}")
-            continue
-        try:
-            counting.files += 1
-            _count_file("standard input" if path == "-" else path, descriptor, reads, counting, interrupt, progress)
-        finally:
-            if descriptor != STDIN:
-                os.close(descriptor)
-        if interrupt.failure is not None:
-            counting.failed.append(f"{path}: {interrupt.failure.strerror}")
-            interrupt.failure = None
-    progress.clear()
+    with Progress(streams.err, total=_sizes(paths), bar=True) as progress:
+        for path in paths:
+            if interrupt.came:
+                break
+            try:
+                descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
+            except OSError as error:
+                counting.failed.append(f"{path}: {error.strerror}")
+                continue
+            try:
+                counting.files += 1
+                _count_file("standard input" if path == "-" else path, descriptor, reads, counting, interrupt, progress)
+            finally:
+                if descriptor != STDIN:
+                    os.close(descriptor)
+            if interrupt.failure is not None:
+                counting.failed.append(f"{path}: {interrupt.failure.strerror}")
+                interrupt.failure = None
 
 
 def _count_file(
     path: str, descriptor: int, reads: str, counting: Counting, interrupt: Interrupt, progress: Progress
 ) -> None:
-    lines = _lines(_measured(interrupt.read(descriptor), progress))
+    lines = split_lines(_measured(interrupt.read(descriptor), counting))
     # Blank lines before the first are kept for a reply and mean nothing in traces.
     before: list[bytes] = []
     first = b""
@@ -245,11 +224,10 @@ def _count_file(
         if _count_document(whole, path, counting):
             return
         first, lines = b"", iter(whole.split(b"\n"))
-    numbered = enumerate(_chain(first, lines), start=len(before) + 1)
-    for number, line in numbered:
+    for number, line in enumerate(chain([first] if first else [], lines), start=len(before) + 1):
         if line.strip():
             counting.count_line(line, path, f"{path}:{number}")
-            progress.tell(_replies(counting))
+            counting.show(progress)
         if interrupt.came:
             break
 
@@ -283,7 +261,7 @@ def _count_document(data: bytes, path: str, counting: Counting) -> bool:
     except ValueError:
         return False
     records = document if isinstance(document, list) else [document]
-    if not any(counting.find(record).replies for record in records[:TOLD]):
+    if not any(counting.find(record).replies for record in records[:NAMED]):
         return False
     for number, record in enumerate(records, start=1):
         counting.count_record(record, path, f"{path}[{number}]" if isinstance(document, list) else path)
@@ -302,20 +280,14 @@ def count_history(
     where = history.ReplyFilter(
         since=history.read_time(since) if since else None, until=history.read_time(until) if until else None
     )
-    with history.open(store, create=False) as kept:
+    with history.open(store, create=False) as kept, Progress(streams.err, bar=True) as progress:
         warn(kept)
-        progress = Progress(streams, 0)
         for reply in kept.replies(where):
             if interrupt.came:
                 break
             counting.count_kept(reply)
-            progress.done += len(reply.text) + sum(len(thought.text) for thought in reply.thoughts)
-            progress.tell(_replies(counting))
-        progress.clear()
-
-
-def _replies(counting: Counting) -> int:
-    return sum(summary.replies for summary in counting.groups.summaries.values())
+            counting.size += len(reply.text) + sum(len(thought.text) for thought in reply.thoughts)
+            counting.show(progress)
 
 
 def _sizes(paths: Iterable[str]) -> int:
@@ -332,28 +304,7 @@ def _sizes(paths: Iterable[str]) -> int:
     return total
 
 
-def _measured(chunks: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
+def _measured(chunks: Iterable[bytes], counting: Counting) -> Iterator[bytes]:
     for chunk in chunks:
-        progress.done += len(chunk)
+        counting.size += len(chunk)
         yield chunk
-
-
-def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines without their ends. Only the line that is being read is held."""
-    rest: list[bytes] = []
-    for chunk in chunks:
-        pieces = chunk.split(b"\n")
-        if len(pieces) == 1:
-            rest.append(chunk)
-            continue
-        yield b"".join([*rest, pieces[0]])
-        yield from pieces[1:-1]
-        rest = [pieces[-1]]
-    if any(rest):
-        yield b"".join(rest)
-
-
-def _chain(first: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from lines

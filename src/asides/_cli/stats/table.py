@@ -9,9 +9,9 @@ from math import nan
 import msgspec
 
 from ...analysis.grading import PARTS
-from ...analysis.labels import clean, columns, cut, shorten
 from ...analysis.summary import Summary
 from ...analysis.turns import KINDS
+from ...terminal.table import clean, columns, cut, pad, shorten
 from .read import Counting
 
 LABEL = 33
@@ -159,7 +159,7 @@ def _side_by_side(groups: Sequence[tuple[str, Summary]], whole: Summary, look: L
         names = [_wrapped(name) for name, _ in groups]
         height = max(map(len, names))
         for at in range(height):
-            cells = [_fit(name[at] if at < len(name) else "", CELL) for name in names]
+            cells = [pad(name[at] if at < len(name) else "", CELL) for name in names]
             lines.append(" " * LABEL + "".join(" " * GAP + _bold(cell, look) for cell in cells))
         lines.append("")
     for row in rows(whole):
@@ -189,7 +189,7 @@ def _spreads(groups: Sequence[tuple[str, Summary]], look: Look) -> list[str]:
         drawn = []
         for _, summary in groups:
             found = summary.spreads.get(name)
-            drawn.append(_fit(spark(found.bins(edges) if found else [], look), CELL))
+            drawn.append(pad(spark(found.bins(edges) if found else [], look), CELL))
         lines.append(f"{title:<{LABEL}}" + "".join(" " * GAP + cell for cell in drawn))
     return lines
 
@@ -218,7 +218,7 @@ def _one_to_a_line(groups: Sequence[tuple[str, Summary]], look: Look) -> list[st
     lines = [_bold(" " * name_width + header, look)]
     most = [row.full or max(row.value(summary) for _, summary in groups) for row in shown]
     for name, summary in groups:
-        line = _fit(shorten(clean(name), name_width), name_width)
+        line = pad(shorten(clean(name), name_width), name_width)
         for row, width, full in zip(shown, widths, most, strict=True):
             value = row.value(summary)
             line += f"  {row.write(value):>{width}}"
@@ -264,10 +264,6 @@ def _wrapped(name: str) -> list[str]:
     if len(lines) > NAME_LINES:
         lines = [*lines[: NAME_LINES - 1], shorten(" ".join(lines[NAME_LINES - 1 :]), CELL)]
     return lines
-
-
-def _fit(text: str, width: int) -> str:
-    return text + " " * max(0, width - columns(text))
 
 
 def _bold(text: str, look: Look) -> str:

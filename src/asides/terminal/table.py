@@ -1,0 +1,68 @@
+"""The one table printer, and texts of others made fit for its cells: on one line, sanitized, in so many columns.
+
+Columns are counted as a terminal shows them, so that names in wide scripts stay aligned. Colours are the caller's: a
+cell holds no escape codes.
+
+    aligned([("NAME", "COUNT"), ("qwen3", "12")], right={1})     ["NAME   COUNT", "qwen3     12"]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from wcwidth import wcswidth
+
+from .sanitize import sanitize
+
+GAP = "  "
+"""What stands between two columns."""
+_SPACE = re.compile(r"\s+")
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """The rows as lines, every column as wide as its widest cell. Cells of the columns in `right` end together."""
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+    return [
+        GAP.join(
+            pad(cell, width, right=place in right) for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def clean(text: str) -> str:
+    """Text on one line, sanitized."""
+    return sanitize(_SPACE.sub(" ", text).strip())
+
+
+def columns(text: str) -> int:
+    """How many columns a clean text takes."""
+    return max(0, wcswidth(text))
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Text filled with spaces up to a width; with `right` they stand before it."""
+    spaces = " " * (width - columns(text))
+    return spaces + text if right else text + spaces
+
+
+def shorten(text: str, width: int) -> str:
+    """Text that fits a width; most of its end stays, because names that begin alike end differently."""
+    if columns(text) <= width:
+        return text
+    head = (width - 3) // 3
+    tail = width - 3 - head
+    while tail > 1 and columns(text[:head] + "..." + text[-tail:]) > width:
+        head, tail = max(1, head - 1), tail - 1
+    return text[:head] + "..." + text[-tail:]
+
+
+def cut(text: str, width: int) -> str:
+    """Text that fits a width, its end left out."""
+    if columns(text) <= width:
+        return text
+    end = width - 3
+    while end > 1 and columns(text[:end]) > width - 3:
+        end -= 1
+    return text[:end] + "..."
