@@ -69,3 +69,11 @@ def connected(url: str, *, buffer: int | None = None) -> Iterator[Client]:
         yield client
     finally:
         client.leave()
+
+
+def send(url: str, head: str, *headers: bytes) -> bytes:
+    """What a server says to a request of these very bytes, all of it."""
+    lines = [f"{head} HTTP/1.1".encode("latin-1"), b"Host: localhost", b"Connection: close", *headers, b"", b""]
+    with connected(url) as client:
+        client.socket.sendall(b"\r\n".join(lines))
+        return client.read_rest()

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.gateway.clients import PATHS, ask, body_of, post
 from tests.gateway.running import Gateway, gateway
-from tests.gateway.upstream import SSE, Gate, Reply, Upstream, upstream
+from tests.gateway.servers import Servers
+from tests.gateway.upstream import SSE, Gate, Reply, upstream
 from tests.waiting import eventually
-
-
-class House(NamedTuple):
-    """A gateway with its defaults before one upstream."""
-
-    gateway: Gateway
-    upstream: Upstream
-
-
-@pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    """One for all tests of this file."""
-    with upstream() as server, gateway(None, "--upstream", server.url, "--format", "qwen3") as running:
-        yield House(running, server)
-
-
-@pytest.fixture(autouse=True)
-def _forget(house: House) -> None:
-    house.upstream.forget()
 
 
 def send(running: Gateway, method: str, path: str, **headers: str) -> httpx.Response:
@@ -59,22 +40,22 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("asked", REFUSED)
-def test_what_could_change_the_server_is_refused(house: House, asked: str) -> None:
+def test_what_could_change_the_server_is_refused(servers: Servers, asked: str) -> None:
     """By default only a short list of paths goes on; the refusal names the setting, in the client's shape."""
     method, path = asked.split()
-    reply = send(house.gateway, method, path)
+    reply = send(servers.gateway, method, path)
     assert reply.status_code == 404
     assert "`pass_on`" in reply.text
     error = reply.json()["error"]
     assert isinstance(error, str) is path.startswith("/api/")
-    assert house.upstream.asked == []
+    assert servers.upstream.asked == []
 
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/embeddings", "/v1/rerank", "/v1/audio/speech", "/tokenize"])
-def test_what_only_computes_goes_on(house: House, path: str) -> None:
+def test_what_only_computes_goes_on(servers: Servers, path: str) -> None:
     """Embeddings and their like."""
-    send(house.gateway, "POST", path)
-    assert [asked.path for asked in house.upstream.asked if asked.method == "POST"] != []
+    send(servers.gateway, "POST", path)
+    assert [asked.path for asked in servers.upstream.asked if asked.method == "POST"] != []
 
 
 def test_the_configuration_opens_paths() -> None:
@@ -122,18 +103,18 @@ def test_every_spelling_of_a_path_is_split(path: str) -> None:
         assert (message["reasoning_content"], message["content"]) == ("secret", "Hi")
 
 
-def test_control_is_for_ones_own_reply(house: House) -> None:
+def test_control_is_for_ones_own_reply(servers: Servers) -> None:
     """A thought may be ended by who asked for it, and by nobody else."""
     gate = Gate()
     frame = b'data: {"id": "chatcmpl-7", "choices": [{"index": 0, "delta": {"content": "<think>hm"}}]}\n\n'
-    house.upstream.send(Reply([frame, gate, b"data: [DONE]\n\n"], headers=SSE))
+    servers.upstream.send(Reply([frame, gate, b"data: [DONE]\n\n"], headers=SSE))
     body = {"id": "chatcmpl-7", "action": "reasoning_end"}
     path = "/v1/chat/completions/control"
     own, other = {"Authorization": "Bearer sk-a"}, {"Authorization": "Bearer sk-b"}
-    assert post(house.gateway.url, path, body, headers=own).status_code == 404
+    assert post(servers.gateway.url, path, body, headers=own).status_code == 404
     with httpx.stream(
         "POST",
-        house.gateway.url + PATHS["chat"],
+        servers.gateway.url + PATHS["chat"],
         json=body_of("chat", stream=True),
         headers=own,
         verify=False,
@@ -141,16 +122,16 @@ def test_control_is_for_ones_own_reply(house: House) -> None:
     ) as stream:
         lines = stream.iter_lines()  # kept: an iterator that is let go closes the stream
         assert next(lines)
-        assert post(house.gateway.url, path, body, headers=other).status_code == 404
-        assert post(house.gateway.url, path, {"action": "reasoning_end"}, headers=own).status_code == 404
-        assert not [asked for asked in house.upstream.asked if asked.path == path]
-        post(house.gateway.url, path, body, headers=own)
-        assert [asked.raw for asked in house.upstream.asked if asked.path == path] == [json.dumps(body).encode()]
+        assert post(servers.gateway.url, path, body, headers=other).status_code == 404
+        assert post(servers.gateway.url, path, {"action": "reasoning_end"}, headers=own).status_code == 404
+        assert not [asked for asked in servers.upstream.asked if asked.path == path]
+        post(servers.gateway.url, path, body, headers=own)
+        assert [asked.raw for asked in servers.upstream.asked if asked.path == path] == [json.dumps(body).encode()]
         gate.open()
         assert "data: [DONE]" in list(lines)
-    house.upstream.forget()
-    assert post(house.gateway.url, path, body, headers=own).status_code == 404
-    assert house.upstream.asked == []
+    servers.upstream.forget()
+    assert post(servers.gateway.url, path, body, headers=own).status_code == 404
+    assert servers.upstream.asked == []
 
 
 # Names and pages.
@@ -161,13 +142,13 @@ def answer(running: Gateway, **headers: str) -> httpx.Response:
     return httpx.post(running.url + PATHS["chat"], json=body_of("chat"), headers=headers, verify=False)
 
 
-def test_a_name_that_was_pointed_here(house: House) -> None:
+def test_a_name_that_was_pointed_here(servers: Servers) -> None:
     """DNS rebinding: a page calls the gateway by its own name. Only the loopback's names count."""
-    port = house.gateway.url.rpartition(":")[2]
+    port = servers.gateway.url.rpartition(":")[2]
     for host in ("localhost", f"localhost:{port}", f"127.0.0.1:{port}", "127.0.0.2", "[::1]", "app.localhost"):
-        house.upstream.say("Hi")
-        assert answer(house.gateway, Host=host).status_code == 200, host
-    house.upstream.forget()
+        servers.upstream.say("Hi")
+        assert answer(servers.gateway, Host=host).status_code == 200, host
+    servers.upstream.forget()
     for host in (
         "evil.example",
         f"evil.example:{port}",
@@ -176,11 +157,11 @@ def test_a_name_that_was_pointed_here(house: House) -> None:
         "a@localhost",
     ):
         for path in (PATHS["chat"], "/v1/models", "/healthz", "/metrics", "/"):
-            reply = httpx.get(house.gateway.url + path, headers={"Host": host}, verify=False)
+            reply = httpx.get(servers.gateway.url + path, headers={"Host": host}, verify=False)
             assert reply.status_code == 403, (host, path)
             assert repr(host) in reply.text.replace("\\'", "'")
             assert "allowed_hosts" in reply.text
-    assert house.upstream.asked == []
+    assert servers.upstream.asked == []
 
 
 @pytest.mark.parametrize(
@@ -197,18 +178,28 @@ def test_a_name_that_was_pointed_here(house: House) -> None:
     ],
     ids=str,
 )
-def test_pages_of_others(house: House, headers: dict[str, str]) -> None:
+def test_pages_of_others(servers: Servers, headers: dict[str, str]) -> None:
     """Whatever `Sec-Fetch-Site` says, the origin decides; the refusal names it and the setting."""
-    reply = answer(house.gateway, **headers)
+    reply = answer(servers.gateway, **headers)
     assert reply.status_code == 403
     assert "cors" in reply.text
     assert headers.get("Origin", "") in reply.text
-    assert house.upstream.asked == []
+    assert servers.upstream.asked == []
 
 
-def test_its_own_pages(house: House) -> None:
+def test_a_page_of_another_site(servers: Servers) -> None:
+    """A web page may send what it may not read the answer of; browsers say so, and it is refused unasked."""
+    foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"}
+    for path in (PATHS["chat"], "/v1/embeddings"):
+        assert post(servers.gateway.url, path, body_of("chat"), headers=foreign).status_code == 403
+    assert not servers.upstream.asked
+    with gateway({"upstreams": [{"url": servers.upstream.url}], "cors": ["https://evil.example"]}) as open_to_it:
+        assert post(open_to_it.url, PATHS["chat"], body_of("chat"), headers=foreign).status_code == 200
+
+
+def test_its_own_pages(servers: Servers) -> None:
     """A page that the gateway served itself, by any name of the loopback; the scheme's own port may be left out."""
-    port = house.gateway.url.rpartition(":")[2]
+    port = servers.gateway.url.rpartition(":")[2]
     for host, origin in (
         (f"localhost:{port}", f"http://localhost:{port}"),
         (f"127.0.0.1:{port}", f"http://127.0.0.1:{port}"),
@@ -216,9 +207,9 @@ def test_its_own_pages(house: House) -> None:
         ("localhost:80", "http://localhost"),
         ("localhost", "https://localhost:443"),
     ):
-        house.upstream.say("Hi")
-        assert answer(house.gateway, Host=host, Origin=origin).status_code == 200, (host, origin)
-    assert answer(house.gateway, Host="localhost:80", Origin="https://localhost").status_code == 403
+        servers.upstream.say("Hi")
+        assert answer(servers.gateway, Host=host, Origin=origin).status_code == 200, (host, origin)
+    assert answer(servers.gateway, Host="localhost:80", Origin="https://localhost").status_code == 403
 
 
 def test_names_and_pages_that_are_configured() -> None:
@@ -266,9 +257,9 @@ def test_the_user_stays_here_unless_configured() -> None:
 
 
 @pytest.mark.parametrize("sealed", ["asides1:not base64", "asides1:"])
-def test_our_own_seals_go_to_no_upstream(house: House, sealed: str) -> None:
+def test_our_own_seals_go_to_no_upstream(servers: Servers, sealed: str) -> None:
     """Signatures and encrypted contents that this gateway made mean nothing to an upstream."""
-    house.upstream.say("Hi")
+    servers.upstream.say("Hi")
     item = {
         "type": "reasoning",
         "id": "rs_1",
@@ -276,20 +267,22 @@ def test_our_own_seals_go_to_no_upstream(house: House, sealed: str) -> None:
         "encrypted_content": sealed,
     }
     ask(
-        "responses", house.gateway.url, input=[{"role": "user", "content": "a"}, item, {"role": "user", "content": "b"}]
+        "responses",
+        servers.gateway.url,
+        input=[{"role": "user", "content": "a"}, item, {"role": "user", "content": "b"}],
     )
-    assert "asides1:" not in house.upstream.question().raw.decode()
+    assert "asides1:" not in servers.upstream.question().raw.decode()
     block = {"type": "thinking", "thinking": "t", "signature": "asides-0123"}
     turns = [
         {"role": "user", "content": "a"},
         {"role": "assistant", "content": [block, {"type": "text", "text": "x"}]},
         {"role": "user", "content": "b"},
     ]
-    ask("messages", house.gateway.url, messages=turns)
-    assert "asides-0123" not in house.upstream.question().raw.decode()
+    ask("messages", servers.gateway.url, messages=turns)
+    assert "asides-0123" not in servers.upstream.question().raw.decode()
     blocks = {"role": "assistant", "content": "x", "thinking_blocks": [{**block, "thinking": ""}]}
-    ask("chat", house.gateway.url, messages=[turns[0], blocks, turns[2]])
-    assert "asides-0123" not in house.upstream.question().raw.decode()
+    ask("chat", servers.gateway.url, messages=[turns[0], blocks, turns[2]])
+    assert "asides-0123" not in servers.upstream.question().raw.decode()
 
 
 def test_the_help_in_a_refusal_is_not_taken_for_a_key() -> None:

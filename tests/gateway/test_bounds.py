@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pytest
@@ -19,47 +19,33 @@ import pytest
 from asides._gateway.bodies import holds_more
 from asides._gateway.observe.logs import BackgroundHandler
 from tests.gateway.clients import PATHS, body_of, get, post
-from tests.gateway.running import Gateway, gateway
+from tests.gateway.running import gateway
+from tests.gateway.servers import Servers, serving
 from tests.gateway.sockets import connected
-from tests.gateway.upstream import JSON, SSE, Reply, Upstream, upstream
+from tests.gateway.upstream import JSON, SSE, Reply, upstream
 from tests.waiting import PATIENCE, eventually
 
 
-class House(NamedTuple):
-    """A gateway with small bounds before one upstream."""
-
-    gateway: Gateway
-    upstream: Upstream
-
-
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    """One for all tests of this file."""
-    with upstream() as server:
-        limits = {"upload": 0.5, "upload_rate": 1_000_000, "frame": 100_000, "calls": 20}
-        config = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}, "limits": limits}
-        with gateway(config) as running:
-            yield House(running, server)
-
-
-@pytest.fixture(autouse=True)
-def _forget(house: House) -> None:
-    house.upstream.forget()
+def servers() -> Iterator[Servers]:
+    """A gateway with small bounds."""
+    with serving(limits={"upload": 0.5, "upload_rate": 1_000_000, "frame": 100_000, "calls": 20}) as found:
+        yield found
 
 
 # Clients.
 
 
 @pytest.mark.parametrize("begin", [b"", b"{", b'{"model": "m"'])
-def test_a_body_that_comes_too_slowly(house: House, begin: bytes) -> None:
+def test_a_body_that_comes_too_slowly(servers: Servers, begin: bytes) -> None:
     """It is told so, and its place is free again."""
-    with connected(house.gateway.url) as client:
+    with connected(servers.gateway.url) as client:
         head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\n"
         client.socket.sendall(head + begin)
         reply = client.read_rest()
     assert b" 408 " in reply.splitlines()[0]
     assert b"limits.upload" in reply
-    assert get(house.gateway.url, "/healthz").json()["open"] == 0
+    assert get(servers.gateway.url, "/healthz").json()["open"] == 0
 
 
 def test_a_large_body_has_its_time() -> None:
@@ -93,22 +79,22 @@ def test_values_are_counted_outside_of_strings(body: bytes, more: bool) -> None:
     assert holds_more(body, 1000) is more
 
 
-def test_more_values_than_are_taken(house: House) -> None:
+def test_more_values_than_are_taken(servers: Servers) -> None:
     """60 MB of empty lists are refused before they are decoded: that would stop every stream, and take gigabytes."""
     lists = b'{"model": "m", "messages": [' + b"[]," * 20_000_000 + b"[]]}"
-    before = house.gateway.watched.memory_info().rss
-    reply = post(house.gateway.url, PATHS["chat"], lists)
+    before = servers.gateway.watched.memory_info().rss
+    reply = post(servers.gateway.url, PATHS["chat"], lists)
     assert reply.status_code == 400
     assert "limits.values" in reply.text
-    assert house.gateway.watched.memory_info().rss - before < 300_000_000
-    assert house.upstream.questions == []
+    assert servers.gateway.watched.memory_info().rss - before < 300_000_000
+    assert servers.upstream.questions == []
 
 
-def test_more_values_than_a_whole_reply_may_hold(house: House) -> None:
+def test_more_values_than_a_whole_reply_may_hold(servers: Servers) -> None:
     """The same for an upstream."""
     lists = b'{"choices": [' + b"[]," * 2_000_000 + b"[]]}"
-    house.upstream.send(Reply([lists], headers=JSON, whole=True))
-    reply = post(house.gateway.url, PATHS["chat"], body_of("chat"))
+    servers.upstream.send(Reply([lists], headers=JSON, whole=True))
+    reply = post(servers.gateway.url, PATHS["chat"], body_of("chat"))
     assert reply.status_code == 502
     assert "limits.values" in reply.text
 
@@ -160,87 +146,87 @@ def test_lines_beyond_the_queue_are_dropped_and_counted() -> None:
 WORDS = b'data: {"id": "x", "choices": [{"index": 0, "delta": {"content": "<think>hm</think>Hi"}}]}\n\n'
 
 
-def streamed(house: House, *pieces: bytes, **headers: str) -> bytes:
+def streamed(servers: Servers, *pieces: bytes, **headers: str) -> bytes:
     """The stream that a client gets when the upstream sends these bytes."""
-    house.upstream.send(Reply(list(pieces), headers={**SSE, **headers}))
-    return post(house.gateway.url, PATHS["chat"], body_of("chat", stream=True)).content
+    servers.upstream.send(Reply(list(pieces), headers={**SSE, **headers}))
+    return post(servers.gateway.url, PATHS["chat"], body_of("chat", stream=True)).content
 
 
-def test_a_frame_that_never_ends(house: House) -> None:
+def test_a_frame_that_never_ends(servers: Servers) -> None:
     """All text before it is delivered, then the error; the connection is let go, and memory stays."""
     endless = [b'data: {"choices": [{"index": 0, "delta": {"content": "', *[b"x" * 50_000] * 2000]
-    before = house.gateway.watched.memory_info().rss
-    reply = streamed(house, WORDS, *endless)
+    before = servers.gateway.watched.memory_info().rss
+    reply = streamed(servers, WORDS, *endless)
     assert b'"content":"Hi"' in reply
     assert b"limits.frame" in reply
     assert b"malformed_frame" in reply
-    assert house.gateway.watched.memory_info().rss - before < 30_000_000
+    assert servers.gateway.watched.memory_info().rss - before < 30_000_000
 
 
-def test_lines_of_data_that_never_end_an_event(house: House) -> None:
+def test_lines_of_data_that_never_end_an_event(servers: Servers) -> None:
     """The same for an event of ever more lines."""
-    reply = streamed(house, WORDS, *[b"data: " + b"x" * 1000 + b"\n"] * 500)
+    reply = streamed(servers, WORDS, *[b"data: " + b"x" * 1000 + b"\n"] * 500)
     assert b'"content":"Hi"' in reply
     assert b"limits.frame" in reply
 
 
-def test_little_that_unpacks_to_much(house: House) -> None:
+def test_little_that_unpacks_to_much(servers: Servers) -> None:
     """What is compressed is unpacked a piece at a time, so that the bound counts what comes out."""
     packed = gzip.compress(WORDS + b"data: " + b"x" * 400_000_000, 9)
-    before = house.gateway.watched.memory_info().rss
-    reply = streamed(house, packed, **{"Content-Encoding": "gzip"})
+    before = servers.gateway.watched.memory_info().rss
+    reply = streamed(servers, packed, **{"Content-Encoding": "gzip"})
     assert b'"content":"Hi"' in reply
     assert b"limits.frame" in reply
-    assert house.gateway.watched.memory_info().rss - before < 30_000_000
+    assert servers.gateway.watched.memory_info().rss - before < 30_000_000
 
 
-def test_much_that_comes_at_once_stops_nobody(house: House) -> None:
+def test_much_that_comes_at_once_stops_nobody(servers: Servers) -> None:
     """It is worked on in steps: others are answered before it is over, though it gives the client nothing."""
     invented = b'data: {"choices": [{"index": 7, "delta": {"content": "spam"}}]}\n\n' * 200_000
-    house.upstream.send(Reply([gzip.compress(WORDS + invented)], headers={**SSE, "Content-Encoding": "gzip"}))
-    with connected(house.gateway.url) as client:
+    servers.upstream.send(Reply([gzip.compress(WORDS + invented)], headers={**SSE, "Content-Encoding": "gzip"}))
+    with connected(servers.gateway.url) as client:
         client.post(PATHS["chat"], body_of("chat", stream=True))
         client.read_until(b'"content":"Hi"')
-        assert get(house.gateway.url, "/healthz").json()["open"] == 1
+        assert get(servers.gateway.url, "/healthz").json()["open"] == 1
 
 
-def test_compression_that_nobody_asked_for(house: House) -> None:
+def test_compression_that_nobody_asked_for(servers: Servers) -> None:
     """What cannot be unpacked is told, not shown as words."""
-    house.upstream.send(Reply([b"zzzz"], headers={**JSON, "Content-Encoding": "br"}))
-    reply = post(house.gateway.url, PATHS["chat"], body_of("chat"))
+    servers.upstream.send(Reply([b"zzzz"], headers={**JSON, "Content-Encoding": "br"}))
+    reply = post(servers.gateway.url, PATHS["chat"], body_of("chat"))
     assert reply.status_code == 502
     assert "compressed with 'br'" in reply.json()["error"]["message"]
 
 
-def test_choices_that_nobody_asked_for(house: House) -> None:
+def test_choices_that_nobody_asked_for(servers: Servers) -> None:
     """Left out, and told in the log; those that were asked for are whole."""
     invented = [
         b'data: {"choices": [{"index": %d, "delta": {"content": "spam"}}]}\n\n' % number for number in range(1, 3000)
     ]
-    reply = streamed(house, WORDS, *invented, b"data: [DONE]\n\n")
+    reply = streamed(servers, WORDS, *invented, b"data: [DONE]\n\n")
     assert b"spam" not in reply
     assert b'"content":"Hi"' in reply
-    house.gateway.wait_for_record(lambda record: "choices that nobody asked for" in record.get("message", ""))
+    servers.gateway.wait_for_record(lambda record: "choices that nobody asked for" in record.get("message", ""))
 
 
-def test_choices_that_were_asked_for(house: House) -> None:
+def test_choices_that_were_asked_for(servers: Servers) -> None:
     """`n` of them are all carried."""
     frames = [
         b'data: {"choices": [{"index": %d, "delta": {"content": "choice %d"}}]}\n\n' % (number, number)
         for number in range(4)
     ]
-    house.upstream.send(Reply([*frames, b"data: [DONE]\n\n"], headers=SSE))
-    reply = post(house.gateway.url, PATHS["chat"], body_of("chat", stream=True, n=3)).content
+    servers.upstream.send(Reply([*frames, b"data: [DONE]\n\n"], headers=SSE))
+    reply = post(servers.gateway.url, PATHS["chat"], body_of("chat", stream=True, n=3)).content
     assert [f"choice {number}".encode() in reply for number in range(4)] == [True, True, True, False]
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_more_calls_than_a_reply_may_hold(house: House, stream: bool) -> None:
+def test_more_calls_than_a_reply_may_hold(servers: Servers, stream: bool) -> None:
     """The reply ends there, with the calls before it."""
     calls = '<tool_call>{"name": "find", "arguments": {}}</tool_call>' * 100
-    house.upstream.say(f"<think>hm</think>{calls}")
+    servers.upstream.say(f"<think>hm</think>{calls}")
     tool = {"type": "function", "function": {"name": "find", "parameters": {}}}
-    reply = post(house.gateway.url, PATHS["chat"], body_of("chat", stream=stream) | {"tools": [tool]})
+    reply = post(servers.gateway.url, PATHS["chat"], body_of("chat", stream=stream) | {"tools": [tool]})
     assert "limits.calls" in reply.text
 
 
@@ -273,17 +259,17 @@ def test_a_thought_that_never_ends_is_not_collected() -> None:
         ("text/event-stream", b"oops\n\nmore", "something that is no model's reply: oops"),
     ],
 )
-def test_what_is_no_models_reply(house: House, kind: str, body: bytes, words: str, stream: bool) -> None:
+def test_what_is_no_models_reply(servers: Servers, kind: str, body: bytes, words: str, stream: bool) -> None:
     """It is said in words what came, with its first line."""
-    house.upstream.send(Reply([body], headers={"Content-Type": kind}, whole=True))
-    reply = post(house.gateway.url, PATHS["chat"], body_of("chat", stream=stream))
+    servers.upstream.send(Reply([body], headers={"Content-Type": kind}, whole=True))
+    reply = post(servers.gateway.url, PATHS["chat"], body_of("chat", stream=stream))
     assert words in reply.text
 
 
-def test_a_redirect_is_told_and_not_followed(house: House) -> None:
+def test_a_redirect_is_told_and_not_followed(servers: Servers) -> None:
     """Neither by the gateway nor by its client: the request holds a key."""
-    house.upstream.send(Reply([b""], 302, {"Location": "https://login.example/?token=hunter2"}, whole=True))
-    reply = post(house.gateway.url, PATHS["chat"], body_of("chat"))
+    servers.upstream.send(Reply([b""], 302, {"Location": "https://login.example/?token=hunter2"}, whole=True))
+    reply = post(servers.gateway.url, PATHS["chat"], body_of("chat"))
     assert reply.status_code == 502
     assert "a redirect to https://login.example/" in reply.json()["error"]["message"]
     assert "hunter2" not in reply.text
@@ -293,7 +279,7 @@ def test_a_redirect_is_told_and_not_followed(house: House) -> None:
 # Failures of our own.
 
 
-def test_a_writer_that_fails(house: House, tmp_path: Path) -> None:
+def test_a_writer_that_fails(servers: Servers, tmp_path: Path) -> None:
     """What was read is written, then the error in the client's shape; the log has the traceback and the id."""
     script = tmp_path / "broken.py"
     script.write_text(
@@ -308,8 +294,8 @@ def test_a_writer_that_fails(house: House, tmp_path: Path) -> None:
         "sys.exit(main(sys.argv[1:]))\n"
     )
     usage = b'data: {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}\n\n'
-    house.upstream.send(Reply([WORDS, usage, b"data: [DONE]\n\n"], headers=SSE))
-    with gateway(None, "--upstream", house.upstream.url, command=(sys.executable, str(script), "serve")) as running:
+    servers.upstream.send(Reply([WORDS, usage, b"data: [DONE]\n\n"], headers=SSE))
+    with gateway(None, "--upstream", servers.upstream.url, command=(sys.executable, str(script), "serve")) as running:
         reply = post(running.url, PATHS["chat"], body_of("chat", stream=True), headers={"X-Request-Id": "req-7"})
         assert b'"content":"Hi"' in reply.content
         assert b"could not read all" in reply.content
@@ -318,14 +304,14 @@ def test_a_writer_that_fails(house: House, tmp_path: Path) -> None:
     assert "deliberate" in found["trace"]
 
 
-def test_a_whole_reply_goes_out_without_what_failed(house: House) -> None:
+def test_a_whole_reply_goes_out_without_what_failed(servers: Servers) -> None:
     """Odd usage costs the usage, not the finished reply."""
     message = {"role": "assistant", "content": "<think>hm</think>Hi"}
     reply = {
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "completion_tokens_details": 5},
     }
-    house.upstream.send(Reply([json.dumps(reply).encode()], headers=JSON, whole=True))
-    got = post(house.gateway.url, PATHS["chat"], body_of("chat"))
+    servers.upstream.send(Reply([json.dumps(reply).encode()], headers=JSON, whole=True))
+    got = post(servers.gateway.url, PATHS["chat"], body_of("chat"))
     assert got.status_code == 200
     assert got.json()["choices"][0]["message"]["content"] == "Hi"

@@ -80,7 +80,7 @@ STOP_REASONS = {
 FORMATS = {"qwen": "qwen3", "oss": "harmony", "r1": "deepseek_r1", "coder": "qwen3_coder"}
 
 
-class House(NamedTuple):
+class Servers(NamedTuple):
     """A gateway before two upstreams; names of models that end in `-o` are Ollama's."""
 
     gateway: Gateway
@@ -94,7 +94,7 @@ class House(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+def servers() -> Iterator[Servers]:
     """One for all tests of this file."""
     with upstream("openai") as first, upstream("ollama") as second:
         config = {
@@ -105,13 +105,7 @@ def house() -> Iterator[House]:
             "models": {f"{model}-?": {"format": format} for model, format in FORMATS.items()},
         }
         with gateway(config) as running:
-            yield House(running, first, second)
-
-
-@pytest.fixture(autouse=True)
-def _forget(house: House) -> None:
-    house.openai.forget()
-    house.ollama.forget()
+            yield Servers(running, first, second)
 
 
 def check(seen: Seen, case: Case) -> None:
@@ -125,31 +119,31 @@ def check(seen: Seen, case: Case) -> None:
 @pytest.mark.parametrize("kind", ["v", "o"])
 @pytest.mark.parametrize("case", PLAIN, ids=lambda case: case.model)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_thinking_and_answer(house: House, dialect: Dialect, case: Case, kind: str, stream: bool) -> None:
+def test_thinking_and_answer(servers: Servers, dialect: Dialect, case: Case, kind: str, stream: bool) -> None:
     """Each SDK finds the thinking in its own field and a clean answer, whatever the upstream and wherever it cuts."""
-    house.say(case.raw, seed=len(case.raw))
-    seen = ask(dialect, house.gateway.url, stream=stream, model=f"{case.model}-{kind}")
+    servers.say(case.raw, seed=len(case.raw))
+    seen = ask(dialect, servers.gateway.url, stream=stream, model=f"{case.model}-{kind}")
     check(seen, case)
     assert seen.reason == STOP_REASONS[dialect]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_asynchronous_sdks(house: House, dialect: Dialect, stream: bool) -> None:
+def test_asynchronous_sdks(servers: Servers, dialect: Dialect, stream: bool) -> None:
     """The asynchronous SDKs too."""
     case = PLAIN[0]
-    house.say(case.raw, seed=1)
-    check(ask(dialect, house.gateway.url, stream=stream, asynchronous=True, model="qwen-v"), case)
+    servers.say(case.raw, seed=1)
+    check(ask(dialect, servers.gateway.url, stream=stream, asynchronous=True, model="qwen-v"), case)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("kind", ["v", "o"])
 @pytest.mark.parametrize("case", CALLING, ids=lambda case: case.model)
 @pytest.mark.parametrize("dialect", WITH_TOOLS)
-def test_calls(house: House, dialect: Dialect, case: Case, kind: str, stream: bool) -> None:
+def test_calls(servers: Servers, dialect: Dialect, case: Case, kind: str, stream: bool) -> None:
     """Calls that a model writes as text reach each SDK as calls that can be run."""
-    house.say(case.raw, seed=7)
-    seen = ask(dialect, house.gateway.url, stream=stream, model=f"{case.model}-{kind}", tools=True)
+    servers.say(case.raw, seed=7)
+    seen = ask(dialect, servers.gateway.url, stream=stream, model=f"{case.model}-{kind}", tools=True)
     check(seen, case)
     assert seen.reason == CALL_REASONS[dialect]
 
@@ -157,60 +151,60 @@ def test_calls(house: House, dialect: Dialect, case: Case, kind: str, stream: bo
 @pytest.mark.parametrize("cuts", [1, 7])
 @pytest.mark.parametrize("kind", ["v", "o"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_bytes_cut_anywhere(house: House, dialect: Dialect, kind: str, cuts: int) -> None:
+def test_bytes_cut_anywhere(servers: Servers, dialect: Dialect, kind: str, cuts: int) -> None:
     """Where the upstream's bytes are cut changes nothing, even inside a character."""
     case = PLAIN[0]
-    house.say(case.raw, size=5, cuts=cuts)
-    check(ask(dialect, house.gateway.url, stream=True, model=f"qwen-{kind}"), case)
+    servers.say(case.raw, size=5, cuts=cuts)
+    check(ask(dialect, servers.gateway.url, stream=True, model=f"qwen-{kind}"), case)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_bytes_cut_at_random(house: House, seed: int) -> None:
+def test_bytes_cut_at_random(servers: Servers, seed: int) -> None:
     """Random cuts, with calls, in every size of frame."""
     case = CALLING[0]
-    house.say(case.raw, size=1 + seed, seed=seed)
-    check(ask("chat", house.gateway.url, stream=True, model="qwen-v", tools=True), case)
-    check(ask("messages", house.gateway.url, stream=True, model="qwen-o", tools=True), case)
+    servers.say(case.raw, size=1 + seed, seed=seed)
+    check(ask("chat", servers.gateway.url, stream=True, model="qwen-v", tools=True), case)
+    check(ask("messages", servers.gateway.url, stream=True, model="qwen-o", tools=True), case)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("kind", ["v", "o"])
 @pytest.mark.parametrize("dialect", WITH_TOOLS)
-def test_already_split(house: House, dialect: Dialect, kind: str, stream: bool) -> None:
+def test_already_split(servers: Servers, dialect: Dialect, kind: str, stream: bool) -> None:
     """What the upstream has split off itself arrives as the same, and its answer is not read for thinking again."""
-    house.say("Write `x` or <think>: it is text.", thought="Two and two.", field="reasoning")
-    seen = ask(dialect, house.gateway.url, stream=stream, model=f"qwen-{kind}")
+    servers.say("Write `x` or <think>: it is text.", thought="Two and two.", field="reasoning")
+    seen = ask(dialect, servers.gateway.url, stream=stream, model=f"qwen-{kind}")
     assert (seen.thinking, seen.text) == ("Two and two.", "Write `x` or <think>: it is text.")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("kind", ["v", "o"])
 @pytest.mark.parametrize("dialect", WITH_TOOLS)
-def test_already_split_calls(house: House, dialect: Dialect, kind: str, stream: bool) -> None:
+def test_already_split_calls(servers: Servers, dialect: Dialect, kind: str, stream: bool) -> None:
     """Calls that the upstream has split off itself arrive as calls, behind thinking in raw markers."""
-    house.say("<think>Look.</think>\n\nI look.", calls=(("find", FIND_JSON), ("find", "{}")))
-    seen = ask(dialect, house.gateway.url, stream=stream, model=f"qwen-{kind}", tools=True)
+    servers.say("<think>Look.</think>\n\nI look.", calls=(("find", FIND_JSON), ("find", "{}")))
+    seen = ask(dialect, servers.gateway.url, stream=stream, model=f"qwen-{kind}", tools=True)
     assert (seen.thinking, seen.text, seen.calls) == ("Look.", "I look.", (("find", FIND), ("find", {})))
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("kind", ["v", "o"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_cut_off_by_length(house: House, dialect: Dialect, kind: str, stream: bool) -> None:
+def test_cut_off_by_length(servers: Servers, dialect: Dialect, kind: str, stream: bool) -> None:
     """A reply that ran into its limit says so in the dialect's own word, its thought stays a thought."""
     words = {"chat": "length", "completions": "length", "responses": "incomplete", "messages": "max_tokens"}
-    house.say("<think>Two and two and", reason="length")
-    seen = ask(dialect, house.gateway.url, stream=stream, model=f"qwen-{kind}")
+    servers.say("<think>Two and two and", reason="length")
+    seen = ask(dialect, servers.gateway.url, stream=stream, model=f"qwen-{kind}")
     assert (seen.thinking, seen.text, seen.reason) == ("Two and two and", "", words.get(dialect, "length"))
 
 
-def test_streams_at_once(house: House) -> None:
+def test_streams_at_once(servers: Servers) -> None:
     """A stream is handed on as it comes: the first thought is there while the upstream still waits to say the rest."""
     first = b'data: {"id":"1","choices":[{"index":0,"delta":{"content":"<think>One"}}]}\n\n'
     rest = b'data: {"id":"1","choices":[{"index":0,"delta":{"content":"</think>Two"},"finish_reason":"stop"}]}\n\n'
     gate = Gate()
-    house.openai.send(Reply([first, gate, rest, b"data: [DONE]\n\n"]))
-    with openai.OpenAI(base_url=house.gateway.url + "/v1", api_key="x", max_retries=0) as sdk:
+    servers.openai.send(Reply([first, gate, rest, b"data: [DONE]\n\n"]))
+    with openai.OpenAI(base_url=servers.gateway.url + "/v1", api_key="x", max_retries=0) as sdk:
         stream = sdk.chat.completions.create(model="qwen-v", messages=[{"role": "user", "content": "?"}], stream=True)
         chunks = []
         for chunk in stream:
@@ -222,22 +216,22 @@ def test_streams_at_once(house: House) -> None:
     assert (seen.thinking, seen.text) == ("One", "Two")
 
 
-def test_several_choices(house: House) -> None:
+def test_several_choices(servers: Servers) -> None:
     """With n > 1 every choice is read by itself, though their frames take turns; streamed and whole."""
-    house.say(["<think>A.</think>\n\nFirst.", "<think>B, longer.</think>\n\nSecond."], seed=3)
+    servers.say(["<think>A.</think>\n\nFirst.", "<think>B, longer.</think>\n\nSecond."], seed=3)
     for stream in (False, True):
-        found = ask("chat", house.gateway.url, stream=stream, model="qwen-v", n=2).raw
+        found = ask("chat", servers.gateway.url, stream=stream, model="qwen-v", n=2).raw
         assert [(read_chat(found, i).thinking, read_chat(found, i).text) for i in (0, 1)] == [
             ("A.", "First."),
             ("B, longer.", "Second."),
         ]
-        assert house.openai.question().body["n"] == 2
+        assert servers.openai.question().body["n"] == 2
 
 
-def test_usage(house: House) -> None:
+def test_usage(servers: Servers) -> None:
     """Usage reaches whoever asks for it, with the tokens of thinking; the upstream is always asked for it."""
-    house.say("<think>Half.</think>Half.")
-    url = house.gateway.url
+    servers.say("<think>Half.</think>Half.")
+    url = servers.gateway.url
     whole = ask("chat", url, model="qwen-v").raw.usage
     assert (whole.prompt_tokens, whole.completion_tokens) == (11, 22)
     assert whole.completion_tokens_details.reasoning_tokens == 11
@@ -245,7 +239,7 @@ def test_usage(house: House) -> None:
     assert chunks[-1].choices == []
     assert chunks[-1].usage.completion_tokens == 22
     assert all(chunk.usage is None for chunk in ask("chat", url, stream=True, model="qwen-v").raw)
-    assert house.openai.question().body["stream_options"]["include_usage"] is True
+    assert servers.openai.question().body["stream_options"]["include_usage"] is True
     response = ask("responses", url, stream=True, model="qwen-v").raw[-1].response
     assert (response.usage.input_tokens, response.usage.output_tokens) == (11, 22)
     assert response.usage.output_tokens_details.reasoning_tokens == 11
@@ -255,10 +249,10 @@ def test_usage(house: House) -> None:
     assert (line.prompt_eval_count, line.eval_count) == (11, 22)
 
 
-def test_raw_anthropic_events(house: House) -> None:
+def test_raw_anthropic_events(servers: Servers) -> None:
     """An Anthropic stream has the events of that API in their order, a signature before a thought ends."""
-    house.say("<think>A.</think>\n\nB.")
-    with anthropic.Anthropic(base_url=house.gateway.url, api_key="x", max_retries=0) as sdk:
+    servers.say("<think>A.</think>\n\nB.")
+    with anthropic.Anthropic(base_url=servers.gateway.url, api_key="x", max_retries=0) as sdk:
         stream = sdk.messages.create(
             model="qwen-v", max_tokens=99, messages=[{"role": "user", "content": "?"}], stream=True
         )
@@ -279,10 +273,10 @@ def test_raw_anthropic_events(house: House) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_content_types(house: House, dialect: Dialect) -> None:
+def test_content_types(servers: Servers, dialect: Dialect) -> None:
     """Streams are announced as what they are, are not to be cached or buffered, and are never compressed."""
-    house.say("<think>A.</think>B.")
-    url = house.gateway.url
+    servers.say("<think>A.</think>B.")
+    url = servers.gateway.url
     stream = post(url, PATHS[dialect], body_of(dialect, model="qwen-v", stream=True))
     native = dialect.startswith("ollama")
     assert stream.headers["content-type"].split(";")[0] == ("application/x-ndjson" if native else "text/event-stream")
@@ -295,43 +289,43 @@ def test_content_types(house: House, dialect: Dialect) -> None:
     assert stream.headers["x-request-id"] != whole.headers["x-request-id"]
 
 
-def test_ollama_streams_by_default(house: House) -> None:
+def test_ollama_streams_by_default(servers: Servers) -> None:
     """A request for /api/chat that does not say so streams; one for chat completions does not."""
-    house.say("<think>A.</think>B.")
+    servers.say("<think>A.</think>B.")
     body = {"model": "qwen-v", "messages": [{"role": "user", "content": "?"}]}
-    assert post(house.gateway.url, "/api/chat", body).headers["content-type"].startswith("application/x-ndjson")
-    assert house.openai.question().body["stream"] is True
-    assert post(house.gateway.url, "/v1/chat/completions", body).json()["choices"][0]["message"]["content"] == "B."
+    assert post(servers.gateway.url, "/api/chat", body).headers["content-type"].startswith("application/x-ndjson")
+    assert servers.openai.question().body["stream"] is True
+    assert post(servers.gateway.url, "/v1/chat/completions", body).json()["choices"][0]["message"]["content"] == "B."
 
 
 @pytest.mark.parametrize("path", ["/chat/completions", "/v1/chat/completions"])
-def test_with_and_without_v1(house: House, path: str) -> None:
+def test_with_and_without_v1(servers: Servers, path: str) -> None:
     """Every path works with and without /v1."""
-    house.say("<think>A.</think>B.")
-    reply = post(house.gateway.url, path, body_of("chat", model="qwen-v")).json()
+    servers.say("<think>A.</think>B.")
+    reply = post(servers.gateway.url, path, body_of("chat", model="qwen-v")).json()
     assert reply["choices"][0]["message"]["reasoning_content"] == "A."
 
 
 @pytest.mark.parametrize("dialect", ["messages", "responses", "completions"])
-def test_others_without_v1(house: House, dialect: Dialect) -> None:
+def test_others_without_v1(servers: Servers, dialect: Dialect) -> None:
     """The other dialects' paths too."""
-    house.say("<think>A.</think>B.")
-    reply = post(house.gateway.url, PATHS[dialect].removeprefix("/v1"), body_of(dialect, model="qwen-v"))
+    servers.say("<think>A.</think>B.")
+    reply = post(servers.gateway.url, PATHS[dialect].removeprefix("/v1"), body_of(dialect, model="qwen-v"))
     assert reply.status_code == 200
     assert "A." in reply.text
 
 
-def test_messages_with_beta_query(house: House) -> None:
+def test_messages_with_beta_query(servers: Servers) -> None:
     """Claude Code adds `?beta=true`, and headers of its own."""
-    house.say("<think>A.</think>B.")
+    servers.say("<think>A.</think>B.")
     headers = {"anthropic-version": "2023-06-01", "anthropic-beta": "interleaved-thinking-2025-05-14"}
-    reply = post(house.gateway.url, "/v1/messages?beta=true", body_of("messages", model="qwen-v"), headers=headers)
+    reply = post(servers.gateway.url, "/v1/messages?beta=true", body_of("messages", model="qwen-v"), headers=headers)
     assert [block["type"] for block in reply.json()["content"]] == ["thinking", "text"]
 
 
-def test_compressed_upstream(house: House) -> None:
+def test_compressed_upstream(servers: Servers) -> None:
     """A gateway that may have to read a stream asks its upstream not to compress it, or reads what is compressed."""
-    house.say("<think>A.</think>B.")
-    ask("chat", house.gateway.url, stream=True, model="qwen-v")
-    wanted = house.openai.question().headers.get("accept-encoding", "identity")
+    servers.say("<think>A.</think>B.")
+    ask("chat", servers.gateway.url, stream=True, model="qwen-v")
+    wanted = servers.openai.question().headers.get("accept-encoding", "identity")
     assert wanted in ("identity", "")

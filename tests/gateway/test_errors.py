@@ -19,7 +19,7 @@ from tests.gateway.upstream import JSON, NDJSON, SSE, Close, Reply, Reset, Step,
 from tests.waiting import PATIENCE
 
 
-class House(NamedTuple):
+class Servers(NamedTuple):
     """A gateway before an OpenAI-compatible upstream, Ollama, and one that is not there."""
 
     gateway: Gateway
@@ -28,7 +28,7 @@ class House(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+def servers() -> Iterator[Servers]:
     """One for all tests of this file."""
     with upstream() as vllm, upstream("ollama") as native, socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound but not listening: whoever connects is refused
@@ -42,13 +42,7 @@ def house() -> Iterator[House]:
             "limits": {"idle": 3.0, "body": 200_000},
         }
         with gateway(config) as running:
-            yield House(running, vllm, native)
-
-
-@pytest.fixture(autouse=True)
-def _forget(house: House) -> None:
-    house.vllm.forget()
-    house.ollama.forget()
+            yield Servers(running, vllm, native)
 
 
 def message_of(dialect: Dialect, body: Any) -> str:
@@ -70,13 +64,13 @@ RATES = {"Retry_After": "7", "x_ratelimit_remaining_requests": "0", "x_ratelimit
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("kind", ["v", "o"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_upstreams_error(house: House, dialect: Dialect, kind: str, stream: bool) -> None:
+def test_the_upstreams_error(servers: Servers, dialect: Dialect, kind: str, stream: bool) -> None:
     """An upstream's error keeps its status, its words and its limits; within one dialect its very bytes."""
     words = "you are too fast"
     body: Any = {"error": words} if kind == "o" else {"error": {"message": words, "type": "odd", "vendor": [1]}}
-    house.vllm.send(json_reply(body, 429, **RATES))
-    house.ollama.send(json_reply(body, 429, **RATES))
-    reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model=f"m-{kind}", stream=stream))
+    servers.vllm.send(json_reply(body, 429, **RATES))
+    servers.ollama.send(json_reply(body, 429, **RATES))
+    reply = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model=f"m-{kind}", stream=stream))
     assert reply.status_code == 429
     assert reply.headers["retry-after"] == "7"
     assert reply.headers["x-ratelimit-remaining-requests"] == "0"
@@ -89,24 +83,24 @@ def test_the_upstreams_error(house: House, dialect: Dialect, kind: str, stream: 
         assert words in message_of(dialect, reply.json())
 
 
-def test_in_the_sdks(house: House) -> None:
+def test_in_the_sdks(servers: Servers) -> None:
     """The SDKs raise what they raise for such a status."""
-    house.vllm.send(json_reply({"error": {"message": "no room"}}, 503))
+    servers.vllm.send(json_reply({"error": {"message": "no room"}}, 503))
     with pytest.raises(openai.InternalServerError, match="no room"):
-        ask("responses", house.gateway.url, model="m-v", stream=True)
+        ask("responses", servers.gateway.url, model="m-v", stream=True)
     with pytest.raises(anthropic.APIStatusError, match="no room"):
-        ask("messages", house.gateway.url, model="m-v", stream=True)
+        ask("messages", servers.gateway.url, model="m-v", stream=True)
     with pytest.raises(ollama.ResponseError, match="no room"):
-        ask("ollama_chat", house.gateway.url, model="m-v", stream=True)
+        ask("ollama_chat", servers.gateway.url, model="m-v", stream=True)
 
 
-def test_an_error_that_is_no_json(house: House) -> None:
+def test_an_error_that_is_no_json(servers: Servers) -> None:
     """A proxy's page of HTML keeps its status and becomes words."""
     page = b"<html><body>Bad <b>Gateway</b></body></html>"
-    house.vllm.send(Reply([page], 502, {"Content-Type": "text/html"}, whole=True))
-    same = post(house.gateway.url, PATHS["chat"], body_of("chat", model="m-v"))
+    servers.vllm.send(Reply([page], 502, {"Content-Type": "text/html"}, whole=True))
+    same = post(servers.gateway.url, PATHS["chat"], body_of("chat", model="m-v"))
     assert (same.status_code, same.content) == (502, page)
-    other = post(house.gateway.url, PATHS["messages"], body_of("messages", model="m-v"))
+    other = post(servers.gateway.url, PATHS["messages"], body_of("messages", model="m-v"))
     assert other.status_code == 502
     assert message_of("messages", other.json())
 
@@ -115,29 +109,29 @@ def test_an_error_that_is_no_json(house: House) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_nobody_there(house: House, dialect: Dialect) -> None:
+def test_nobody_there(servers: Servers, dialect: Dialect) -> None:
     """An upstream that refuses the connection is a 502 that names it."""
     for stream in (False, True):
-        reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="absent", stream=stream))
+        reply = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model="absent", stream=stream))
         assert reply.status_code == 502
         assert "absent" in message_of(dialect, reply.json())
 
 
 @pytest.mark.parametrize("step", [Close(), Reset()], ids=["close", "reset"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_gone_before_the_first_byte(house: House, dialect: Dialect, step: Step) -> None:
+def test_gone_before_the_first_byte(servers: Servers, dialect: Dialect, step: Step) -> None:
     """An upstream that hangs up without a word is a 502."""
-    house.vllm.send(Reply(before=[step]))
+    servers.vllm.send(Reply(before=[step]))
     for stream in (False, True):
-        reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-v", stream=stream))
+        reply = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model="m-v", stream=stream))
         assert reply.status_code == 502
         assert message_of(dialect, reply.json())
 
 
-def test_lists_without_it(house: House) -> None:
+def test_lists_without_it(servers: Servers) -> None:
     """Models of the others are listed though one upstream is not there."""
     for path in ("/v1/models", "/api/tags"):
-        assert get(house.gateway.url, path).status_code == 200
+        assert get(servers.gateway.url, path).status_code == 200
 
 
 def half(*rest: Step, plain: bool = False) -> Reply:
@@ -162,10 +156,10 @@ DEATHS: dict[str, tuple[Step, ...]] = {
 
 @pytest.mark.parametrize("death", DEATHS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_gone_in_the_middle(house: House, dialect: Dialect, death: str) -> None:
+def test_gone_in_the_middle(servers: Servers, dialect: Dialect, death: str) -> None:
     """An upstream that dies in the middle: all that it said is delivered, what was held back too, then the error."""
-    house.vllm.send(half(*DEATHS[death], plain=dialect == "completions"))
-    reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-v", stream=True))
+    servers.vllm.send(half(*DEATHS[death], plain=dialect == "completions"))
+    reply = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model="m-v", stream=True))
     assert reply.status_code == 200
     if dialect.startswith("ollama"):
         lines = [json.loads(line) for line in reply.text.split("\n") if line]
@@ -199,52 +193,52 @@ def test_gone_in_the_middle(house: House, dialect: Dialect, death: str) -> None:
         assert found[-1]["type"] == "response.failed"
 
 
-def test_the_upstreams_words_of_a_failure(house: House) -> None:
+def test_the_upstreams_words_of_a_failure(servers: Servers) -> None:
     """What an upstream says of its failure in the middle reaches the client, whose SDK raises it."""
-    house.vllm.send(half(*DEATHS["an error"]))
+    servers.vllm.send(half(*DEATHS["an error"]))
     with pytest.raises(openai.APIError, match="out of memory"):
-        ask("chat", house.gateway.url, model="m-v", stream=True)
+        ask("chat", servers.gateway.url, model="m-v", stream=True)
     with pytest.raises(anthropic.APIError, match="out of memory"):
-        ask("messages", house.gateway.url, model="m-v", stream=True)
+        ask("messages", servers.gateway.url, model="m-v", stream=True)
     with pytest.raises(ollama.ResponseError, match="out of memory"):
-        ask("ollama_chat", house.gateway.url, model="m-v", stream=True)
+        ask("ollama_chat", servers.gateway.url, model="m-v", stream=True)
 
 
-def test_ollama_gone_in_the_middle(house: House) -> None:
+def test_ollama_gone_in_the_middle(servers: Servers) -> None:
     """The same for an upstream that speaks Ollama's dialect."""
     lines = [
         {"message": {"role": "assistant", "content": piece}, "done": False} for piece in ("<think>A</think>", "B <")
     ]
     data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     for rest in ((Close(),), (b'{"error": "out of memory"}\n',), (b'{"mess', Close()), ()):
-        house.ollama.send(Reply([data, *rest], headers=NDJSON))
-        reply = post(house.gateway.url, PATHS["chat"], body_of("chat", model="m-o", stream=True))
+        servers.ollama.send(Reply([data, *rest], headers=NDJSON))
+        reply = post(servers.gateway.url, PATHS["chat"], body_of("chat", model="m-o", stream=True))
         found = events(reply.content)
         assert (chat_deltas(found, "reasoning_content"), chat_deltas(found)) == ("A", "B <")
         assert found[-1]["error"]["message"]
 
 
-def test_a_whole_reply_that_breaks_off(house: House) -> None:
+def test_a_whole_reply_that_breaks_off(servers: Servers) -> None:
     """A whole reply of which only a part came is a 502."""
     for step in (Close(), Reset()):
-        house.vllm.send(Reply([b'{"choices": [{"mess', step], headers={"Content-Type": "application/json"}))
+        servers.vllm.send(Reply([b'{"choices": [{"mess', step], headers={"Content-Type": "application/json"}))
         for dialect in ("chat", "messages"):
-            reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-v"))
+            reply = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model="m-v"))
             assert reply.status_code == 502
 
 
-def test_a_whole_reply_that_is_no_reply(house: House) -> None:
+def test_a_whole_reply_that_is_no_reply(servers: Servers) -> None:
     """JSON that is broken, or is not what was asked for, is an error in words and never a crash."""
     for body in (b'{"choices": [}', b"[]", b"null", b'"x"', b"", b"\xff\xfe", b"{}", b'{"choices": null}'):
-        house.vllm.send(Reply([body], headers={"Content-Type": "application/json"}, whole=True))
+        servers.vllm.send(Reply([body], headers={"Content-Type": "application/json"}, whole=True))
         for dialect in DIALECTS:
-            reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-v"))
+            reply = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model="m-v"))
             assert reply.status_code in (200, 502), (body, dialect)
             assert isinstance(reply.json(), dict)
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "-1", "12345678901234567890123", '"x"', "null", "[]"])
-def test_absurd_numbers(house: House, number: str) -> None:
+def test_absurd_numbers(servers: Servers, number: str) -> None:
     """Whatever stands where an upstream should say a number, its words arrive."""
     usage = f'"usage": {{"prompt_tokens": {number}, "completion_tokens": {number}}}'
     head = f'"id": "1", "created": {number}, {usage}'
@@ -256,10 +250,10 @@ def test_absurd_numbers(house: House, number: str) -> None:
     line = f'{{"created_at": {number}, "message": {content}, "done": true, "done_reason": "stop", {counts}}}\n'
     for dialect in WITH_TOOLS:
         for stream in (False, True):
-            house.vllm.send(Reply([(frame if stream else whole).encode()], headers=SSE if stream else JSON))
-            house.ollama.send(Reply([line.encode()], headers=NDJSON if stream else JSON))
+            servers.vllm.send(Reply([(frame if stream else whole).encode()], headers=SSE if stream else JSON))
+            servers.ollama.send(Reply([line.encode()], headers=NDJSON if stream else JSON))
             for model in ("m-v", "m-o"):
-                seen = post(house.gateway.url, PATHS[dialect], body_of(dialect, model=model, stream=stream))
+                seen = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model=model, stream=stream))
                 assert seen.status_code == 200, (dialect, stream, model, seen.text)
                 assert '"error":{' not in seen.text, (dialect, stream, model, seen.text)
                 assert '"B"' in seen.text
@@ -280,24 +274,24 @@ ODD_STREAMS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", ODD_STREAMS)
-def test_odd_streams(house: House, name: str) -> None:
+def test_odd_streams(servers: Servers, name: str) -> None:
     """Whatever servers make of event streams is read, wherever it is cut, and written as every client can read it."""
     data = ODD_STREAMS[name]
     for pieces in ([data], [data[i : i + 1] for i in range(len(data))]):
-        house.vllm.send(Reply(pieces))
-        seen = ask("chat", house.gateway.url, model="m-v", stream=True)
+        servers.vllm.send(Reply(pieces))
+        seen = ask("chat", servers.gateway.url, model="m-v", stream=True)
         assert (seen.thinking, seen.text, seen.reason) == ("A", "B", "stop")
-        seen = ask("messages", house.gateway.url, model="m-v", stream=True)
+        seen = ask("messages", servers.gateway.url, model="m-v", stream=True)
         assert (seen.thinking, seen.text, seen.reason) == ("A", "B", "end_turn")
 
 
-def test_an_upstream_that_does_not_stream(house: House) -> None:
+def test_an_upstream_that_does_not_stream(servers: Servers) -> None:
     """A whole reply to a request for a stream is given to the client as a stream."""
     reply = {"id": "1", "choices": [{"index": 0, "message": {"content": "<think>A</think>B"}, "finish_reason": "stop"}]}
-    house.vllm.send(json_reply(reply))
+    servers.vllm.send(json_reply(reply))
     for dialect in DIALECTS:
         if dialect != "completions":
-            seen = ask(dialect, house.gateway.url, model="m-v", stream=True)
+            seen = ask(dialect, servers.gateway.url, model="m-v", stream=True)
             assert (seen.thinking, seen.text) == ("A", "B")
 
 
@@ -314,9 +308,9 @@ WRONG: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_no_request_at_all(house: House, dialect: Dialect, wrong: str) -> None:
+def test_no_request_at_all(servers: Servers, dialect: Dialect, wrong: str) -> None:
     """What is no JSON object is a 400 in the dialect's shape."""
-    reply = post(house.gateway.url, PATHS[dialect], WRONG[wrong][0])
+    reply = post(servers.gateway.url, PATHS[dialect], WRONG[wrong][0])
     assert reply.status_code == 400
     assert message_of(dialect, reply.json())
     assert reply.headers["x-request-id"]
@@ -335,70 +329,70 @@ def test_no_request_at_all(house: House, dialect: Dialect, wrong: str) -> None:
         ("ollama_chat", {"think": "loudly"}, "think"),
     ],
 )
-def test_a_wrong_field(house: House, dialect: Dialect, changed: dict[str, Any], param: str) -> None:
+def test_a_wrong_field(servers: Servers, dialect: Dialect, changed: dict[str, Any], param: str) -> None:
     """A field that cannot be understood is a 400 that says which."""
     for model in ("m-v", "m-o"):
-        reply = post(house.gateway.url, PATHS[dialect], {**body_of(dialect, model=model), **changed})
+        reply = post(servers.gateway.url, PATHS[dialect], {**body_of(dialect, model=model), **changed})
         assert reply.status_code == 400
         assert param in message_of(dialect, reply.json())
         if dialect in ("chat", "completions", "responses"):
             assert reply.json()["error"]["param"] == param
 
 
-def test_a_field_that_cannot_be_translated(house: House) -> None:
+def test_a_field_that_cannot_be_translated(servers: Servers) -> None:
     """What only the upstream of another dialect must understand is a 400 too, not a crash."""
     wrong: tuple[tuple[Dialect, Any], ...] = (
         ("completions", True),
         ("chat", {"type": "json_schema", "json_schema": "x"}),
     )
     for dialect, value in wrong:
-        reply = post(house.gateway.url, PATHS[dialect], body_of(dialect, model="m-o", response_format=value))
+        reply = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model="m-o", response_format=value))
         assert reply.status_code == 400
         assert reply.json()["error"]["param"].startswith("response_format")
 
 
-def test_a_field_that_has_no_counterpart(house: House) -> None:
+def test_a_field_that_has_no_counterpart(servers: Servers) -> None:
     """What changes the question and cannot be said to the upstream is refused by name, not left out in silence."""
     body = body_of("responses", model="m-v", previous_response_id="resp_1")
-    reply = post(house.gateway.url, PATHS["responses"], body)
+    reply = post(servers.gateway.url, PATHS["responses"], body)
     assert reply.status_code == 400
     assert reply.json()["error"]["param"] == "previous_response_id"
 
 
-def test_a_deep_request(house: House) -> None:
+def test_a_deep_request(servers: Servers) -> None:
     """JSON that is nested without end is a 400, not a crash."""
     deep = b'{"model": "m-v", "messages": ' + b"[" * 50_000 + b"]" * 50_000 + b"}"
-    assert post(house.gateway.url, PATHS["chat"], deep).status_code == 400
-    assert ask("chat", house.gateway.url, model="m-v").text
+    assert post(servers.gateway.url, PATHS["chat"], deep).status_code == 400
+    assert ask("chat", servers.gateway.url, model="m-v").text
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_request_that_is_too_large(house: House, dialect: Dialect) -> None:
+def test_a_request_that_is_too_large(servers: Servers, dialect: Dialect) -> None:
     """A body beyond the limit is a 413, with its length said or not, and the next request works."""
     large = json.dumps(body_of(dialect, model="m-v", question="x" * 250_000)).encode()
-    reply = post(house.gateway.url, PATHS[dialect], large)
+    reply = post(servers.gateway.url, PATHS[dialect], large)
     assert reply.status_code == 413
     assert message_of(dialect, reply.json())
     pieces = (large[start : start + 10_000] for start in range(0, len(large), 10_000))
     try:
-        chunked = httpx.post(house.gateway.url + PATHS[dialect], content=pieces, verify=False, timeout=PATIENCE)
+        chunked = httpx.post(servers.gateway.url + PATHS[dialect], content=pieces, verify=False, timeout=PATIENCE)
         assert chunked.status_code == 413
     except httpx.WriteError:
         pass  # it may hang up on a client that goes on sending
-    assert not house.vllm.questions
-    house.vllm.say("Fine.")
-    assert ask(dialect, house.gateway.url, model="m-v").text == "Fine."
+    assert not servers.vllm.questions
+    servers.vllm.say("Fine.")
+    assert ask(dialect, servers.gateway.url, model="m-v").text == "Fine."
 
 
-def test_an_answer_that_is_too_large(house: House) -> None:
+def test_an_answer_that_is_too_large(servers: Servers) -> None:
     """A whole reply beyond the limit is a 502, and is not kept."""
-    house.vllm.say("x" * 300_000)
-    assert post(house.gateway.url, PATHS["chat"], body_of("chat", model="m-v")).status_code == 502
+    servers.vllm.say("x" * 300_000)
+    assert post(servers.gateway.url, PATHS["chat"], body_of("chat", model="m-v")).status_code == 502
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_a_wrong_method(house: House, method: str) -> None:
+def test_a_wrong_method(servers: Servers, method: str) -> None:
     """Asking with another method is an error of the client."""
-    reply = httpx.request(method, house.gateway.url + "/v1/chat/completions", verify=False)
+    reply = httpx.request(method, servers.gateway.url + "/v1/chat/completions", verify=False)
     assert reply.status_code in (404, 405)
     assert reply.headers["x-request-id"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.gateway.clients import Seen, ask
+from tests.gateway.clients import FUNCTION, Seen, ask
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import Upstream, json_reply, upstream
 
@@ -19,7 +19,7 @@ HARMONY = "<|channel|>analysis<|message|>Why.<|end|><|start|>assistant<|channel|
 CALL = '<tool_call>\n{"name": "find", "arguments": {"query": "x"}}\n</tool_call>'
 
 
-class House(NamedTuple):
+class Servers(NamedTuple):
     """A gateway that is told nothing of its models, before a server that shows nothing, one that does, and Ollama."""
 
     gateway: Gateway
@@ -35,7 +35,7 @@ class House(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+def servers() -> Iterator[Servers]:
     """One for all tests of this file."""
     with upstream() as silent, upstream() as showing, upstream("ollama", models=["local", "jinja"]) as ollama:
         showing.send(json_reply({"chat_template": CHATML}), "/props")
@@ -53,7 +53,7 @@ def house() -> Iterator[House]:
             },
         }
         with gateway(config) as running:
-            yield House(running, silent, showing, ollama)
+            yield Servers(running, silent, showing, ollama)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -68,29 +68,29 @@ def house() -> Iterator[House]:
         ("mistralai/Magistral-Small-2509", "[THINK]Why.[/THINK]So."),
     ],
 )
-def test_by_name(house: House, model: str, raw: str, stream: bool) -> None:
+def test_by_name(servers: Servers, model: str, raw: str, stream: bool) -> None:
     """A model whose name is known is read as its family writes, and from where its output begins."""
-    seen = house.ask(raw, model, stream=stream)
+    seen = servers.ask(raw, model, stream=stream)
     assert (seen.thinking, seen.text) == ("Why.", "So.")
 
 
-def test_by_the_server(house: House) -> None:
+def test_by_the_server(servers: Servers) -> None:
     """A server that shows its template tells the format, and that the prompt has opened the thought."""
-    seen = house.ask("Why.\n</think>\n\nSo.", "shown")
+    seen = servers.ask("Why.\n</think>\n\nSo.", "shown")
     assert (seen.thinking, seen.text) == ("Why.", "So.")
 
 
-def test_the_file_beats_the_server(house: House) -> None:
+def test_the_file_beats_the_server(servers: Servers) -> None:
     """What the file says of a model holds, whatever its server shows."""
-    seen = house.ask(HARMONY, "shown-wrong")
+    seen = servers.ask(HARMONY, "shown-wrong")
     assert (seen.thinking, seen.text) == ("Why.", "So.")
-    assert house.ask(HARMONY, "gpt-oss-but-none").text == HARMONY
+    assert servers.ask(HARMONY, "gpt-oss-but-none").text == HARMONY
 
 
-def test_by_ollama(house: House) -> None:
+def test_by_ollama(servers: Servers) -> None:
     """Behind Ollama too, whose own templates are not Jinja."""
     for raw in ("<think>\nWhy.\n</think>\n\nSo.", HARMONY):
-        seen = house.ask(raw, "local")
+        seen = servers.ask(raw, "local")
         assert (seen.thinking, seen.text) == ("Why.", "So.")
 
 
@@ -105,29 +105,41 @@ def test_by_ollama(house: House) -> None:
         "◁think▷Why.◁/think▷So.",
     ],
 )
-def test_by_nobody(house: House, raw: str, stream: bool) -> None:
+def test_by_nobody(servers: Servers, raw: str, stream: bool) -> None:
     """A model that nobody knows is read as soon as it shows how it writes."""
-    seen = house.ask(raw, "a-model-of-my-own", stream=stream)
+    seen = servers.ask(raw, "a-model-of-my-own", stream=stream)
     assert (seen.thinking, seen.text) == ("Why.", "So.")
 
 
-def test_words_without_markers(house: House) -> None:
+def test_words_without_markers(servers: Servers) -> None:
     """A model that does not think, of which nobody knows anything, is passed on as it speaks."""
     words = "if a < b: `<think>` is only named here."
     for stream in (False, True):
-        seen = house.ask(words, "a-model-of-my-own", stream=stream)
+        seen = servers.ask(words, "a-model-of-my-own", stream=stream)
         assert (seen.thinking, seen.text) == ("", words)
 
 
-def test_calls_are_read_when_tools_are_given(house: House) -> None:
+def test_calls_are_read_when_tools_are_given(servers: Servers) -> None:
     """Without tools what looks like a call is text, unless the model's settings say otherwise."""
     raw = f"<think>Why.</think>\n\nSo.\n{CALL}"
     for stream in (False, True):
-        assert house.ask(raw, "Qwen/Qwen3-8B", stream=stream, tools=True).calls == (("find", {"query": "x"}),)
-        plain = house.ask(raw, "Qwen/Qwen3-8B", stream=stream)
+        assert servers.ask(raw, "Qwen/Qwen3-8B", stream=stream, tools=True).calls == (("find", {"query": "x"}),)
+        plain = servers.ask(raw, "Qwen/Qwen3-8B", stream=stream)
         assert plain.calls == ()
         assert plain.text == f"So.\n{CALL}"
-        assert house.ask(raw, "calling", stream=stream).calls == (("find", {"query": "x"}),)
-        mute = house.ask(raw, "mute", stream=stream, tools=True)
+        assert servers.ask(raw, "calling", stream=stream).calls == (("find", {"query": "x"}),)
+        mute = servers.ask(raw, "mute", stream=stream, tools=True)
         assert (mute.thinking, mute.calls) == ("Why.", ())
         assert CALL in mute.text
+
+
+def test_no_calls_for_who_wants_none(servers: Servers) -> None:
+    """With `tool_choice: none` no calls come back, as servers do it: a client that forbids them cannot answer them."""
+    servers.silent.say(CALL)
+    model = "Qwen/Qwen3-8B"
+    for stream in (False, True):
+        assert ask("chat", servers.gateway.url, model=model, stream=stream, tools=True).calls
+        seen = ask("chat", servers.gateway.url, model=model, stream=stream, tools=True, tool_choice="none")
+        assert (seen.calls, seen.text.strip()) == ((), CALL)
+    assert servers.silent.question().body["tools"] == [{"type": "function", "function": FUNCTION}]
+    assert servers.silent.question().body["tool_choice"] == "none"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 import asides
 from tests.gateway.clients import PATHS, body_of, chat_deltas, events, post
-from tests.gateway.running import Gateway, gateway
-from tests.gateway.upstream import Reply, Upstream, cut, upstream
+from tests.gateway.servers import Servers, serving
+from tests.gateway.upstream import Reply, cut
 
 PIECES: dict[str, tuple[str, ...]] = {
     "qwen3": ("<think>", "</think>", "<thi", "</th", "`<think>`", "'</think>'", "<|im_end|>", "```\n"),
@@ -30,20 +30,11 @@ ANY = ("a", "word ", " ", "\n", "\n\n", "\r\n", "é", "🙂", "日本", "\u2028"
 STYLES = ("plain", "escaped", "spaced", "extra", "roles", "nulls")
 
 
-class House(NamedTuple):
-    """A gateway before one upstream, a model for each format."""
-
-    gateway: Gateway
-    upstream: Upstream
-
-
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    """One for all tests of this file."""
-    with upstream() as server:
-        models = {name: {"format": name} for name in PIECES}
-        with gateway({"upstreams": [{"url": server.url}], "models": models}) as running:
-            yield House(running, server)
+def servers() -> Iterator[Servers]:
+    """A gateway with a model for each format."""
+    with serving(models={name: {"format": name} for name in PIECES}) as found:
+        yield found
 
 
 def stream(raw: str, style: str, dice: random.Random) -> bytes:
@@ -77,7 +68,7 @@ def stream(raw: str, style: str, dice: random.Random) -> bytes:
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("format", PIECES)
-def test_what_the_parser_reads(house: House, format: str, style: str) -> None:
+def test_what_the_parser_reads(servers: Servers, format: str, style: str) -> None:
     """Random words, frames and cuts: thinking and answer are those of the parser, however the frames are written."""
     dice = random.Random(f"{format} {style}")
     for _ in range(8):
@@ -86,8 +77,8 @@ def test_what_the_parser_reads(house: House, format: str, style: str) -> None:
         parser.feed(raw)
         parser.finish()
         data = stream(raw, style, dice)
-        house.upstream.send(Reply(cut(data, seed=dice.randrange(1000)) if dice.random() < 0.7 else [data]))
-        found = events(post(house.gateway.url, PATHS["chat"], body_of("chat", model=format, stream=True)).content)
+        servers.upstream.send(Reply(cut(data, seed=dice.randrange(1000)) if dice.random() < 0.7 else [data]))
+        found = events(post(servers.gateway.url, PATHS["chat"], body_of("chat", model=format, stream=True)).content)
         told = chat_deltas(found, "reasoning_content"), chat_deltas(found)
         assert told == (parser.message.thinking, parser.message.text), (raw, data)
         assert found[-1] == "[DONE]"

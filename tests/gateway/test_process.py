@@ -69,6 +69,14 @@ def test_a_second_signal_ends_at_once() -> None:
         assert "Traceback" not in running.log
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_the_exit_code_is_as_the_help_says(number: signal.Signals, code: int) -> None:
+    """Being told to stop is no failure; Ctrl-C is told apart from it."""
+    with gateway() as running:
+        running.signal(number)
+        assert running.wait() == code
+
+
 def test_stopping_has_an_end() -> None:
     """Streams that do not end are cut off after `limits.shutdown`, with an error that says so where one can be said."""
     with upstream() as server:
@@ -156,40 +164,6 @@ def test_request_ids() -> None:
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, cwd="/")
-
-
-def test_check_says_what_it_saw() -> None:
-    """`--check` shows the configuration without its secrets, asks one question, and says what came."""
-    with upstream(models=["Qwen/Qwen3-8B"]) as server:
-        server.say("<think>Two.</think>\n\nFour.")
-        config = ("--check", "--upstream", server.url, "--format", "qwen3")
-        done = run(*config)
-        assert done.returncode == 0, done.stderr
-        assert "qwen3" in done.stdout
-        assert len(server.questions) == 1
-        server.say("<|channel|>analysis<|message|>Two.<|end|>")
-        leaking = run(*config)
-        assert "<|channel|>" in leaking.stdout
-        assert leaking.stdout != done.stdout
-
-
-def test_check_hides_secrets(tmp_path: Path) -> None:
-    """No key of the file is printed."""
-    with upstream() as server:
-        file = tmp_path / "asides.yaml"
-        file.write_text(f"upstreams:\n  - url: {server.url}\n    key: up-secret-1\nkeys: [gw-secret-2]\n")
-        done = run("--check", "--config", str(file))
-        for secret in ("up-secret-1", "gw-secret-2"):
-            assert secret not in done.stdout + done.stderr
-        assert server.question().headers["authorization"] == "Bearer up-secret-1"
-
-
-def test_check_of_an_upstream_that_is_not_there() -> None:
-    """A server that cannot be reached is said, and is a failure."""
-    done = run("--check", "--upstream", "http://127.0.0.1:9")
-    assert done.returncode != 0
-    assert "Traceback" not in done.stderr
-    assert "127.0.0.1:9" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Clients that drop thinking between tool turns are healed, and no conversation ever sees another's thoughts."""
+"""Clients that drop thinking between tool turns get it back, and no conversation ever sees another's thoughts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import cProfile
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pytest
@@ -15,8 +15,9 @@ from asides._config.schema import Cache
 from asides._gateway.replay_cache import ReplayCache
 from asides.dialects.request import CallPiece, Request, TextPiece, Turn
 from tests.gateway.clients import WITH_TOOLS, Dialect, ask, body_of, post
-from tests.gateway.running import Gateway, gateway
-from tests.gateway.upstream import Upstream, upstream
+from tests.gateway.running import gateway
+from tests.gateway.servers import Servers, serving
+from tests.gateway.upstream import upstream
 
 QUESTION = "What is the weather in Zürich?"
 ARGUMENTS = {"query": "weather", "limit": 3}
@@ -24,29 +25,12 @@ CALL = '<tool_call>\n{"name": "find", "arguments": {"query": "weather", "limit":
 SECRET = "The user said that the vault's number is 4711."
 
 
-class House(NamedTuple):
-    """A gateway before one upstream."""
-
-    gateway: Gateway
-    upstream: Upstream
-
-
-@pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    """One for all tests of this file."""
-    with upstream() as server, gateway(None, "--upstream", server.url, "--format", "qwen3") as running:
-        yield House(running, server)
-
-
-@pytest.fixture(autouse=True)
-def _forget(house: House) -> None:
-    house.upstream.forget()
-
-
-def called(house: House, secret: str = SECRET, *, key: str = "sk-a", question: str = QUESTION, **fields: Any) -> str:
+def called(
+    servers: Servers, secret: str = SECRET, *, key: str = "sk-a", question: str = QUESTION, **fields: Any
+) -> str:
     """A first turn in which the model thinks and calls; the id of its call."""
-    house.upstream.say(f"<think>{secret}</think>\n\n{CALL}")
-    seen = ask("chat", house.gateway.url, question=question, tools=True, key=key, **fields)
+    servers.upstream.say(f"<think>{secret}</think>\n\n{CALL}")
+    seen = ask("chat", servers.gateway.url, question=question, tools=True, key=key, **fields)
     assert seen.thinking == secret
     id: str = seen.raw.choices[0].message.tool_calls[0].id
     return id
@@ -62,61 +46,68 @@ def history(id: str, question: str = QUESTION, arguments: Any = None, name: str 
     ]
 
 
-def sent_back(house: House, messages: list[dict[str, Any]], key: str = "sk-a", **fields: Any) -> list[Any]:
+def sent_back(servers: Servers, messages: list[dict[str, Any]], key: str = "sk-a", **fields: Any) -> list[Any]:
     """The messages that the upstream gets when these are sent."""
-    house.upstream.say("It is sunny.")
-    ask("chat", house.gateway.url, key=key, **{"messages": messages, **fields})
-    found: list[Any] = house.upstream.question().body["messages"]
+    servers.upstream.say("It is sunny.")
+    ask("chat", servers.gateway.url, key=key, **{"messages": messages, **fields})
+    found: list[Any] = servers.upstream.question().body["messages"]
     return found
 
 
-def test_thoughts_come_back(house: House) -> None:
+def test_thoughts_come_back(servers: Servers) -> None:
     """A client that sends its call back without the thinking: the upstream gets it as if it had been sent."""
-    messages = sent_back(house, history(called(house)))
+    messages = sent_back(servers, history(called(servers)))
     assert messages[1]["reasoning_content"] == SECRET
     assert messages[1]["tool_calls"][0]["function"]["name"] == "find"
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_after_streams_too(house: House, stream: bool) -> None:
+def test_after_streams_too(servers: Servers, stream: bool) -> None:
     """Whether the first turn was streamed makes no difference, nor whether the client was shown the thinking."""
     secret = f"streamed {stream}"
-    house.upstream.say(f"<think>{secret}</think>\n\n{CALL}")
+    servers.upstream.say(f"<think>{secret}</think>\n\n{CALL}")
     question = f"stream {stream}?"
-    ask("chat", house.gateway.url, stream=stream, question=question, headers={"X-Asides-Reasoning": "drop"}, tools=True)
-    messages = sent_back(house, history("x", question), key="sk-client")
+    ask(
+        "chat",
+        servers.gateway.url,
+        stream=stream,
+        question=question,
+        headers={"X-Asides-Reasoning": "drop"},
+        tools=True,
+    )
+    messages = sent_back(servers, history("x", question), key="sk-client")
     assert messages[1]["reasoning_content"] == secret
 
 
-def test_an_id_of_ours_is_enough(house: House) -> None:
+def test_an_id_of_ours_is_enough(servers: Servers) -> None:
     """An id that the gateway made at random is known to its own conversation alone, whatever the client rewrote."""
-    id = called(house)
-    assert sent_back(house, history(id, "[summary of earlier turns]"))[1]["reasoning_content"] == SECRET
+    id = called(servers)
+    assert sent_back(servers, history(id, "[summary of earlier turns]"))[1]["reasoning_content"] == SECRET
 
 
-def test_another_id_does_not_matter(house: House) -> None:
+def test_another_id_does_not_matter(servers: Servers) -> None:
     """A client may send back another id, or none, and the arguments in another order."""
-    called(house)
-    assert sent_back(house, history("another"))[1]["reasoning_content"] == SECRET
+    called(servers)
+    assert sent_back(servers, history("another"))[1]["reasoning_content"] == SECRET
     turned = history("another", arguments={"limit": 3, "query": "weather"})
-    assert sent_back(house, turned)[1]["reasoning_content"] == SECRET
+    assert sent_back(servers, turned)[1]["reasoning_content"] == SECRET
 
 
-def test_what_a_client_sends_wins(house: House) -> None:
+def test_what_a_client_sends_wins(servers: Servers) -> None:
     """A client that sends thinking back is believed."""
-    messages = history(called(house))
+    messages = history(called(servers))
     messages[1]["reasoning_content"] = "Mine."
-    assert sent_back(house, messages)[1]["reasoning_content"] == "Mine."
+    assert sent_back(servers, messages)[1]["reasoning_content"] == "Mine."
 
 
-def test_in_every_dialect(house: House) -> None:
+def test_in_every_dialect(servers: Servers) -> None:
     """Whichever dialect the client speaks, what it drops is put back."""
-    house.upstream.say(f"<think>{SECRET}</think>\n\n{CALL}")
-    url = house.gateway.url
+    servers.upstream.say(f"<think>{SECRET}</think>\n\n{CALL}")
+    url = servers.gateway.url
     ask("messages", url, question="anthropic?", tools=True)
     ask("ollama_chat", url, question="ollama?", tools=True)
     ask("responses", url, question="responses?", tools=True)
-    house.upstream.say("Sunny.")
+    servers.upstream.say("Sunny.")
     tool_use = {"type": "tool_use", "id": "toolu_1", "name": "find", "input": ARGUMENTS}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "sunny"}
     turns = [
@@ -125,7 +116,7 @@ def test_in_every_dialect(house: House) -> None:
         {"role": "user", "content": [result]},
     ]
     ask("messages", url, messages=turns)
-    assert house.upstream.question().body["messages"][1]["reasoning_content"] == SECRET
+    assert servers.upstream.question().body["messages"][1]["reasoning_content"] == SECRET
     called = {
         "role": "assistant",
         "content": "",
@@ -133,19 +124,19 @@ def test_in_every_dialect(house: House) -> None:
     }
     turns = [{"role": "user", "content": "ollama?"}, called, {"role": "tool", "content": "sunny", "tool_name": "find"}]
     ask("ollama_chat", url, messages=turns)
-    assert house.upstream.question().body["messages"][1]["reasoning_content"] == SECRET
+    assert servers.upstream.question().body["messages"][1]["reasoning_content"] == SECRET
     items = [
         {"role": "user", "content": "responses?"},
         {"type": "function_call", "call_id": "c", "name": "find", "arguments": json.dumps(ARGUMENTS)},
         {"type": "function_call_output", "call_id": "c", "output": "sunny"},
     ]
     ask("responses", url, input=items)
-    assert house.upstream.question().body["messages"][1]["reasoning_content"] == SECRET
+    assert servers.upstream.question().body["messages"][1]["reasoning_content"] == SECRET
 
 
-def test_nobody_sees_anothers_thoughts(house: House) -> None:
+def test_nobody_sees_anothers_thoughts(servers: Servers) -> None:
     """The same calls from another client, model, user or conversation never bring a thought that is not theirs."""
-    id = called(house, key="sk-a")
+    id = called(servers, key="sk-a")
     strangers: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
         (history(id), {"key": "sk-b"}),
         (history(id), {"key": "sk-a2"}),
@@ -161,14 +152,14 @@ def test_nobody_sees_anothers_thoughts(house: House) -> None:
         (history("another"), {"metadata": {"user_id": "somebody"}}),
     ]
     for messages, fields in strangers:
-        sent = sent_back(house, messages, **fields)
+        sent = sent_back(servers, messages, **fields)
         assert SECRET not in json.dumps(sent), (messages, fields)
-    assert sent_back(house, history(id))[1]["reasoning_content"] == SECRET
+    assert sent_back(servers, history(id))[1]["reasoning_content"] == SECRET
 
 
-def test_credentials_by_any_header(house: House) -> None:
+def test_credentials_by_any_header(servers: Servers) -> None:
     """A client is known by its key, whichever header it shows it in; without one it is nobody else."""
-    called(house, key="sk-a")
+    called(servers, key="sk-a")
     body = body_of("chat", messages=history("x"))
     for headers, known in (
         ({"x-api-key": "sk-a"}, True),
@@ -178,43 +169,43 @@ def test_credentials_by_any_header(house: House) -> None:
         ({"x-api-key": "sk-b"}, False),
         ({}, False),
     ):
-        house.upstream.say("Sunny.")
-        assert post(house.gateway.url, "/v1/chat/completions", body, headers=headers).status_code == 200
-        assert (SECRET in house.upstream.question().raw.decode()) is known, headers
+        servers.upstream.say("Sunny.")
+        assert post(servers.gateway.url, "/v1/chat/completions", body, headers=headers).status_code == 200
+        assert (SECRET in servers.upstream.question().raw.decode()) is known, headers
 
 
-def test_two_conversations_at_once(house: House) -> None:
+def test_two_conversations_at_once(servers: Servers) -> None:
     """Two clients whose model makes the same call with the same id, each with a thought of its own."""
-    called(house, "Thought of A.", key="sk-a", question="Same?")
-    called(house, "Thought of B.", key="sk-b", question="Same?")
-    assert sent_back(house, history("call_1", "Same?"), key="sk-a")[1]["reasoning_content"] == "Thought of A."
-    assert sent_back(house, history("call_1", "Same?"), key="sk-b")[1]["reasoning_content"] == "Thought of B."
+    called(servers, "Thought of A.", key="sk-a", question="Same?")
+    called(servers, "Thought of B.", key="sk-b", question="Same?")
+    assert sent_back(servers, history("call_1", "Same?"), key="sk-a")[1]["reasoning_content"] == "Thought of A."
+    assert sent_back(servers, history("call_1", "Same?"), key="sk-b")[1]["reasoning_content"] == "Thought of B."
 
 
-def test_the_same_words_in_another_conversation(house: House) -> None:
+def test_the_same_words_in_another_conversation(servers: Servers) -> None:
     """One key may serve many people: what was said before, and the system's words, tell their conversations apart."""
     first = {"role": "system", "content": "You serve Alice, whose vault's number is 4711."}
     other = {"role": "system", "content": "You serve Bob."}
     earlier = [{"role": "user", "content": "I am Alice."}, {"role": "assistant", "content": "Hello."}]
     later = [{"role": "user", "content": "I am Bob."}, {"role": "assistant", "content": "Hello."}]
     question = {"role": "user", "content": "Go on."}
-    called(house, messages=[first, *earlier, question])
+    called(servers, messages=[first, *earlier, question])
     turns = history("x", "Go on.")
-    assert sent_back(house, [first, *earlier, *turns])[4]["reasoning_content"] == SECRET
+    assert sent_back(servers, [first, *earlier, *turns])[4]["reasoning_content"] == SECRET
     for before in ([other, *later], [first, *later], [other, *earlier], earlier, []):
-        assert SECRET not in json.dumps(sent_back(house, [*before, *turns])), before
+        assert SECRET not in json.dumps(sent_back(servers, [*before, *turns])), before
 
 
-def test_a_turn_without_calls_is_not_kept(house: House) -> None:
+def test_a_turn_without_calls_is_not_kept(servers: Servers) -> None:
     """Only thoughts before calls are kept: no model wants the others back."""
-    house.upstream.say(f"<think>{SECRET}</think>\n\nHello.")
-    ask("chat", house.gateway.url, question="Hi?", key="sk-a")
+    servers.upstream.say(f"<think>{SECRET}</think>\n\nHello.")
+    ask("chat", servers.gateway.url, question="Hi?", key="sk-a")
     turns = [
         {"role": "user", "content": "Hi?"},
         {"role": "assistant", "content": "Hello."},
         {"role": "user", "content": "Bye?"},
     ]
-    assert SECRET not in json.dumps(sent_back(house, turns))
+    assert SECRET not in json.dumps(sent_back(servers, turns))
 
 
 def test_the_cache_is_bounded() -> None:
@@ -222,11 +213,11 @@ def test_the_cache_is_bounded() -> None:
     with upstream() as server:
         config = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}, "cache": {"entries": 2}}
         with gateway(config) as running:
-            house = House(running, server)
+            servers = Servers(running, server)
             questions = [f"Question {number}?" for number in range(3)]
             for question in questions:
-                called(house, f"Thought of {question}", question=question)
-            sent = [sent_back(house, history("x", question))[1] for question in questions]
+                called(servers, f"Thought of {question}", question=question)
+            sent = [sent_back(servers, history("x", question))[1] for question in questions]
             assert [message.get("reasoning_content", "") for message in sent] == [
                 "",
                 "Thought of Question 1?",
@@ -247,11 +238,10 @@ OUTPUTS = {
 
 
 @pytest.fixture(scope="module")
-def families() -> Iterator[House]:
+def families() -> Iterator[Servers]:
     """A gateway with a model of each of these formats, named after it."""
-    models = {format: {"format": format} for format in OUTPUTS}
-    with upstream() as server, gateway({"upstreams": [{"url": server.url}], "models": models}) as running:
-        yield House(running, server)
+    with serving(models={format: {"format": format} for format in OUTPUTS}) as found:
+        yield found
 
 
 def turn_of(dialect: Dialect, id: str, result: str) -> list[dict[str, Any]]:
@@ -302,7 +292,7 @@ class Person:
         self.turns: list[dict[str, Any]] = [{"role": "user", "content": question}]
         self.count = 0
 
-    def go_on(self, families: House, format: str, dialect: Dialect, keeps_ids: bool) -> str:
+    def go_on(self, families: Servers, format: str, dialect: Dialect, keeps_ids: bool) -> str:
         """One more turn; what the upstream was sent."""
         thought = f"{self.name} thinks {self.count}."
         families.upstream.forget()
@@ -319,7 +309,7 @@ class Person:
 @pytest.mark.parametrize("keeps_ids", [True, False], ids=["ids", "no ids"])
 @pytest.mark.parametrize("dialect", WITH_TOOLS)
 @pytest.mark.parametrize("format", OUTPUTS)
-def test_interleaved_conversations(families: House, format: str, dialect: Dialect, keeps_ids: bool) -> None:
+def test_interleaved_conversations(families: Servers, format: str, dialect: Dialect, keeps_ids: bool) -> None:
     """Two people share key, prompt and question; only what a tool answered differs. Each gets their own thoughts."""
     question = f"Read my mail. {format} {dialect} {keeps_ids}"
     alice = Person("Alice", "The vault is 4711.", question)
@@ -337,7 +327,7 @@ def test_interleaved_conversations(families: House, format: str, dialect: Dialec
                 assert f"{other.name} thinks {number}." not in sent
 
 
-def test_misses_are_counted(families: House) -> None:
+def test_misses_are_counted(families: Servers) -> None:
     """And nothing nearby is taken instead."""
     person = Person("Carol", "Mail.", "Counted?")
     person.go_on(families, "qwen3", "chat", keeps_ids=False)

@@ -22,7 +22,7 @@ TEMPLATE = (
 """A template that opens the thought in the prompt, so that output begins inside it."""
 
 
-class House(NamedTuple):
+class Servers(NamedTuple):
     """A gateway before an upstream that shows no template, and one that does."""
 
     gateway: Gateway
@@ -44,7 +44,7 @@ class House(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+def servers() -> Iterator[Servers]:
     """One for all tests of this file."""
     with upstream() as plain, upstream(models=["mystery"]) as telling, upstream("ollama") as ollama:
         telling.send(json_reply({"chat_template": TEMPLATE}), "/props")
@@ -73,14 +73,7 @@ def house() -> Iterator[House]:
             },
         }
         with gateway(config) as running:
-            yield House(running, plain, telling, ollama)
-
-
-@pytest.fixture(autouse=True)
-def _forget(house: House) -> None:
-    house.plain.forget()
-    house.telling.forget()
-    house.ollama.forget()
+            yield Servers(running, plain, telling, ollama)
 
 
 RAW = "<think>\nWhy.\n</think>\n\nSo."
@@ -97,42 +90,42 @@ RAW = "<think>\nWhy.\n</think>\n\nSo."
         ("drop", set()),
     ],
 )
-def test_the_header_chooses_the_field(house: House, choice: str, names: set[str], stream: bool) -> None:
+def test_the_header_chooses_the_field(servers: Servers, choice: str, names: set[str], stream: bool) -> None:
     """`X-Asides-Reasoning` says under which name this request gets its thinking."""
-    found = house.chat(RAW, stream=stream, model="qwen", headers={"X-Asides-Reasoning": choice})
+    found = servers.chat(RAW, stream=stream, model="qwen", headers={"X-Asides-Reasoning": choice})
     assert found["content"] == "So."
     for name in ("reasoning_content", "reasoning", "thinking"):
         assert (found.get(name) or "") == ("Why." if name in names else "")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_tags(house: House, stream: bool) -> None:
+def test_tags(servers: Servers, stream: bool) -> None:
     """A client that reads only tags gets tags, and the same ones whatever the model's own markers are."""
     raw = "<|channel|>analysis<|message|>Why.<|end|><|start|>assistant<|channel|>final<|message|>So.<|return|>"
     for model, said in (("qwen", RAW), ("oss", raw)):
-        found = house.chat(said, stream=stream, model=model, headers={"X-Asides-Reasoning": "tags"})
+        found = servers.chat(said, stream=stream, model=model, headers={"X-Asides-Reasoning": "tags"})
         assert found["content"] == "<think>Why.</think>\n\nSo."
 
 
-def test_details(house: House) -> None:
+def test_details(servers: Servers) -> None:
     """OpenRouter's `reasoning_details`."""
-    found = house.chat(RAW, model="qwen", headers={"X-Asides-Reasoning": "details"})
+    found = servers.chat(RAW, model="qwen", headers={"X-Asides-Reasoning": "details"})
     assert [(each["type"], each["text"]) for each in found["reasoning_details"]] == [("reasoning.text", "Why.")]
 
 
-def test_a_wrong_choice_is_refused(house: House) -> None:
+def test_a_wrong_choice_is_refused(servers: Servers) -> None:
     """A header that says nothing known is a 400 that names it and the choices; nothing is asked of the model."""
     for name, value in (("X-Asides-Reasoning", "loudly"), ("X-Asides-Start", "sideways")):
-        reply = post(house.gateway.url, "/v1/chat/completions", body_of("chat", model="qwen"), headers={name: value})
+        reply = post(servers.gateway.url, "/v1/chat/completions", body_of("chat", model="qwen"), headers={name: value})
         assert reply.status_code == 400
         assert name.lower() in reply.text.lower()
-    assert not house.plain.questions
+    assert not servers.plain.questions
 
 
-def test_the_models_own_field(house: House) -> None:
+def test_the_models_own_field(servers: Servers) -> None:
     """The model's configuration chooses the field, and the header beats it."""
-    assert house.chat(RAW, model="field")["reasoning"] == "Why."
-    found = house.chat(RAW, model="field", headers={"X-Asides-Reasoning": "reasoning_content"})
+    assert servers.chat(RAW, model="field")["reasoning"] == "Why."
+    found = servers.chat(RAW, model="field", headers={"X-Asides-Reasoning": "reasoning_content"})
     assert found["reasoning_content"] == "Why."
     assert "reasoning" not in found
 
@@ -140,19 +133,19 @@ def test_the_models_own_field(house: House) -> None:
 # Where output begins.
 
 
-def test_the_format_says_where_output_begins(house: House) -> None:
+def test_the_format_says_where_output_begins(servers: Servers) -> None:
     """Last of all the format: deepseek_r1 begins in thought, qwen3 in text."""
-    assert house.chat("Why.</think>So.", stream=True, model="r1")["reasoning_content"] == "Why."
-    assert house.chat("Why, so.", stream=True, model="qwen")["content"] == "Why, so."
+    assert servers.chat("Why.</think>So.", stream=True, model="r1")["reasoning_content"] == "Why."
+    assert servers.chat("Why, so.", stream=True, model="qwen")["content"] == "Why, so."
 
 
-def test_the_template_beats_the_format(house: House) -> None:
+def test_the_template_beats_the_format(servers: Servers) -> None:
     """A server that shows a template whose prompt opens the thought: output begins inside it."""
-    found = house.chat("Why.\n</think>\n\nSo.", stream=True, model="mystery")
+    found = servers.chat("Why.\n</think>\n\nSo.", stream=True, model="mystery")
     assert (found["reasoning_content"], found["content"]) == ("Why.", "So.")
 
 
-def test_a_refusal_beats_the_template(house: House) -> None:
+def test_a_refusal_beats_the_template(servers: Servers) -> None:
     """A request that turns thinking off begins in text, by whatever field it says so."""
     for fields in (
         {"chat_template_kwargs": {"enable_thinking": False}},
@@ -161,38 +154,38 @@ def test_a_refusal_beats_the_template(house: House) -> None:
         {"reasoning": {"enabled": False}},
     ):
         for model in ("mystery", "r1"):
-            found = house.chat("So it is.", stream=True, model=model, **fields)
+            found = servers.chat("So it is.", stream=True, model=model, **fields)
             assert (found["reasoning_content"], found["content"]) == ("", "So it is."), (model, fields)
 
 
-def test_the_configuration_beats_a_refusal(house: House) -> None:
+def test_the_configuration_beats_a_refusal(servers: Servers) -> None:
     """A start that the file gives a model holds even if the request refuses thinking: what comes is not shown."""
-    assert house.chat("Why.</think>So.", stream=True, model="begun")["reasoning_content"] == "Why."
-    found = house.chat("Why.</think>So.", stream=True, model="begun", reasoning_effort="none")
+    assert servers.chat("Why.</think>So.", stream=True, model="begun")["reasoning_content"] == "Why."
+    found = servers.chat("Why.</think>So.", stream=True, model="begun", reasoning_effort="none")
     assert (found["reasoning_content"], found["content"]) == ("", "So.")
-    assert house.chat("So it is.", stream=True, model="textual")["content"] == "So it is."
+    assert servers.chat("So it is.", stream=True, model="textual")["content"] == "So it is."
 
 
-def test_the_header_beats_everything(house: House) -> None:
+def test_the_header_beats_everything(servers: Servers) -> None:
     """`X-Asides-Start` is the first to be heard."""
-    found = house.chat("Why, so.", stream=True, model="begun", headers={"X-Asides-Start": "text"})
+    found = servers.chat("Why, so.", stream=True, model="begun", headers={"X-Asides-Start": "text"})
     assert (found["reasoning_content"], found["content"]) == ("", "Why, so.")
-    found = house.chat("Why.</think>So.", stream=True, model="textual", headers={"X-Asides-Start": "thinking"})
+    found = servers.chat("Why.</think>So.", stream=True, model="textual", headers={"X-Asides-Start": "thinking"})
     assert (found["reasoning_content"], found["content"]) == ("Why.", "So.")
 
 
-def test_a_stream_waits_only_if_told_to(house: House) -> None:
+def test_a_stream_waits_only_if_told_to(servers: Servers) -> None:
     """A lone close in a stream makes a thought of what stood before only where the file says `undecided`."""
-    found = house.chat("Why.</think>So.", stream=True, model="waiting")
+    found = servers.chat("Why.</think>So.", stream=True, model="waiting")
     assert (found["reasoning_content"], found["content"]) == ("Why.", "So.")
-    assert house.chat("Why.</think>So.", stream=True, model="qwen")["content"].startswith("Why.")
+    assert servers.chat("Why.</think>So.", stream=True, model="qwen")["content"].startswith("Why.")
 
 
-def test_a_lone_close_in_a_whole_reply(house: House) -> None:
+def test_a_lone_close_in_a_whole_reply(servers: Servers) -> None:
     """A whole reply honours a lone close only where nothing told where it begins."""
-    found = house.chat("Why.</think>\n\nSo.", model="qwen")
+    found = servers.chat("Why.</think>\n\nSo.", model="qwen")
     assert (found["reasoning_content"], found["content"]) == ("Why.", "So.")
-    told = house.chat("Why.</think>So.", model="qwen", headers={"X-Asides-Start": "text"})
+    told = servers.chat("Why.</think>So.", model="qwen", headers={"X-Asides-Start": "text"})
     assert told["content"].startswith("Why.")
     assert not told.get("reasoning_content")
 
@@ -210,146 +203,146 @@ def test_a_lone_close_in_a_whole_reply(house: House) -> None:
         ({"chat_template_kwargs": {"enable_thinking": False}}, False),
     ],
 )
-def test_wishes_become_the_templates_keyword(house: House, fields: dict[str, Any], wanted: bool) -> None:
+def test_wishes_become_the_templates_keyword(servers: Servers, fields: dict[str, Any], wanted: bool) -> None:
     """However a chat client says it, the upstream gets the keyword that this model's template knows."""
-    house.chat(RAW, model="qwen", **fields)
-    assert house.plain.question().body["chat_template_kwargs"]["enable_thinking"] is wanted
-    house.chat(RAW, model="switched", **fields)
-    assert house.plain.question().body["chat_template_kwargs"]["thinking"] is wanted
+    servers.chat(RAW, model="qwen", **fields)
+    assert servers.plain.question().body["chat_template_kwargs"]["enable_thinking"] is wanted
+    servers.chat(RAW, model="switched", **fields)
+    assert servers.plain.question().body["chat_template_kwargs"]["thinking"] is wanted
 
 
-def test_nothing_is_made_up(house: House) -> None:
+def test_nothing_is_made_up(servers: Servers) -> None:
     """A request that says nothing of thinking tells the upstream nothing of it."""
-    house.chat(RAW, model="qwen")
-    body = house.plain.question().body
+    servers.chat(RAW, model="qwen")
+    body = servers.plain.question().body
     assert not {"chat_template_kwargs", "reasoning_effort", "think", "reasoning", "thinking"} & body.keys()
 
 
-def test_wishes_of_other_dialects(house: House) -> None:
+def test_wishes_of_other_dialects(servers: Servers) -> None:
     """Anthropic's, Responses' and Ollama's own words reach the upstream too."""
-    url = house.gateway.url
-    house.plain.say(RAW)
+    url = servers.gateway.url
+    servers.plain.say(RAW)
     seen = ask("messages", url, model="qwen", thinking={"type": "disabled"})
     assert (seen.thinking, seen.text) == ("", "So.")
-    assert house.plain.question().body["chat_template_kwargs"]["enable_thinking"] is False
+    assert servers.plain.question().body["chat_template_kwargs"]["enable_thinking"] is False
     ask("messages", url, model="budgeted", max_tokens=4000, thinking={"type": "enabled", "budget_tokens": 2000})
-    body = house.plain.question().body
+    body = servers.plain.question().body
     assert body["chat_template_kwargs"]["enable_thinking"] is True
     assert body["thinking_token_budget"] == 2000
     ask("responses", url, model="qwen", reasoning={"effort": "none"})
-    assert house.plain.question().body["chat_template_kwargs"]["enable_thinking"] is False
+    assert servers.plain.question().body["chat_template_kwargs"]["enable_thinking"] is False
     ask("ollama_chat", url, model="qwen", think=False)
-    assert house.plain.question().body["chat_template_kwargs"]["enable_thinking"] is False
+    assert servers.plain.question().body["chat_template_kwargs"]["enable_thinking"] is False
 
 
-def test_wishes_to_ollama(house: House) -> None:
+def test_wishes_to_ollama(servers: Servers) -> None:
     """For an Ollama upstream every thinking option becomes `think`."""
-    house.ollama.say(RAW)
-    url = house.gateway.url
+    servers.ollama.say(RAW)
+    url = servers.gateway.url
     for effort, think in (("none", False), ("low", "low"), ("high", "high"), ("minimal", "low"), ("xhigh", "max")):
         ask("chat", url, model="native", reasoning_effort=effort)
-        assert house.ollama.question().body["think"] == think
+        assert servers.ollama.question().body["think"] == think
     ask("messages", url, model="native", thinking={"type": "disabled"})
-    assert house.ollama.question().body["think"] is False
+    assert servers.ollama.question().body["think"] is False
     ask("ollama_chat", url, model="native", think="medium")
-    assert house.ollama.question().body["think"] == "medium"
+    assert servers.ollama.question().body["think"] == "medium"
 
 
-def test_effort_passes(house: House) -> None:
+def test_effort_passes(servers: Servers) -> None:
     """A model whose template knows efforts gets the effort itself."""
     raw = "<|channel|>final<|message|>So.<|return|>"
-    assert house.chat(raw, model="oss", reasoning_effort="high")["content"] == "So."
-    assert house.plain.question().body["reasoning_effort"] == "high"
+    assert servers.chat(raw, model="oss", reasoning_effort="high")["content"] == "So."
+    assert servers.plain.question().body["reasoning_effort"] == "high"
 
 
-def test_other_fields_pass(house: House) -> None:
+def test_other_fields_pass(servers: Servers) -> None:
     """Within the dialect a field that nobody here knows reaches the upstream as it is."""
-    house.chat(RAW, model="qwen", guided_regex="a+", top_k=3, vendor={"x": [1, None]}, seed=7)
-    body = house.plain.question().body
+    servers.chat(RAW, model="qwen", guided_regex="a+", top_k=3, vendor={"x": [1, None]}, seed=7)
+    body = servers.plain.question().body
     assert (body["guided_regex"], body["top_k"], body["vendor"], body["seed"]) == ("a+", 3, {"x": [1, None]}, 7)
 
 
-def test_extra_body(house: House) -> None:
+def test_extra_body(servers: Servers) -> None:
     """`extra_body` is merged into every request for the model, whatever the dialect, and wins."""
-    house.chat(RAW, model="merged", temperature=1.0)
-    body = house.plain.question().body
+    servers.chat(RAW, model="merged", temperature=1.0)
+    body = servers.plain.question().body
     assert (body["grammar"], body["temperature"]) == ("root ::= x", 0.5)
-    ask("messages", house.gateway.url, model="merged")
-    assert house.plain.question().body["grammar"] == "root ::= x"
-    ask("completions", house.gateway.url, model="merged")
-    assert house.plain.question().body["grammar"] == "root ::= x"
+    ask("messages", servers.gateway.url, model="merged")
+    assert servers.plain.question().body["grammar"] == "root ::= x"
+    ask("completions", servers.gateway.url, model="merged")
+    assert servers.plain.question().body["grammar"] == "root ::= x"
 
 
-def test_the_upstreams_own_name(house: House) -> None:
+def test_the_upstreams_own_name(servers: Servers) -> None:
     """A model may have another name at its upstream."""
-    assert house.chat(RAW, model="renamed")["content"] == "So."
-    assert house.plain.question().body["model"] == "Qwen/Qwen3-8B"
+    assert servers.chat(RAW, model="renamed")["content"] == "So."
+    assert servers.plain.question().body["model"] == "Qwen/Qwen3-8B"
 
 
-def test_special_tokens(house: House) -> None:
+def test_special_tokens(servers: Servers) -> None:
     """Where markers are special tokens, an upstream that knows the field is told to leave them in."""
-    house.chat("<|channel|>final<|message|>So.<|return|>", model="oss")
-    assert house.plain.question().body["skip_special_tokens"] is False
-    house.chat(RAW, model="qwen")
-    assert "skip_special_tokens" not in house.plain.question().body
-    house.chat(RAW, model="mystery")
-    assert "skip_special_tokens" not in house.telling.question().body
+    servers.chat("<|channel|>final<|message|>So.<|return|>", model="oss")
+    assert servers.plain.question().body["skip_special_tokens"] is False
+    servers.chat(RAW, model="qwen")
+    assert "skip_special_tokens" not in servers.plain.question().body
+    servers.chat(RAW, model="mystery")
+    assert "skip_special_tokens" not in servers.telling.question().body
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_an_answer_that_never_came(house: House, stream: bool) -> None:
+def test_an_answer_that_never_came(servers: Servers, stream: bool) -> None:
     """A thought that never closed leaves the answer empty, unless the model is told to put it there."""
-    left = house.chat("<think>Why, why", stream=stream, model="qwen")
+    left = servers.chat("<think>Why, why", stream=stream, model="qwen")
     assert (left["reasoning_content"], left["content"]) == ("Why, why", "")
-    promoted = house.chat("<think>Why, why", stream=stream, model="promoted")
+    promoted = servers.chat("<think>Why, why", stream=stream, model="promoted")
     assert promoted["content"] == "Why, why"
-    closed = house.chat(RAW, stream=stream, model="promoted")
+    closed = servers.chat(RAW, stream=stream, model="promoted")
     assert (closed["reasoning_content"], closed["content"]) == ("Why.", "So.")
 
 
-def test_an_answer_that_never_came_in_other_dialects(house: House) -> None:
+def test_an_answer_that_never_came_in_other_dialects(servers: Servers) -> None:
     """The same for the other dialects."""
-    house.plain.say("<think>Why, why")
+    servers.plain.say("<think>Why, why")
     for dialect in ("messages", "responses", "ollama_chat"):
         for stream in (False, True):
-            assert ask(dialect, house.gateway.url, stream=stream, model="promoted").text == "Why, why"
+            assert ask(dialect, servers.gateway.url, stream=stream, model="promoted").text == "Why, why"
 
 
 # Nothing is touched.
 
 
-def test_none_passes_bytes(house: House) -> None:
+def test_none_passes_bytes(servers: Servers) -> None:
     """With `format: none` both ways are byte for byte, whatever stands in them."""
     frames = b': hello\r\n\r\ndata: {"choices":[{"index":0,"delta":{"content":"<think>x"}}],"odd" : 1}\r\n\r\n'
     frames += b"data: junk\r\n\r\ndata: [DONE]\r\n\r\n"
-    house.plain.send(Reply([frames[:40], frames[40:]]))
+    servers.plain.send(Reply([frames[:40], frames[40:]]))
     sent = b'{"model" : "untouched",  "messages":[{"role":"user","content":"\\u00e4?"}], "stream":true, "zz": 1e3}'
-    reply = post(house.gateway.url, "/v1/chat/completions", sent)
+    reply = post(servers.gateway.url, "/v1/chat/completions", sent)
     assert reply.content == frames
-    assert house.plain.question().raw == sent
+    assert servers.plain.question().raw == sent
 
 
-def test_none_passes_whole_bytes(house: House) -> None:
+def test_none_passes_whole_bytes(servers: Servers) -> None:
     """Whole replies and errors too."""
     body = b'{ "choices": [ {"message": {"content": "<think>a</think>b"}} ], "x": 1.50 }'
-    house.plain.send(Reply([body], headers={"Content-Type": "application/json", "X-Vendor": "1"}, whole=True))
-    reply = post(house.gateway.url, "/v1/chat/completions", body_of("chat", model="untouched"))
+    servers.plain.send(Reply([body], headers={"Content-Type": "application/json", "X-Vendor": "1"}, whole=True))
+    reply = post(servers.gateway.url, "/v1/chat/completions", body_of("chat", model="untouched"))
     assert reply.content == body
     error = b'{"error": {"message": "busy", "odd": true} }'
-    house.plain.send(Reply([error], status=503, headers={"Content-Type": "application/json"}, whole=True))
-    reply = post(house.gateway.url, "/v1/chat/completions", body_of("chat", model="untouched"))
+    servers.plain.send(Reply([error], status=503, headers={"Content-Type": "application/json"}, whole=True))
+    reply = post(servers.gateway.url, "/v1/chat/completions", body_of("chat", model="untouched"))
     assert (reply.status_code, reply.content) == (503, error)
 
 
-def test_none_between_dialects(house: House) -> None:
+def test_none_between_dialects(servers: Servers) -> None:
     """Between two dialects `none` translates, and leaves markers where they are."""
-    house.plain.say(RAW)
-    seen = ask("messages", house.gateway.url, model="untouched")
+    servers.plain.say(RAW)
+    seen = ask("messages", servers.gateway.url, model="untouched")
     assert (seen.thinking, seen.text) == ("", RAW)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_logprobs(house: House, stream: bool) -> None:
+def test_logprobs(servers: Servers, stream: bool) -> None:
     """Log probabilities beside `content` are those of `content`; the others stand elsewhere."""
     tokens = ["<think>", "Why", ".", "</think>", "\n\n", "So", "."]
     probs = [{"token": token, "logprob": -0.5, "bytes": list(token.encode()), "top_logprobs": []} for token in tokens]
@@ -362,16 +355,18 @@ def test_logprobs(house: House, stream: bool) -> None:
         choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
         frames = [{**base, "object": "chat.completion.chunk", "choices": [choice]} for choice in choices]
         data = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames) + b"data: [DONE]\n\n"
-        house.plain.send(Reply([data]))
+        servers.plain.send(Reply([data]))
     else:
         message = {"role": "assistant", "content": "".join(tokens)}
         choice = {"index": 0, "message": message, "logprobs": {"content": probs}, "finish_reason": "stop"}
-        house.plain.send(json_reply({**base, "object": "chat.completion", "choices": [choice]}))
-    reply = post(house.gateway.url, "/v1/chat/completions", body_of("chat", model="qwen", stream=stream, logprobs=True))
+        servers.plain.send(json_reply({**base, "object": "chat.completion", "choices": [choice]}))
+    reply = post(
+        servers.gateway.url, "/v1/chat/completions", body_of("chat", model="qwen", stream=stream, logprobs=True)
+    )
     if stream:
         found = [choice for frame in events(reply.content) if frame != "[DONE]" for choice in frame["choices"]]
     else:
         found = reply.json()["choices"]
     shown = [entry["token"] for choice in found for entry in ((choice.get("logprobs") or {}).get("content") or ())]
     assert "".join(shown) == "So."
-    assert house.plain.question().body["logprobs"] is True
+    assert servers.plain.question().body["logprobs"] is True

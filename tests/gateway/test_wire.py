@@ -17,7 +17,7 @@ from tests.gateway.sockets import connected
 from tests.gateway.upstream import JSON, SSE, Reply, Upstream, cut, json_reply, upstream
 
 
-class House(NamedTuple):
+class Servers(NamedTuple):
     """A gateway before one upstream, and a server that nobody may ever be led to."""
 
     gateway: Gateway
@@ -26,7 +26,7 @@ class House(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+def servers() -> Iterator[Servers]:
     """One for all tests of this file."""
     with upstream(models=["m"]) as server, upstream() as trap:
         models = {
@@ -42,67 +42,62 @@ def house() -> Iterator[House]:
             "pass_on": "all",
         }
         with gateway(config) as running:
-            yield House(running, server, trap)
-
-
-@pytest.fixture(autouse=True)
-def _forget(house: House) -> None:
-    house.upstream.forget()
+            yield Servers(running, server, trap)
 
 
 # No address is taken from a client.
 
 
-def test_nobody_is_led_elsewhere(house: House) -> None:
+def test_nobody_is_led_elsewhere(servers: Servers) -> None:
     """Whatever a request line, a header or an upstream's answer says, only the configured upstream is asked."""
-    place = house.trap.url.removeprefix("http://")
+    place = servers.trap.url.removeprefix("http://")
     targets = [
         f"http://{place}/odd",
         f"//{place}/odd",
         f"@{place}/odd",
         f"/@{place}/odd",
         f"/v1/../../{place}/odd",
-        f"/{house.trap.url}/odd",
-        f"/odd?url={house.trap.url}",
+        f"/{servers.trap.url}/odd",
+        f"/odd?url={servers.trap.url}",
     ]
     for target in targets:
-        with connected(house.gateway.url) as client:
+        with connected(servers.gateway.url) as client:
             head = f"POST {target} HTTP/1.1\r\nHost: {place}\r\nX-Forwarded-Host: {place}\r\nConnection: close\r\n"
             client.socket.sendall(f"{head}Content-Length: 2\r\n\r\n{{}}".encode())
             client.read_rest()
-    body = body_of("chat", base_url=house.trap.url, api_base=house.trap.url)
-    assert post(house.gateway.url, PATHS["chat"], body).status_code == 200
-    moved = Reply([b""], 307, {"Location": f"{house.trap.url}/v1/chat/completions"}, whole=True)
-    house.upstream.send(moved)
+    body = body_of("chat", base_url=servers.trap.url, api_base=servers.trap.url)
+    assert post(servers.gateway.url, PATHS["chat"], body).status_code == 200
+    moved = Reply([b""], 307, {"Location": f"{servers.trap.url}/v1/chat/completions"}, whole=True)
+    servers.upstream.send(moved)
     for stream in (False, True):
-        post(house.gateway.url, PATHS["messages"], body_of("messages", stream=stream))
-    assert not house.trap.asked
+        post(servers.gateway.url, PATHS["messages"], body_of("messages", stream=stream))
+    assert not servers.trap.asked
 
 
 # Encodings and sizes.
 
 
-def test_an_upstream_that_compresses_anyway(house: House) -> None:
+def test_an_upstream_that_compresses_anyway(servers: Servers) -> None:
     """A compressed reply is read; one that is passed on stays as it is, and says so."""
     reply = {"id": "1", "choices": [{"index": 0, "message": {"content": "<think>A</think>B"}}]}
     whole = gzip.compress(json.dumps(reply).encode())
-    house.upstream.send(Reply([whole], headers={**JSON, "Content-Encoding": "gzip"}, whole=True))
-    seen = ask("chat", house.gateway.url)
+    servers.upstream.send(Reply([whole], headers={**JSON, "Content-Encoding": "gzip"}, whole=True))
+    seen = ask("chat", servers.gateway.url)
     assert (seen.thinking, seen.text) == ("A", "B")
     frames = b'data: {"choices":[{"index":0,"delta":{"content":"<think>A</think>B"}}]}\n\ndata: [DONE]\n\n'
-    house.upstream.send(Reply(cut(gzip.compress(frames), 5), headers={**SSE, "Content-Encoding": "gzip"}))
-    seen = ask("chat", house.gateway.url, stream=True)
+    servers.upstream.send(Reply(cut(gzip.compress(frames), 5), headers={**SSE, "Content-Encoding": "gzip"}))
+    seen = ask("chat", servers.gateway.url, stream=True)
     assert (seen.thinking, seen.text) == ("A", "B")
-    house.upstream.send(Reply([gzip.compress(b"plain")], headers={"Content-Encoding": "gzip"}), "/odd")
-    passed = httpx.get(house.gateway.url + "/odd", headers={"Accept-Encoding": "gzip"}, verify=False)
+    servers.upstream.send(Reply([gzip.compress(b"plain")], headers={"Content-Encoding": "gzip"}), "/odd")
+    passed = httpx.get(servers.gateway.url + "/odd", headers={"Accept-Encoding": "gzip"}, verify=False)
     assert passed.headers["content-encoding"] == "gzip"
     assert passed.text == "plain"
 
 
-def test_a_client_that_asks_before_it_sends(house: House) -> None:
+def test_a_client_that_asks_before_it_sends(servers: Servers) -> None:
     """`Expect: 100-continue`, as curl says it before a large body."""
     body = json.dumps(body_of("chat")).encode()
-    with connected(house.gateway.url) as client:
+    with connected(servers.gateway.url) as client:
         head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         client.socket.sendall(f"{head}Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n".encode())
         client.read_until(b"100 Continue")
@@ -110,66 +105,66 @@ def test_a_client_that_asks_before_it_sends(house: House) -> None:
         client.read_until(b"It is 4.")
 
 
-def test_numbers_stay_numbers(house: House) -> None:
+def test_numbers_stay_numbers(servers: Servers) -> None:
     """Numbers of any size reach the upstream as they were."""
     odd = '"big": 12345678901234567890123, "small": 1e-7, "float": 1.0, "negative": -0.0, "exact": 0.1'
     sent = '{"model": "m", "messages": [{"role": "user", "content": "?"}], ' + odd + "}"
-    assert post(house.gateway.url, PATHS["chat"], sent.encode()).status_code == 200
-    body = house.upstream.question().body
+    assert post(servers.gateway.url, PATHS["chat"], sent.encode()).status_code == 200
+    body = servers.upstream.question().body
     expected = json.loads("{" + odd + "}")
     assert {name: body[name] for name in expected} == expected
     assert isinstance(body["float"], float)
 
 
-def test_characters_stay_characters(house: House) -> None:
+def test_characters_stay_characters(servers: Servers) -> None:
     """Words of any script, controls and halves of pairs pass both ways."""
     words = "\x00\x1f\u2028\u2029\x85é日本🙂\ufeff"
-    house.upstream.say(words, cuts=1)
+    servers.upstream.say(words, cuts=1)
     for dialect in ("chat", "messages", "responses", "ollama_chat"):
-        assert ask(dialect, house.gateway.url, stream=True, question=words).text == words
-        assert house.upstream.question().body["messages"][-1]["content"] == words
+        assert ask(dialect, servers.gateway.url, stream=True, question=words).text == words
+        assert servers.upstream.question().body["messages"][-1]["content"] == words
     lone = b'{"model": "m", "messages": [{"role": "user", "content": "a\\ud800b"}]}'
-    assert post(house.gateway.url, PATHS["chat"], lone).status_code in (200, 400)
+    assert post(servers.gateway.url, PATHS["chat"], lone).status_code in (200, 400)
 
 
 # Replies that are not what they say.
 
 
-def test_a_failure_that_says_200(house: House) -> None:
+def test_a_failure_that_says_200(servers: Servers) -> None:
     """An error in a reply whose status is 200 is an error for the client."""
-    house.upstream.send(json_reply({"error": {"message": "out of memory", "code": 500}}))
+    servers.upstream.send(json_reply({"error": {"message": "out of memory", "code": 500}}))
     for stream in (False, True):
         with pytest.raises(openai.APIError, match="out of memory"):
-            ask("chat", house.gateway.url, stream=stream)
+            ask("chat", servers.gateway.url, stream=stream)
 
 
-def test_a_stream_for_who_wanted_none(house: House) -> None:
+def test_a_stream_for_who_wanted_none(servers: Servers) -> None:
     """An upstream that streams whatever it is asked for: the client still gets a whole reply."""
     frames = (
         b'data: {"id":"1","choices":[{"index":0,"delta":{"content":"<think>A</think>B"},"finish_reason":"stop"}]}\n\n'
     )
-    house.upstream.send(Reply([frames, b"data: [DONE]\n\n"]))
+    servers.upstream.send(Reply([frames, b"data: [DONE]\n\n"]))
     for dialect in ("chat", "messages"):
-        seen = ask(dialect, house.gateway.url)
+        seen = ask(dialect, servers.gateway.url)
         assert (seen.thinking, seen.text) == ("A", "B")
 
 
-def test_the_models_name_in_a_reply(house: House) -> None:
+def test_the_models_name_in_a_reply(servers: Servers) -> None:
     """A client sees the name that it asked for, streamed and whole."""
     for stream in (False, True):
-        reply = post(house.gateway.url, PATHS["chat"], body_of("chat", model="alias", stream=stream))
+        reply = post(servers.gateway.url, PATHS["chat"], body_of("chat", model="alias", stream=stream))
         frames = [frame for frame in events(reply.content) if frame != "[DONE]"] if stream else [reply.json()]
         assert {frame["model"] for frame in frames} == {"alias"}
-        assert house.upstream.question().body["model"] == "m"
+        assert servers.upstream.question().body["model"] == "m"
 
 
-def test_several_prompts(house: House) -> None:
+def test_several_prompts(servers: Servers) -> None:
     """A list of prompts goes on as it is, and each choice is read by itself."""
-    house.upstream.say(["<think>A</think>B", "<think>C</think>D"])
+    servers.upstream.say(["<think>A</think>B", "<think>C</think>D"])
     for stream in (False, True):
         body = {"model": "m", "prompt": ["one", "two"], "stream": stream}
-        reply = post(house.gateway.url, PATHS["completions"], body)
-        assert house.upstream.question().body["prompt"] == ["one", "two"]
+        reply = post(servers.gateway.url, PATHS["completions"], body)
+        assert servers.upstream.question().body["prompt"] == ["one", "two"]
         frames = [frame for frame in events(reply.content) if frame != "[DONE]"] if stream else [reply.json()]
         choices = [choice for frame in frames for choice in frame["choices"]]
         for index, (thinking, text) in enumerate((("A", "B"), ("C", "D"))):
@@ -192,14 +187,14 @@ HISTORIES: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("shape", HISTORIES)
-def test_history(house: House, shape: str) -> None:
+def test_history(servers: Servers, shape: str) -> None:
     """Thinking that a client sends back, in whatever shape, goes to the upstream as the model's settings say."""
     turns = [{"role": "user", "content": "2+2?"}, *HISTORIES[shape], {"role": "user", "content": "Sure?"}]
     dialect = shape.partition(",")[0]
     found = {}
     for model in ("m", "named", "tagged", "dropped"):
-        ask(dialect, house.gateway.url, model=model, messages=turns)  # type: ignore[arg-type]  # made of literals
-        found[model] = house.upstream.question().body["messages"][1]
+        ask(dialect, servers.gateway.url, model=model, messages=turns)  # type: ignore[arg-type]  # made of literals
+        found[model] = servers.upstream.question().body["messages"][1]
     assert (found["m"]["reasoning_content"], found["m"]["content"]) == ("2+2", "4.")
     assert (found["named"]["reasoning"], found["named"]["content"]) == ("2+2", "4.")
     assert found["tagged"]["content"].startswith("<think>")
@@ -211,23 +206,23 @@ def test_history(house: House, shape: str) -> None:
 # Curl, and other simple clients.
 
 
-def test_a_request_without_a_content_type(house: House) -> None:
+def test_a_request_without_a_content_type(servers: Servers) -> None:
     """A body is read as JSON whatever its header says: `curl -d` calls it a form."""
     headers = {"content-type": "application/x-www-form-urlencoded"}
-    assert post(house.gateway.url, PATHS["chat"], body_of("chat"), headers=headers).status_code == 200
-    assert house.upstream.question().headers["content-type"] == "application/json"
+    assert post(servers.gateway.url, PATHS["chat"], body_of("chat"), headers=headers).status_code == 200
+    assert servers.upstream.question().headers["content-type"] == "application/json"
 
 
-def test_a_slash_too_many(house: House) -> None:
+def test_a_slash_too_many(servers: Servers) -> None:
     """A slash at the end, or /v1 written twice, is what people type."""
     for path in ("/v1/chat/completions/", "/v1/v1/chat/completions"):
-        assert post(house.gateway.url, path, body_of("chat")).status_code == 200
-    assert get(house.gateway.url, "/v1/models/").status_code == 200
+        assert post(servers.gateway.url, path, body_of("chat")).status_code == 200
+    assert get(servers.gateway.url, "/v1/models/").status_code == 200
 
 
-def test_a_request_without_a_model(house: House) -> None:
+def test_a_request_without_a_model(servers: Servers) -> None:
     """With one upstream a request need not name a model; the upstream decides."""
     body = {"messages": [{"role": "user", "content": "?"}], "stream": True}
-    reply = post(house.gateway.url, PATHS["chat"], body)
+    reply = post(servers.gateway.url, PATHS["chat"], body)
     assert reply.status_code == 200
     assert chat_deltas(events(reply.content)) == "It is 4."

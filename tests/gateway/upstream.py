@@ -391,3 +391,15 @@ def upstream(kind: Kind = "openai", models: Sequence[str] = ("m",)) -> Iterator[
         yield server
     finally:
         server.stop()
+
+
+def frame(words: str, dialect: str = "chat", reason: str | None = None) -> bytes:
+    """A frame of an upstream's stream."""
+    said: dict[str, Any] = {"text": words} if dialect == "completions" else {"delta": {"content": words}}
+    body = {"id": "1", "model": "m", "choices": [{"index": 0, **said, "finish_reason": reason}]}
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
+
+
+def left(server: Upstream) -> bool:
+    """Whether the upstream has seen its client leave."""
+    return server.question().left.wait(PATIENCE)

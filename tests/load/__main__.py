@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import sys
 
-from tests.load.house import Outcome
+from tests.load.harness import Outcome
 from tests.load.scenarios import SCENES, play
 
 

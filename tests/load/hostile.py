@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.gateway.clients import FUNCTION, PATHS, body_of
 from tests.gateway.sockets import connected
-from tests.load.house import MEGABYTE, House, Outcome, another, many, rest, until
+from tests.load.harness import MEGABYTE, Harness, Outcome, another, many, rest, until
 from tests.load.replies import Manner, has_ticked, is_right, request
 from tests.waiting import PATIENCE
 
@@ -45,15 +45,15 @@ class Watch:
 
 
 @asynccontextmanager
-async def watched(house: House) -> AsyncIterator[Watch]:
+async def watched(harness: Harness) -> AsyncIterator[Watch]:
     """Ask for the health and look at the memory, again and again, as long as the block."""
     watch = Watch()
-    process = house.gateway.watched
+    process = harness.gateway.watched
 
     async def look() -> None:
         while True:
             began = time.monotonic()
-            async with house.session.get(house.gateway.url + "/healthz") as reply:
+            async with harness.session.get(harness.gateway.url + "/healthz") as reply:
                 assert reply.status == 200
                 await reply.read()
             watch.health = max(watch.health, time.monotonic() - began)
@@ -71,7 +71,7 @@ async def watched(house: House) -> AsyncIterator[Watch]:
 # Large bodies.
 
 
-async def large_bodies(house: House, outcome: Outcome, scale: float) -> None:
+async def large_bodies(harness: Harness, outcome: Outcome, scale: float) -> None:
     """While 64 MB are taken, `/healthz` answers and 64 running streams go on."""
     size, streams = int(64_000_000 * scale), max(int(64 * scale), 8)
     bodies = {
@@ -79,7 +79,7 @@ async def large_bodies(house: House, outcome: Outcome, scale: float) -> None:
         "10,000 messages": tool_turns(int(5000 * scale), size),
         "4,000 tool turns": tool_turns(int(4000 * scale), int(900_000 * scale)),
     }
-    async with another(house) as beside:
+    async with another(harness) as beside:
         for name, messages in bodies.items():
             body = json.dumps(body_of("chat", stream=True) | {"messages": messages, "tools": TOOLS}).encode()
             async with running_streams(beside, outcome, streams) as watch:
@@ -88,7 +88,7 @@ async def large_bodies(house: House, outcome: Outcome, scale: float) -> None:
                 seconds = time.monotonic() - began
             watch.tell(outcome, f"{name} in {seconds:.1f} s")
             right = b" 200 " in reply.split(b"\r\n")[0] and is_right(0, "chat", True, reply)
-            asked = max((asked.raw for asked in house.upstream.questions), key=len)
+            asked = max((asked.raw for asked in harness.upstream.questions), key=len)
             if not right or [gist(each) for each in json.loads(asked)["messages"]] != [gist(each) for each in messages]:
                 outcome.counts["wrong"] += 1
                 outcome.problems.append(f"{name}: {reply[-300:]!r}")
@@ -122,16 +122,16 @@ def send(url: str, body: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def running_streams(house: House, outcome: Outcome, count: int) -> AsyncIterator[Watch]:
+async def running_streams(harness: Harness, outcome: Outcome, count: int) -> AsyncIterator[Watch]:
     """So many streams that run as long as the block, a word every few milliseconds, and then end."""
-    house.model.gate.opened.clear()
-    house.upstream.asked.clear()
-    async with watched(house) as watch:
+    harness.model.gate.opened.clear()
+    harness.upstream.asked.clear()
+    async with watched(harness) as watch:
 
         async def listen(number: int) -> None:
             body = request(number, "ticks", "chat", True)
             told = b""
-            async with house.session.post(house.gateway.url + PATHS["chat"], json=body) as reply:
+            async with harness.session.post(harness.gateway.url + PATHS["chat"], json=body) as reply:
                 last = None
                 async for chunk in reply.content.iter_any():
                     now = time.monotonic()
@@ -140,12 +140,12 @@ async def running_streams(house: House, outcome: Outcome, count: int) -> AsyncIt
             outcome.counts["right" if has_ticked(number, told) else "wrong"] += 1
 
         tasks = [asyncio.create_task(listen(number)) for number in range(count)]
-        await until(lambda: len(house.upstream.questions) == count)
+        await until(lambda: len(harness.upstream.questions) == count)
         await asyncio.sleep(0.5)
         watch.gap = watch.health = 0.0  # from here on: all have begun
         yield watch
         seen = Watch(watch.health, watch.gap)
-        house.model.gate.open()
+        harness.model.gate.open()
         await asyncio.gather(*tasks)
         watch.health, watch.gap = seen.health, seen.gap
 
@@ -153,7 +153,7 @@ async def running_streams(house: House, outcome: Outcome, count: int) -> AsyncIt
 # An upstream that sends what none should.
 
 
-async def hostile_upstream(house: House, outcome: Outcome, scale: float) -> None:
+async def hostile_upstream(harness: Harness, outcome: Outcome, scale: float) -> None:
     """An endless line, little that unpacks to much, invented choices, an endless thought with tools.
 
     Memory stays, other replies are right, and a signal ends the gateway while all of it goes on.
@@ -164,7 +164,7 @@ async def hostile_upstream(house: House, outcome: Outcome, scale: float) -> None
         "choices": (15, 1),
         "thought": (400, 20),
     }
-    async with another(house, shutdown=2) as beside:
+    async with another(harness, shutdown=2) as beside:
         for manner, (number, least) in millions.items():
             before = beside.gateway.watched.memory_info().rss / MEGABYTE
             async with watched(beside) as watch:
@@ -180,7 +180,7 @@ async def hostile_upstream(house: House, outcome: Outcome, scale: float) -> None
                 outcome.problems.append(f"{manner}: the words before it are missing: {words[:300]!r}")
             outcome.counts["cut off"] += 1
         tasks = [asyncio.create_task(drain(beside, manner, 100_000)) for manner in millions]
-        await until(lambda: len(house.upstream.questions) >= len(tasks))
+        await until(lambda: len(harness.upstream.questions) >= len(tasks))
         began = time.monotonic()
         beside.gateway.signal(signal.SIGTERM)
         await asyncio.to_thread(beside.gateway.process.wait, PATIENCE)
@@ -191,11 +191,11 @@ async def hostile_upstream(house: House, outcome: Outcome, scale: float) -> None
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def drain(house: House, manner: Manner, number: int) -> bytes:
+async def drain(harness: Harness, manner: Manner, number: int) -> bytes:
     """Ask, and read to the end what comes; how it begins."""
     body = request(number, manner, "chat", True) | {"tools": TOOLS}
     head = b""
-    async with house.session.post(house.gateway.url + PATHS["chat"], json=body) as reply:
+    async with harness.session.post(harness.gateway.url + PATHS["chat"], json=body) as reply:
         async for chunk in reply.content.iter_any():
             head = head if len(head) > 10_000 else head + chunk
     return head
@@ -204,11 +204,11 @@ async def drain(house: House, manner: Manner, number: int) -> bytes:
 # Clients that do not send, and nobody who reads the log.
 
 
-async def slow_clients(house: House, outcome: Outcome, scale: float) -> None:
+async def slow_clients(harness: Harness, outcome: Outcome, scale: float) -> None:
     """60 uploads of a byte a second at a gateway that takes 40 requests: they are let go, and others are served."""
     count = max(int(60 * scale), 12)
     most = count * 2 // 3
-    async with another(house, upload=3, concurrency=most) as beside:
+    async with another(harness, upload=3, concurrency=most) as beside:
         began = time.monotonic()
         async with watched(beside) as watch:
             statuses = await asyncio.gather(*(upload_slowly(beside) for _ in range(count)))
@@ -223,9 +223,9 @@ async def slow_clients(house: House, outcome: Outcome, scale: float) -> None:
         outcome.problems.append(f"/healthz took {watch.health:.1f} s")
 
 
-async def upload_slowly(house: House) -> int:
+async def upload_slowly(harness: Harness) -> int:
     """Send a byte a second, and wait for the status."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(house.port))
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(harness.port))
     head = "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 500\r\n\r\n"
     writer.write(head.encode())
 
@@ -243,21 +243,21 @@ async def upload_slowly(house: House) -> int:
         writer.close()
 
 
-async def unread_log(house: House, outcome: Outcome, scale: float) -> None:
+async def unread_log(harness: Harness, outcome: Outcome, scale: float) -> None:
     """A full pipe on standard error, and more lines than wait for a reader: requests go on."""
     count = max(int(12_000 * scale), 600)
     numbers = iter(range(count))
 
     async def worker(url: str) -> None:
         for _ in numbers:
-            async with house.session.get(f"{url}/v1/{'x' * 200}") as reply:
+            async with harness.session.get(f"{url}/v1/{'x' * 200}") as reply:
                 outcome.counts["cut off" if reply.status == 404 else "wrong"] += 1
 
-    async with another(house, unread=True) as beside:
+    async with another(harness, unread=True) as beside:
         async with watched(beside) as watch:
             await asyncio.gather(*(worker(beside.gateway.url) for _ in range(20)))
         await many(beside, outcome, 100, 10)
-        async with house.session.get(beside.gateway.url + "/metrics") as reply:
+        async with harness.session.get(beside.gateway.url + "/metrics") as reply:
             found = re.search(r"^asides_log_lines_dropped(?:_total)? (\S+)", await reply.text(), re.M)
         outcome.notes.append(
             f"{float(found[1]) if found else 0:,.0f} lines dropped, /healthz {watch.health * 1000:.0f} ms"

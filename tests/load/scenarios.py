@@ -11,49 +11,49 @@ import aiohttp
 
 from tests.gateway.clients import PATHS
 from tests.gateway.running import gateway
+from tests.load.harness import Harness, Outcome, flags, held, many, opened, rest, until
 from tests.load.hostile import hostile_upstream, large_bodies, slow_clients, unread_log
-from tests.load.house import House, Outcome, flags, held, many, opened, rest, until
 from tests.load.replies import Manner, is_honest, is_right, kind_of, request
 
 
-async def throughput(house: House, outcome: Outcome, scale: float) -> None:
+async def throughput(harness: Harness, outcome: Outcome, scale: float) -> None:
     """10,000 requests, 200 at once; in two halves, so that memory which grows with requests shows."""
     half, most = max(int(5000 * scale), 100), max(int(200 * scale), 20)
-    await many(house, outcome, half, most)
-    middle = held(house).megabytes
-    await many(house, outcome, half, most)
-    grown = held(house).megabytes - middle
+    await many(harness, outcome, half, most)
+    middle = held(harness).megabytes
+    await many(harness, outcome, half, most)
+    grown = held(harness).megabytes - middle
     outcome.notes.append(f"{grown:+.1f} MB in the second half")
     if grown > 10:
         outcome.problems.append(f"{grown:.1f} MB more after {half} further requests")
 
 
-async def at_once(house: House, outcome: Outcome, scale: float) -> None:
+async def at_once(harness: Harness, outcome: Outcome, scale: float) -> None:
     """500 streams that are all open at the same time; twice, since the first time takes memory for good."""
     count = int(500 * scale)
-    await open_streams(house, outcome, count)
-    middle = held(house).megabytes
-    await open_streams(house, outcome, count)
-    grown = held(house).megabytes - middle
+    await open_streams(harness, outcome, count)
+    middle = held(harness).megabytes
+    await open_streams(harness, outcome, count)
+    grown = held(harness).megabytes - middle
     if grown > 10:
         outcome.problems.append(f"{grown:.1f} MB more after the same again")
 
 
-async def open_streams(house: House, outcome: Outcome, count: int) -> None:
+async def open_streams(harness: Harness, outcome: Outcome, count: int) -> None:
     """Open so many streams, and end them once all are open."""
-    house.upstream.asked.clear()
-    house.model.gate.opened.clear()
-    tasks = [asyncio.create_task(house.ask(number, "held", ("chat", True))) for number in range(count)]
-    open_at_once = await until(lambda: len(house.upstream.questions) == count)
-    outcome.notes.append(f"{len(house.upstream.questions)} open at once, {held(house).megabytes:.0f} MB")
+    harness.upstream.asked.clear()
+    harness.model.gate.opened.clear()
+    tasks = [asyncio.create_task(harness.ask(number, "held", ("chat", True))) for number in range(count)]
+    open_at_once = await until(lambda: len(harness.upstream.questions) == count)
+    outcome.notes.append(f"{len(harness.upstream.questions)} open at once, {held(harness).megabytes:.0f} MB")
     if not open_at_once:
-        outcome.problems.append(f"only {len(house.upstream.questions)} of {count} were open at once")
-    house.model.gate.open()
+        outcome.problems.append(f"only {len(harness.upstream.questions)} of {count} were open at once")
+    harness.model.gate.open()
     for number, (status, body) in enumerate(await asyncio.gather(*tasks)):
         outcome.counts["right" if status == 200 and is_right(number, "chat", True, body) else "wrong"] += 1
 
 
-async def client_gone(house: House, outcome: Outcome, scale: float) -> None:
+async def client_gone(harness: Harness, outcome: Outcome, scale: float) -> None:
     """Clients that leave before the first byte, in the middle, and while a whole reply is made."""
     count = int(1000 * scale)
     limit = asyncio.Semaphore(100)
@@ -61,27 +61,27 @@ async def client_gone(house: House, outcome: Outcome, scale: float) -> None:
     async def leave(number: int) -> None:
         dialect, stream = kind_of(number)
         manner: Manner = "endless" if stream and number % 2 else "silent"
-        url, body = house.gateway.url + PATHS[dialect], request(number, manner, dialect, stream)
+        url, body = harness.gateway.url + PATHS[dialect], request(number, manner, dialect, stream)
         async with limit:
             if manner == "silent":
-                task = asyncio.ensure_future(house.session.post(url, json=body))
-                await until(lambda: any(f"silent {number}" in asked.raw.decode() for asked in house.upstream.questions))
+                task = asyncio.ensure_future(harness.session.post(url, json=body))
+                await until(lambda: any(f"silent {number}" in each.raw.decode() for each in harness.upstream.questions))
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             else:
-                async with house.session.post(url, json=body) as reply:
+                async with harness.session.post(url, json=body) as reply:
                     await reply.content.readany()
                     reply.close()
 
     await asyncio.gather(*map(leave, range(count)))
-    asked = house.upstream.questions
+    asked = harness.upstream.questions
     seen = await until(lambda: all(each.left.is_set() for each in asked))
     outcome.counts["cut off"] = sum(each.left.is_set() for each in asked)
     if not seen or len(asked) != count:
         outcome.problems.append(f"of {count}, {len(asked)} were asked and {outcome.counts['cut off']} seen to leave")
 
 
-async def upstream_gone(house: House, outcome: Outcome, scale: float) -> None:
+async def upstream_gone(harness: Harness, outcome: Outcome, scale: float) -> None:
     """An upstream that dies: whole replies are a 502, streams deliver what came and then say so."""
     count = int(1000 * scale)
     numbers = iter(range(count))
@@ -89,7 +89,7 @@ async def upstream_gone(house: House, outcome: Outcome, scale: float) -> None:
     async def worker() -> None:
         for number in numbers:
             dialect, stream = kind_of(number)
-            status, body = await house.ask(number, "dies")
+            status, body = await harness.ask(number, "dies")
             fine = status == (200 if stream else 502) and is_honest(number, dialect, stream, body)
             outcome.counts["cut off" if fine else "wrong"] += 1
             if not fine:
@@ -98,36 +98,36 @@ async def upstream_gone(house: House, outcome: Outcome, scale: float) -> None:
     await asyncio.gather(*(worker() for _ in range(50)))
 
 
-async def upstream_slow(house: House, outcome: Outcome, scale: float) -> None:
+async def upstream_slow(harness: Harness, outcome: Outcome, scale: float) -> None:
     """An upstream that pauses in the middle of its words."""
-    await many(house, outcome, int(1000 * scale), 200, "slow")
+    await many(harness, outcome, int(1000 * scale), 200, "slow")
 
 
-async def killed(house: House, outcome: Outcome, scale: float) -> None:
+async def killed(harness: Harness, outcome: Outcome, scale: float) -> None:
     """Killed with streams open: clients and upstream notice, and the same port serves again."""
     count = int(200 * scale)
-    house.model.gate.opened.clear()
-    tasks = [asyncio.create_task(house.ask(number, "held", ("chat", True))) for number in range(count)]
-    await until(lambda: len(house.upstream.questions) == count)
-    house.gateway.signal(signal.SIGKILL)
+    harness.model.gate.opened.clear()
+    tasks = [asyncio.create_task(harness.ask(number, "held", ("chat", True))) for number in range(count)]
+    await until(lambda: len(harness.upstream.questions) == count)
+    harness.gateway.signal(signal.SIGKILL)
     results = await asyncio.gather(*tasks, return_exceptions=True)
     outcome.counts["cut off"] = sum(isinstance(result, aiohttp.ClientError) for result in results)
     if outcome.counts["cut off"] != count:
         outcome.problems.append(f"{count - outcome.counts['cut off']} clients were told that their reply was whole")
-    if not await until(lambda: all(asked.left.is_set() for asked in house.upstream.questions)):
+    if not await until(lambda: all(asked.left.is_set() for asked in harness.upstream.questions)):
         outcome.problems.append("the upstream still sends")
-    house.model.gate.open()
-    house.upstream.asked.clear()
-    port = house.port
+    harness.model.gate.open()
+    harness.upstream.asked.clear()
+    port = harness.port
     began = time.monotonic()
-    await asyncio.to_thread(house.gateway.close)
-    with gateway(None, *flags(house.upstream), "--port", port) as again:
+    await asyncio.to_thread(harness.gateway.close)
+    with gateway(None, *flags(harness.upstream), "--port", port) as again:
         outcome.notes.append(f"serves again after {time.monotonic() - began:.1f} s")
-        house.gateway = again
-        await many(house, outcome, int(100 * scale), 20)
+        harness.gateway = again
+        await many(harness, outcome, int(100 * scale), 20)
 
 
-Scene = Callable[[House, Outcome, float], Awaitable[None]]
+Scene = Callable[[Harness, Outcome, float], Awaitable[None]]
 SCENES: dict[str, Scene] = {
     "client gone": client_gone,
     "upstream gone": upstream_gone,
@@ -148,19 +148,19 @@ LAST = "streams at once"
 async def play(scale: float, tell: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:
     """Play every scene at this scale."""
     outcomes = []
-    async with opened() as house:
+    async with opened() as harness:
         for name, scene in SCENES.items():
             outcome = Outcome(name)
             outcomes.append(outcome)
-            began, before = time.monotonic(), held(house).megabytes
+            began, before = time.monotonic(), held(harness).megabytes
             try:
-                await scene(house, outcome, scale)
+                await scene(harness, outcome, scale)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 outcome.problems.append(f"{type(error).__name__}: {error}")
             outcome.seconds = time.monotonic() - began
             if scene is not killed:
-                await rest(house, outcome, last=name == LAST)
-                outcome.notes.append(f"{held(house).megabytes - before:+.1f} MB at rest")
+                await rest(harness, outcome, last=name == LAST)
+                outcome.notes.append(f"{held(harness).megabytes - before:+.1f} MB at rest")
             if outcome.counts["wrong"]:
                 outcome.problems.insert(0, f"{outcome.counts['wrong']} replies were wrong")
             tell(outcome)

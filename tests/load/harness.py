@@ -34,7 +34,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-class House:
+class Harness:
     """The gateway, its upstream and its clients."""
 
     def __init__(self, running: Gateway, server: Upstream, model: Model, session: aiohttp.ClientSession) -> None:
@@ -72,55 +72,55 @@ class Held:
     threads: int
 
 
-def held(house: House) -> Held:
+def held(harness: Harness) -> Held:
     """What it holds now."""
-    process = psutil.Process(house.gateway.process.pid)
+    process = psutil.Process(harness.gateway.process.pid)
     with process.oneshot():
         mine = process.net_connections("tcp")
         alive = [each for each in mine if each.status not in ("LISTEN", "NONE")]
-        clients = sum(str(each.laddr[1]) == house.port for each in alive)
+        clients = sum(str(each.laddr[1]) == harness.port for each in alive)
         megabytes = process.memory_info().rss / MEGABYTE
         return Held(process.num_fds(), clients, len(alive) - clients, megabytes, process.num_threads())
 
 
-async def rest(house: House, outcome: Outcome, *, last: bool) -> None:
+async def rest(harness: Harness, outcome: Outcome, *, last: bool) -> None:
     """Wait until nothing of the scene is left; what stays is a problem.
 
     Connections to the upstream are kept some seconds for who comes next, so only the last scene waits for their end.
     """
     deadline = time.monotonic() + PATIENCE
     while True:
-        now = held(house)
-        async with house.session.get(house.gateway.url + "/healthz") as reply:
+        now = held(harness)
+        async with harness.session.get(harness.gateway.url + "/healthz") as reply:
             working = (await reply.json())["open"]
         kept = 0 if last else now.upstreams
         # One connection is our own, which asks for the health.
-        at_rest = now.descriptors <= house.descriptors + 1 + kept and now.clients <= 1 and now.upstreams == kept
+        at_rest = now.descriptors <= harness.descriptors + 1 + kept and now.clients <= 1 and now.upstreams == kept
         if at_rest and not working:
             break
         if time.monotonic() > deadline:
-            outcome.problems.append(f"left behind: {now}, {working} requests; at rest {house.descriptors} descriptors")
+            outcome.problems.append(f"left behind: {now}, {working} requests; before {harness.descriptors} descriptors")
             break
         await asyncio.sleep(0.1)
-    stuck = [asked for asked in house.upstream.questions if not (asked.answered.is_set() or asked.left.is_set())]
-    if stuck and house.gateway.process.poll() is None:
+    stuck = [asked for asked in harness.upstream.questions if not (asked.answered.is_set() or asked.left.is_set())]
+    if stuck and harness.gateway.process.poll() is None:
         outcome.problems.append(f"{len(stuck)} questions are still open at the upstream")
-    house.upstream.asked.clear()
-    if any("Traceback" in line for line in house.gateway.lines):
+    harness.upstream.asked.clear()
+    if any("Traceback" in line for line in harness.gateway.lines):
         outcome.problems.append("the log holds a traceback")
-    house.gateway.lines.clear()
+    harness.gateway.lines.clear()
 
 
 # What scenes have in common.
 
 
-async def many(house: House, outcome: Outcome, count: int, most: int, manner: Manner = "plain") -> None:
+async def many(harness: Harness, outcome: Outcome, count: int, most: int, manner: Manner = "plain") -> None:
     """So many requests, so many at once."""
     numbers = iter(range(count))
 
     async def worker() -> None:
         for number in numbers:
-            status, body = await house.ask(number, manner)
+            status, body = await harness.ask(number, manner)
             right = status == 200 and is_right(number, *kind_of(number), body)
             outcome.counts["right" if right else "wrong"] += 1
             if not right:
@@ -145,7 +145,7 @@ def flags(server: Upstream) -> tuple[str, ...]:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[House]:
+async def opened() -> AsyncIterator[Harness]:
     """A gateway with its upstream and clients."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most[1], most[1]))
@@ -155,24 +155,24 @@ async def opened() -> AsyncIterator[House]:
     with upstream() as server, gateway(None, *flags(server)) as running:
         server.send(model.reply)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-            house = House(running, server, model, session)
-            await warm_up(house)
-            yield house
+            harness = Harness(running, server, model, session)
+            await warm_up(harness)
+            yield harness
 
 
 @asynccontextmanager
-async def another(house: House, *, unread: bool = False, **limits: float) -> AsyncIterator[House]:
+async def another(harness: Harness, *, unread: bool = False, **limits: float) -> AsyncIterator[Harness]:
     """A gateway with these limits beside the first one, for a scene whose marks the others shall not see."""
-    config = {"upstreams": [{"url": house.upstream.url}], "defaults": {"format": "qwen3"}, "limits": limits}
+    config = {"upstreams": [{"url": harness.upstream.url}], "defaults": {"format": "qwen3"}, "limits": limits}
     with gateway(config, unread=unread) as running:
-        beside = House(running, house.upstream, house.model, house.session)
+        beside = Harness(running, harness.upstream, harness.model, harness.session)
         await warm_up(beside)
         yield beside
 
 
-async def warm_up(house: House) -> None:
+async def warm_up(harness: Harness) -> None:
     """Let a gateway take what it needs once, so that it is not taken for a leak."""
-    before = held(house).descriptors
-    await many(house, Outcome("warm-up"), 200, 50)
-    house.upstream.asked.clear()
-    house.descriptors = before + 2  # its connection pool and resolver may keep something of their own
+    before = held(harness).descriptors
+    await many(harness, Outcome("warm-up"), 200, 50)
+    harness.upstream.asked.clear()
+    harness.descriptors = before + 2  # its connection pool and resolver may keep something of their own

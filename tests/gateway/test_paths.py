@@ -1,0 +1,130 @@
+"""Which path leads where: names in paths, paths that climb, Ollama's paths, and what is passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from tests.gateway.clients import body_of, get, post
+from tests.gateway.running import Gateway, gateway
+from tests.gateway.sockets import send
+from tests.gateway.upstream import Upstream, json_reply, upstream
+
+
+class Servers(NamedTuple):
+    """A gateway before a server of each kind."""
+
+    gateway: Gateway
+    vllm: Upstream
+    ollama: Upstream
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Servers]:
+    """One for all tests of this file that need no other."""
+    with upstream(models=["m", "a/b:c"]) as vllm, upstream("ollama", ["q"]) as ollama:
+        config = {
+            "upstreams": [{"name": "v", "url": vllm.url + "/v1"}, {"name": "o", "url": ollama.url, "models": ["q"]}],
+            "defaults": {"format": "qwen3"},
+            "models": {
+                "alias": {"name": "m", "upstream": "v"},
+                "bytes": {"name": "q", "upstream": "o", "format": "none"},
+            },
+            "pass_on": "all",
+        }
+        with gateway(config) as running:
+            yield Servers(running, vllm, ollama)
+
+
+@pytest.mark.parametrize("path", ["/v1/../admin", "/..", "/v1/%2e%2E/admin", "/x/..%2fadmin", "/x\\..\\admin", "*"])
+def test_no_path_climbs(servers: Servers, path: str) -> None:
+    """A path that would leave the upstream's own root is refused, however it is written."""
+    reply = send(servers.gateway.url, f"GET {path}")
+    assert b" 400 " in reply.splitlines()[0], reply
+    assert not servers.vllm.asked
+
+
+def test_dots_in_names_are_no_climbing(servers: Servers) -> None:
+    """Two dots within a name, and escapes, pass as they are."""
+    assert b" 404 " in send(servers.gateway.url, "GET /odd/a..b/%C3%A9%2Fc?q=..%2F").splitlines()[0]
+    assert (servers.vllm.asked[-1].path, servers.vllm.asked[-1].query) == ("/odd/a..b/%C3%A9%2Fc", "q=..%2F")
+
+
+def test_a_v1_further_behind_is_left_alone(servers: Servers) -> None:
+    """Only `/v1` at the beginning is ours to read."""
+    send(servers.gateway.url, "GET /v1beta/v1/odd")
+    assert servers.vllm.asked[-1].path == "/v1beta/v1/odd"
+
+
+def test_what_is_no_http_has_an_id_too(servers: Servers) -> None:
+    """Even what the web server itself refuses says under which id."""
+    reply = send(servers.gateway.url, "NOTHING /odd").lower()
+    assert b" 400 " in reply.splitlines()[0]
+    assert b"\r\nx-request-id: " in reply
+
+
+def test_a_name_of_a_model_in_a_path(servers: Servers) -> None:
+    """Slashes and colons in a model's name, plain and escaped."""
+    for path in ("/v1/models/a/b:c", "/v1/models/a%2Fb%3Ac", "/models/a%2Fb:c"):
+        assert get(servers.gateway.url, path).json()["id"] == "a/b:c"
+    missing = get(servers.gateway.url, "/v1/models/none")
+    assert missing.status_code == 404
+    assert "a/b:c" in missing.json()["error"]["message"]
+
+
+# Ollama's paths.
+
+
+def test_generate_goes_to_generate(servers: Servers) -> None:
+    """What came for `/api/generate` goes to `/api/generate`: at `/api/chat` Ollama would not look at a prompt."""
+    for fields in ({}, {"system": "Be brief."}, {"raw": True}):
+        reply = post(servers.gateway.url, "/api/generate", {"model": "q", "prompt": "2+2?", "stream": False, **fields})
+        assert reply.json()["response"] == "It is 4."
+        asked = servers.ollama.question()
+        assert (asked.path, asked.body["prompt"]) == ("/api/generate", "2+2?")
+    post(servers.gateway.url, "/api/generate", {"model": "q", "keep_alive": 0})
+    assert servers.ollama.question().path == "/api/generate"
+    assert servers.ollama.question().body["keep_alive"] == 0
+
+
+def test_bytes_with_a_slash_too_many(servers: Servers) -> None:
+    """What passes byte for byte goes to Ollama's own path, however the client wrote it."""
+    for path in ("/v1/api/chat", "/api/chat/"):
+        assert post(servers.gateway.url, path, body_of("ollama_chat", model="bytes")).status_code == 200
+        assert servers.ollama.question().path == "/api/chat"
+
+
+def test_a_model_that_ollama_does_not_have() -> None:
+    """Ollama's own word that there is no such model reaches its client."""
+    with upstream("ollama", ["q"]) as server, gateway({"upstreams": [{"url": server.url}]}) as running:
+        server.send(json_reply({"error": "model 'q' not found"}, 404), "/api/show")
+        reply = post(running.url, "/api/show", {"model": "q"})
+    assert (reply.status_code, reply.json()) == (404, {"error": "model 'q' not found"})
+
+
+# What is passed on.
+
+
+def test_another_name_for_what_is_passed_on(servers: Servers) -> None:
+    """A model that the upstream knows by another name has that name there on every path."""
+    post(servers.gateway.url, "/v1/embeddings", {"model": "alias", "input": "é", "odd": [1.0, None]})
+    assert servers.vllm.asked[-1].body == {"model": "m", "input": "é", "odd": [1.0, None]}
+    post(servers.gateway.url, "/v1/embeddings", b'{ "model":"m","input" : "x" }')
+    assert servers.vllm.asked[-1].raw == b'{ "model":"m","input" : "x" }'
+
+
+def test_space_before_what_is_passed_on(servers: Servers) -> None:
+    """The model of a body is found behind space, too."""
+    reply = post(servers.gateway.url, "/api/embed", b' \r\n{"model": "q", "input": "x"}')
+    assert reply.json()["embeddings"] == [[1.5]]
+
+
+def test_recordings_are_asked_for_anything() -> None:
+    """The recordings say what they answer to whatever is sent."""
+    with gateway() as running:
+        for body in (b"--form", b"[1]", b"", b'{"model": 5}'):
+            reply = post(running.url, "/v1/embeddings", body)
+            assert reply.status_code == 404
+            assert "recordings answer" in reply.json()["error"]["message"]
