@@ -19,7 +19,7 @@ from asides.reply.items import Begin, Ended, RawText, ReplyItem, Usage
 from asides.reply.splitter import Splitter
 from benchmarks import measure, samples
 
-DIALECTS = ("openai_chat", "completions", "anthropic", "openai_responses", "ollama")
+DIALECTS = ("openai_chat", "openai_completions", "anthropic", "openai_responses", "ollama")
 CHUNK = 4
 SIZE = 20_000
 CALL = '\n<tool_call>\n{"name": "find", "arguments": {"query": "%s"}}\n</tool_call>' % ("abc " * 200)

@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from asides.dialects import anthropic, completions, ollama, openai_chat, openai_responses
+from asides.dialects import anthropic, ollama, openai_chat, openai_responses
+from asides.dialects import openai_completions as completions
 from asides.dialects.framing import to_json
 from asides.dialects.request import Request, RequestError
 from asides.families import get_format

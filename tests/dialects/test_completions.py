@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.dialects import completions
+from asides.dialects import openai_completions as completions
 from asides.dialects.request import Request, RequestError, TextPiece, ThinkingOptions, Turn, WriteOptions
 from asides.families import get_format
 from asides.reply.items import Begin, Chunk, Ended, Failed, Foreign, RawText, ReplyItem, ThinkingChunk, Usage

@@ -471,7 +471,7 @@ def test_a_request_of_the_sdk_is_read() -> None:
     assert (request.stream, request.logprobs, request.top_logprobs) == (False, True, 2)
     assert request.extra == {"keep_alive": 0, "options": {"num_ctx": 4096}}
     assert request.essential == ()
-    assert dialect.endpoint(request) == "/api/chat"
+    assert dialect.upstream_path(request) == "/api/chat"
     again = dialect.write_request(request)
     assert again["messages"][:2] == body["messages"][:2]
     assert again["messages"][3] == {"role": "tool", "content": "one", "tool_name": "find", "tool_call_id": "call_1"}
@@ -488,7 +488,7 @@ def test_a_prompt_of_the_sdk_is_read() -> None:
     assert (request.thinking.think, request.thinking.show) == (False, False)
     assert request.response_format == {"type": "json_object"}
     assert request.prompt is None
-    assert dialect.endpoint(request) == "/api/generate"
+    assert dialect.upstream_path(request) == "/api/generate"
     again = dialect.write_request(request)
     assert {name: again[name] for name in ("prompt", "system", "images", "think", "format")} == {
         name: body[name] for name in ("prompt", "system", "images", "think", "format")
@@ -678,7 +678,7 @@ def test_no_tools_when_none_may_be_called() -> None:
 
 def test_a_bare_prompt_is_sent_raw() -> None:
     request = Request(dialect="openai_completions", model="m", prompt="x")
-    assert dialect.endpoint(request) == "/api/generate"
+    assert dialect.upstream_path(request) == "/api/generate"
     assert dialect.write_request(request) == {"model": "m", "prompt": "x", "raw": True, "stream": False}
 
 

@@ -15,7 +15,8 @@ import pytest
 import asides
 from asides import Message, Text, Thinking, ToolCall
 from asides._engine.parser import Parser
-from asides.dialects import anthropic, completions, ollama, openai_chat, openai_responses
+from asides.dialects import anthropic, ollama, openai_chat, openai_responses
+from asides.dialects import openai_completions as completions
 from asides.dialects.request import Request
 from asides.families import get_format
 from asides.reply.items import Ended, RawText

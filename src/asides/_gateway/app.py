@@ -244,10 +244,10 @@ class Gateway:
         record.upstream = upstream.name
         settings = self._state.settings(model)
         told: dict[str, Any] = {}
-        if await upstream.find_kind() == "ollama":
+        if path := (await upstream.find_kind()).show_path:
             asked = to_json({**data, "model": settings.name or model})
             sent = self._state.headers_for(http, upstream, same=True)
-            async with upstream.ask("POST", "/api/show", asked, sent) as answer:
+            async with upstream.ask("POST", path, asked, sent) as answer:
                 found = await answer.read(self._config.limits.body)
             record.upstream_status = answer.status
             if answer.status != 200:  # it has no such model
@@ -266,10 +266,8 @@ class Gateway:
     async def _version(self, http: HttpRequest, route: routes.Route, record: Record) -> None:
         for upstream in self._state.upstreams:
             with contextlib.suppress(Refusal, UpstreamLost):
-                if await upstream.find_kind() == "ollama":
-                    told = await fetch_json(
-                        upstream, "GET", "/api/version", None, self._state.only_key(self._key(http))
-                    )
+                if path := (await upstream.find_kind()).version_path:
+                    told = await fetch_json(upstream, "GET", path, None, self._state.only_key(self._key(http)))
                     if isinstance(told.get("version"), str):
                         await http.answer(200, to_json(told))
                         return
@@ -279,8 +277,8 @@ class Gateway:
         """Which models are loaded: only Ollama knows."""
         for upstream in self._state.upstreams:
             with contextlib.suppress(Refusal, UpstreamLost):
-                if await upstream.find_kind() == "ollama":
-                    told = await fetch_json(upstream, "GET", "/api/ps", None, self._state.only_key(self._key(http)))
+                if path := (await upstream.find_kind()).running_path:
+                    told = await fetch_json(upstream, "GET", path, None, self._state.only_key(self._key(http)))
                     await http.answer(200, to_json(told or {"models": []}))
                     return
         await http.answer(200, to_json({"models": []}))

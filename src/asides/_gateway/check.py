@@ -14,10 +14,9 @@ from .._engine.markers import Action, compile_tables
 from .._engine.parser import Parser
 from ..dialects import openai_chat
 from ..dialects.framing import to_json
-from ..dialects.request import Request
 from ..events import Notice, TextDelta, ThinkingDelta
 from ..families import formats, get_format
-from ..reply.items import Ended, Failed, ReplyEvent
+from ..reply.items import Chunk, Ended, Failed, ReplyEvent
 from ..reply.splitter import Splitter
 from . import upstream_request
 from .bodies import read_json
@@ -73,7 +72,7 @@ async def _upstream(state: State, upstream: Upstream) -> bool:
     _print(state, f"upstream {upstream.name} ({upstream.url})")
     try:
         kind = await upstream.find_kind()
-        _print(state, f"  speaks    {'Ollama' if kind == 'ollama' else 'OpenAI chat completions'}")
+        _print(state, f"  speaks    {kind.title}")
         models = [model.id for model in await state.list_models(upstream)]
         _print(state, f"  models    {', '.join(models[:8]) or 'none listed'}{' …' if len(models) > 8 else ''}")
         named = [name for name in state.config.models if name in models]
@@ -113,27 +112,24 @@ def format_source(profile: ModelProfile) -> str:
     )
 
 
-async def ask(state: State, upstream: Upstream, model: str) -> list[Any]:
+async def ask(state: State, upstream: Upstream, model: str) -> list[Chunk]:
     """The pieces of the upstream's reply to a question, as any client's request would be sent."""
     settings = state.settings(model)
     asked: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": QUESTION}]}
-    request: Request = openai_chat.read_request({**asked, "max_tokens": MOST_TOKENS})
-    upstream_dialect = upstream_request.dialect_for(await upstream.find_kind(), request)
+    request = openai_chat.read_request({**asked, "max_tokens": MOST_TOKENS})
+    upstream_dialect = (await upstream.find_kind()).dialect(request)
     profile = await state.profiles.resolve(upstream, model, settings)
     body = upstream_request.write_request(upstream, request, upstream_dialect, settings, profile, field="")
     headers = {"content-type": "application/json", "accept-encoding": "identity", **own_headers(upstream.settings)}
-    async with upstream.ask(
-        "POST", upstream_request.upstream_path(upstream_dialect, request), to_json(body), headers
-    ) as answer:
+    async with upstream.ask("POST", upstream_dialect.upstream_path(request), to_json(body), headers) as answer:
         data = await answer.read(state.config.limits.body)
         if answer.status >= 400:
-            failed: Failed = upstream_dialect.read_error(answer.status, data)
+            failed = upstream_dialect.read_error(answer.status, data)
             raise Refusal(answer.status, f"it answered with status {answer.status}: {failed.message}")
-    pieces: list[Any] = upstream_dialect.read_reply(read_json(data))
-    return pieces
+    return upstream_dialect.read_reply(read_json(data))
 
 
-def read(pieces: list[Any], format: Format, start: str | None) -> Seen:
+def read(pieces: list[Chunk], format: Format, start: str | None) -> Seen:
     """What a reply holds, read by a format."""
     if start is None and format.start == TEXT:
         start = "undecided"
@@ -161,7 +157,7 @@ def read(pieces: list[Any], format: Format, start: str | None) -> Seen:
     return seen
 
 
-def _judge(state: State, seen: Seen, pieces: list[Any], format: Format | None, start: str) -> bool:
+def _judge(state: State, seen: Seen, pieces: list[Chunk], format: Format | None, start: str) -> bool:
     if seen.failed:
         _print(state, f"  FAILED    {seen.failed}")
         return False
@@ -205,7 +201,7 @@ def _tags(text: str) -> list[str]:
     return [tag for tag in matches if table.marker(tag).action is Action.OPEN or table.marker(tag).closes_thinking]
 
 
-def advice(pieces: list[Any], format: Format | None, start: str) -> list[str]:
+def advice(pieces: list[Chunk], format: Format | None, start: str) -> list[str]:
     """Other ways to read the same reply that leave nothing in the answer."""
     other = "thinking" if start == "text" else "text"
     tried = [(format.name, other)] if format is not None else []

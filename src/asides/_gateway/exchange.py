@@ -7,7 +7,6 @@ import logging
 import secrets
 import sys
 import time
-from types import ModuleType
 from typing import Any, get_args
 
 import msgspec
@@ -16,14 +15,15 @@ from .._config.schema import ModelSettings
 from .._config.values import hide_url
 from .._engine.format import HEADER, TEXT, Format
 from .._engine.parser import Parser
-from ..dialects import completions, ollama, openai_chat
+from ..dialects import Dialect, is_same, openai_chat
 from ..dialects.framing import read_odd_json, to_json
 from ..dialects.request import CallPiece, Request, RequestError, without_seals
+from ..dialects.servers import ServerKind
 from ..families import get_format
 from ..policies import Start
 from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem
 from ..reply.splitter import Splitter
-from . import headers, keepalive, pipeline, upstream_request
+from . import headers, keepalive, pipeline, routes, upstream_request
 from .bodies import holds_more, off_loop, read_json
 from .http_request import HttpRequest
 from .model_profile import ModelProfile
@@ -33,7 +33,7 @@ from .replay_cache import CachedCall, ConversationHash
 from .state import State
 from .upstreams import Upstream, UpstreamLost, UpstreamResponse
 
-REASONING = get_args(openai_chat.Reasoning)
+REASONING = openai_chat.THINKING_FIELDS
 STARTS = get_args(Start)
 PASSTHROUGH = get_format("passthrough")
 log = logging.getLogger("asides.gateway")
@@ -50,10 +50,11 @@ class BrokenOff(Exception):
 class Exchange:
     """Carries one request to an upstream and its reply back."""
 
-    def __init__(self, state: State, http: HttpRequest, dialect: ModuleType, record: Record) -> None:
+    def __init__(self, state: State, http: HttpRequest, dialect: Dialect, record: Record) -> None:
         self._state = state
         self._http = http
         self._dialect = dialect
+        self._path = routes.plain(http.path).lower()
         self._record = record
         self._credential = ""
 
@@ -62,7 +63,7 @@ class Exchange:
         state, record = self._state, self._record
         data = await off_loop(len(body), read_json, body, state.config.limits.values)
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
-        record.stream = bool(data.get("stream", self._dialect is ollama))
+        record.stream = bool(data.get("stream", self._dialect.STREAMS_BY_DEFAULT))
         key = headers.own_key(self._http.headers, state.guarded)
         upstream = await state.route(model, key)
         record.upstream = upstream.name
@@ -70,20 +71,20 @@ class Exchange:
         self._credential = headers.fingerprint(self._http.headers)
         kind = await upstream.find_kind()
         profile = await state.profiles.resolve(upstream, model, settings, key)
-        if profile.format is None and self._dialect in upstream_request.SPOKEN[kind]:
+        if profile.format is None and kind.speaks(self._dialect):
             await self._pass(upstream, settings, data, body)
             return
         plan, sent = await off_loop(len(body), self._translate, data, upstream, kind, settings, profile)
         await self._ask(upstream, sent, plan)
 
     def _translate(
-        self, data: dict[str, Any], upstream: Upstream, kind: str, settings: ModelSettings, profile: ModelProfile
+        self, data: dict[str, Any], upstream: Upstream, kind: ServerKind, settings: ModelSettings, profile: ModelProfile
     ) -> tuple[RequestPlan, bytes]:
         """How the request goes, and the body that the upstream is sent. May run in a thread."""
         state, record = self._state, self._record
         check_count(data, state.config.limits.messages)
         request = self._read_request(data)
-        upstream_dialect = upstream_request.dialect_for(kind, request)
+        upstream_dialect = kind.dialect(request)
         reasoning = self._reasoning(settings)
         start, start_is_known = self._start(request, settings, profile)
         restored = state.replay_cache.restore(self._credential, request, self._http.headers)
@@ -106,16 +107,9 @@ class Exchange:
         )
         return plan, to_json(sent)
 
-    @property
-    def _is_generate(self) -> bool:
-        """Whether a client of Ollama's asks for `/api/generate`, not for `/api/chat`."""
-        return self._http.path.rstrip("/").endswith("/api/generate")
-
     def _read_request(self, data: dict[str, Any]) -> Request:
-        if self._is_generate:
-            data = {name: value for name, value in data.items() if name != "messages"}  # as Ollama does
         try:
-            request: Request = self._dialect.read_request(data)
+            request = self._dialect.read_request(data, self._path)
         except RequestError as error:
             raise Refusal(error.status, error.message, param=error.param) from error
         return request
@@ -148,8 +142,8 @@ class Exchange:
         return None, False
 
     async def _ask(self, upstream: Upstream, body: bytes, plan: RequestPlan) -> None:
-        path = upstream_request.upstream_path(plan.upstream_dialect, plan.request)
-        sent = self._state.headers_for(self._http, upstream, same=plan.upstream_dialect is self._dialect)
+        path = plan.upstream_dialect.upstream_path(plan.request)
+        sent = self._state.headers_for(self._http, upstream, same=is_same(plan.upstream_dialect, self._dialect))
         sent["accept"] = "application/json" if not plan.request.stream else "text/event-stream, application/x-ndjson"
         async with upstream.ask("POST", path, body, sent) as answer:
             self._record.upstream_status = answer.status
@@ -166,7 +160,7 @@ class Exchange:
     async def _pass_error(self, answer: UpstreamResponse, plan: RequestPlan) -> None:
         """The upstream's own error: unchanged for a client of its dialect, else in the client's shape."""
         body = await answer.read(self._state.config.limits.body)
-        same = plan.upstream_dialect is self._dialect
+        same = is_same(plan.upstream_dialect, self._dialect)
         kept = headers.for_client(answer.headers, same=same)
         self._record.upstream_error = "status_5xx" if answer.status >= 500 else "status_4xx"
         if same:
@@ -174,7 +168,7 @@ class Exchange:
             await self._http.answer(answer.status, body, kind, kept)
             return
         status = answer.status if answer.status >= 400 else 502
-        failed: Failed = plan.upstream_dialect.read_error(status, body)
+        failed = plan.upstream_dialect.read_error(status, body)
         await self._http.answer(status, to_json(self._dialect.write_error(failed)), headers=kept)
 
     async def _stream(self, upstream: Upstream, answer: UpstreamResponse, plan: RequestPlan) -> None:
@@ -246,7 +240,7 @@ class Exchange:
             return
         written = await off_loop(len(body), self._write_whole, items, plan)
         status = noted.failed.status if noted.failed is not None else 200
-        kept = headers.for_client(answer.headers, same=plan.upstream_dialect is self._dialect)
+        kept = headers.for_client(answer.headers, same=is_same(plan.upstream_dialect, self._dialect))
         await self._http.answer(status, written, headers=kept)
 
     def _read_items(self, body: bytes, splitter: Splitter, noted: pipeline.Noted, plan: RequestPlan) -> list[ReplyItem]:
@@ -277,10 +271,10 @@ class Exchange:
         self._record.error = f"{type(error).__name__}: {error}"
 
     async def _begin_stream(self, answer: UpstreamResponse, plan: RequestPlan) -> None:
-        kind = b"application/x-ndjson" if self._dialect is ollama else b"text/event-stream; charset=utf-8"
+        kind = self._dialect.FRAMING.media_type.encode()
         own = [(b"content-type", kind), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
         await self._http.begin(
-            200, [*own, *headers.for_client(answer.headers, same=plan.upstream_dialect is self._dialect)]
+            200, [*own, *headers.for_client(answer.headers, same=is_same(plan.upstream_dialect, self._dialect))]
         )
 
     async def _pass(self, upstream: Upstream, settings: ModelSettings, data: dict[str, Any], body: bytes) -> None:
@@ -289,9 +283,7 @@ class Exchange:
         if changed:
             body = to_json({**data, **changed})
         sent = self._state.headers_for(self._http, upstream, same=True)
-        path = f"/v1/{upstream_request.path_of(self._dialect)}"
-        if self._dialect is ollama:
-            path = "/api/generate" if self._is_generate else "/api/chat"
+        path = self._dialect.PATHS[self._path]
         await pass_on(self._http, upstream, "POST", path, body, sent, self._record)
 
     def _noted(self, plan: RequestPlan) -> pipeline.Noted:
@@ -330,7 +322,7 @@ class Exchange:
 
     def _choices(self, plan: RequestPlan) -> dict[str, Any]:
         """What the client's dialect lets a client choose."""
-        return {"reasoning": plan.reasoning} if self._dialect in (openai_chat, completions) else {}
+        return {"reasoning": plan.reasoning} if plan.reasoning in self._dialect.THINKING_FIELDS else {}
 
     def _remember(self, upstream: Upstream, splitter: Splitter, plan: RequestPlan, noted: pipeline.Noted) -> None:
         request = plan.request
@@ -375,7 +367,7 @@ class RequestPlan(msgspec.Struct, frozen=True):
     """How one request goes: settled before it is sent."""
 
     request: Request
-    upstream_dialect: ModuleType
+    upstream_dialect: Dialect
     profile: ModelProfile
     settings: ModelSettings
     start: str | None
@@ -395,18 +387,18 @@ def check_count(data: dict[str, Any], most: int) -> None:
             raise Refusal(400, words, param=name)
 
 
-def read_whole(upstream_dialect: ModuleType, body: bytes, most: int = sys.maxsize) -> list[Chunk]:
+def read_whole(upstream_dialect: Dialect, body: bytes, most: int = sys.maxsize) -> list[Chunk]:
     """The pieces of a reply that came in one piece, whatever the upstream made of it."""
     if holds_more(body, most):
         words = f"the upstream's reply holds more than {most} values (limits.values)"
         return [Failed(words, 502, "api_error", "malformed_frame")]
     try:
-        pieces: list[Chunk] = upstream_dialect.read_reply(read_json(body))
+        pieces = upstream_dialect.read_reply(read_json(body))
     except Refusal:
         odd = read_odd_json(body)
         if isinstance(odd, dict):
             pieces = upstream_dialect.read_reply(odd)
-        elif body.lstrip()[:5] in (b"data:", b"event") or (upstream_dialect is ollama and body.lstrip()[:1] == b"{"):
+        elif body.lstrip().startswith(upstream_dialect.FRAMING.starts):
             reader = upstream_dialect.ReplyReader()  # some servers stream whatever they are asked for
             pieces = [*reader.feed(body), *reader.finish()]
         else:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
+from ..dialects.servers import ListedModel
 from .model_profile import ModelProfile, fetch_json
 from .upstreams import Upstream
 
@@ -14,53 +13,13 @@ LAST = 253_402_300_799
 """The last second that a date can tell."""
 
 
-class Model(msgspec.Struct, frozen=True):
-    """A model that an upstream serves."""
-
-    id: str
-    created: int = 0
-    owned_by: str = "upstream"
-    details: dict[str, Any] = {}
-    """What Ollama says of it, for Ollama's clients."""
-    extra: dict[str, Any] = {}
-    """What an OpenAI-compatible server says of it besides."""
-
-
-async def ask(upstream: Upstream, key: str) -> list[Model]:
+async def ask(upstream: Upstream, key: str) -> list[ListedModel]:
     """The models of an upstream, which is asked with this key where it has none configured."""
-    if await upstream.find_kind() == "ollama":
-        told = await fetch_json(upstream, "GET", "/api/tags", None, key)
-        listed = told.get("models")
-        found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-        return [_from_ollama(entry) for entry in found if isinstance(entry.get("model") or entry.get("name"), str)]
-    told = await fetch_json(upstream, "GET", "/v1/models", None, key)
-    listed = told.get("data")
-    found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return [_from_openai(entry) for entry in found if isinstance(entry.get("id"), str)]
+    kind = await upstream.find_kind()
+    return kind.read_models(await fetch_json(upstream, "GET", kind.models_path, None, key)) or []
 
 
-def _from_openai(entry: dict[str, Any]) -> Model:
-    created, owner = entry.get("created"), entry.get("owned_by")
-    known = ("id", "object", "created", "owned_by")
-    return Model(
-        entry["id"],
-        created if isinstance(created, int) else 0,
-        owner if isinstance(owner, str) else "upstream",
-        extra={name: value for name, value in entry.items() if name not in known},
-    )
-
-
-def _from_ollama(entry: dict[str, Any]) -> Model:
-    name = entry.get("model") or entry["name"]
-    changed = entry.get("modified_at")
-    try:
-        created = int(datetime.fromisoformat(changed).timestamp()) if isinstance(changed, str) else 0
-    except (ValueError, OverflowError):
-        created = 0
-    return Model(name, created, "ollama", entry)
-
-
-def write_model(model: Model) -> dict[str, Any]:
+def write_model(model: ListedModel) -> dict[str, Any]:
     """One entry, with the fields of OpenAI and of Anthropic."""
     return {
         **model.extra,
@@ -74,7 +33,7 @@ def write_model(model: Model) -> dict[str, Any]:
     }
 
 
-def write_models(models: list[Model]) -> dict[str, Any]:
+def write_models(models: list[ListedModel]) -> dict[str, Any]:
     """`/v1/models`, for clients of OpenAI and of Anthropic."""
     return {
         "object": "list",
@@ -85,12 +44,12 @@ def write_models(models: list[Model]) -> dict[str, Any]:
     }
 
 
-def write_tags(models: list[Model]) -> dict[str, Any]:
+def write_tags(models: list[ListedModel]) -> dict[str, Any]:
     """`/api/tags`."""
     return {"models": [_tag(model) for model in models]}
 
 
-def _tag(model: Model) -> dict[str, Any]:
+def _tag(model: ListedModel) -> dict[str, Any]:
     plain = {"name": model.id, "model": model.id, "modified_at": _time(model.created), "size": 0, "digest": ""}
     return {**plain, "details": no_details(), **model.details}
 

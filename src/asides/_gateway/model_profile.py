@@ -10,7 +10,6 @@ import logging
 import re
 import time
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -19,6 +18,7 @@ from .._engine.format import END, HEADER, Format
 from ..detect import Detection, detect
 from ..detect.from_name import look_up, probe
 from ..detect.result import begin_of
+from ..dialects.servers import ShownModel
 from ..errors import Error
 from ..families import get_format
 from .bodies import off_loop, read_json
@@ -159,9 +159,10 @@ class Profiles:
         detection: Detection | None = None
         capabilities: tuple[str, ...] | None = None
         try:
-            template, capabilities = await show(upstream, model, key)
-            if template:
-                detection = await asyncio.to_thread(_detect, template, model)
+            shown = await show(upstream, model, key)
+            capabilities = shown.capabilities
+            if shown.template:
+                detection = await asyncio.to_thread(_detect, shown.template, model)
         except (Refusal, UpstreamLost, Error) as error:
             log.debug("%s tells nothing of %r: %s", upstream.name, model, error)
         finally:
@@ -177,21 +178,10 @@ def _detect(template: str, model: str) -> Detection | None:
         return None
 
 
-async def show(upstream: Upstream, model: str, key: str) -> tuple[str, tuple[str, ...] | None]:
-    """The chat template that a server shows (empty: none), and what Ollama says that the model can."""
-    if await upstream.find_kind() == "ollama":
-        told = await fetch_json(upstream, "POST", "/api/show", msgspec.json.encode({"model": model}), key)
-        found = told.get("capabilities")
-        capabilities = tuple(str(each) for each in found) if isinstance(found, list) else None
-        template = told.get("template")
-        # Ollama's own templates are in Go's language; models that carry Jinja show it in their metadata.
-        info = told.get("model_info")
-        jinja = info.get("tokenizer.chat_template") if isinstance(info, dict) else None
-        template = jinja or template
-        return (template if isinstance(template, str) and "{%" in template else ""), capabilities
-    told = await fetch_json(upstream, "GET", f"/props?model={quote(model, safe='')}", None, key)
-    template = told.get("chat_template")
-    return (template if isinstance(template, str) else ""), None
+async def show(upstream: Upstream, model: str, key: str) -> ShownModel:
+    """What a server shows of a model: its chat template, and with Ollama what it can."""
+    kind = await upstream.find_kind()
+    return kind.read_shown(await fetch_json(upstream, *kind.show(model), key))
 
 
 async def fetch_json(upstream: Upstream, method: str, path: str, body: bytes | None, key: str) -> dict[str, Any]:

@@ -9,11 +9,12 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
 from .._config.schema import Limits
+from ..dialects.base import StreamReader, StreamWriter
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem, Usage
 from ..reply.splitter import Splitter
@@ -44,38 +45,6 @@ def too_large_frame(limits: Limits) -> str:
 def too_many_calls(limits: Limits) -> str:
     """Why a reply ends at the call behind the last that is taken."""
     return f"the upstream's reply holds more than {limits.calls} calls (limits.calls)"
-
-
-class Frames(Protocol):
-    """Cuts bytes into frames."""
-
-    @property
-    def pending(self) -> int:
-        """Bytes of a frame that is not whole yet."""
-
-
-class Reader(Protocol):
-    """Reads the bytes of a streamed reply."""
-
-    def feed(self, chunk: bytes) -> list[Chunk]:
-        """Read bytes and return what they tell."""
-
-    def finish(self) -> list[Chunk]:
-        """The stream is over."""
-
-    @property
-    def frames(self) -> Frames:
-        """What cuts the bytes into frames for it."""
-
-
-class Writer(Protocol):
-    """Writes a streamed reply."""
-
-    def feed(self, item: ReplyItem) -> bytes:
-        """The bytes that an item adds."""
-
-    def finish(self) -> bytes:
-        """The reply is over."""
 
 
 class Noted:
@@ -204,9 +173,9 @@ class Pipeline:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: StreamReader,
         splitter: Splitter,
-        writer: Writer,
+        writer: StreamWriter,
         noted: Noted,
         *,
         model: str = "",
@@ -231,13 +200,13 @@ class Pipeline:
         self._understood = False
         self.over = False
         """Whether reading or writing failed, so that no more is to be read."""
-        self._words: Callable[[bytes], tuple[int, str] | None] | None = getattr(reader, "words", None)
-        self._delta: Callable[[int, Event], bytes] | None = getattr(writer, "delta", None)
+        self._text_frame = reader.text_frame
+        self._delta = writer.delta
 
     def feed(self, chunk: bytes) -> bytes:
         """Read bytes of the upstream and return those for the client."""
         try:
-            found = self._words(chunk) if self._words is not None else None
+            found = self._text_frame(chunk) if self._text_frame is not None else None
             if found is None:
                 if not self._understood and len(self._head) < HEAD:
                     self._head += chunk[:HEAD]

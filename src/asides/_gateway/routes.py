@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from types import ModuleType
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ..dialects import anthropic, completions, ollama, openai_chat, openai_responses
+from ..dialects import Dialect, anthropic, ollama, openai_chat, openai_completions, openai_responses
 
 
 class Route(NamedTuple):
@@ -22,7 +21,7 @@ class Route(NamedTuple):
 
     name: str
     """Which handler takes it."""
-    dialect: ModuleType
+    dialect: Dialect
     """Whose shape the answer has, an error too."""
     rest: str = ""
     """What follows the path: a model's name."""
@@ -30,7 +29,7 @@ class Route(NamedTuple):
 
 POSTED = {
     "/chat/completions": Route("generate", openai_chat),
-    "/completions": Route("generate", completions),
+    "/completions": Route("generate", openai_completions),
     "/responses": Route("generate", openai_responses),
     "/messages": Route("generate", anthropic),
     "/messages/count_tokens": Route("count_tokens", anthropic),
@@ -79,7 +78,9 @@ def find(method: str, path: str) -> Route:
     """What a path means; what nobody here knows is passed on, if it may be."""
     whole = plain(path)
     short = whole.lower()
-    dialect = ollama if short.startswith("/api/") else anthropic if short.startswith("/messages") else openai_chat
+    dialect: Dialect = (
+        ollama if short.startswith("/api/") else anthropic if short.startswith("/messages") else openai_chat
+    )
     if method == "OPTIONS":
         return Route("options", dialect)
     table = POSTED if method == "POST" else GOT if method in ("GET", "HEAD") else {}

@@ -13,6 +13,7 @@ import msgspec
 
 from .._config.schema import Config, ModelSettings, matches, resolve_model
 from .._recordings.upstream import Recorded
+from ..dialects.servers import ListedModel
 from . import headers, model_list
 from .http_request import HttpRequest
 from .model_profile import MOST_MODELS, Profiles
@@ -49,7 +50,7 @@ class State:
         self.upstreams: list[Upstream] = []
         self._connector: aiohttp.TCPConnector | None = None
         self._settings: dict[str, ModelSettings] = {}
-        self._lists: dict[tuple[str, bytes], tuple[float, list[model_list.Model]]] = {}
+        self._lists: dict[tuple[str, bytes], tuple[float, list[ListedModel]]] = {}
         """By upstream and the client's key, which is not kept: a client sees what its own key may see."""
 
     @property
@@ -130,25 +131,25 @@ class State:
                 return upstream
         raise no_model(model, await self.models(key))
 
-    async def models(self, key: str) -> list[model_list.Model]:
+    async def models(self, key: str) -> list[ListedModel]:
         """Every model of every upstream that a client with this key may see, and those that the configuration names."""
-        found: dict[str, model_list.Model] = {}
+        found: dict[str, ListedModel] = {}
         for models in await self._all(self.upstreams, key):
             for model in models:
                 found.setdefault(model.id, model)
         for name in self.config.models:
             if not any(sign in name for sign in "*?["):
-                found.setdefault(name, model_list.Model(name, owned_by="asides"))
+                found.setdefault(name, ListedModel(name, owned_by="asides"))
         return list(found.values())
 
-    async def _all(self, upstreams: list[Upstream], key: str) -> list[list[model_list.Model]]:
+    async def _all(self, upstreams: list[Upstream], key: str) -> list[list[ListedModel]]:
         return list(await asyncio.gather(*(self.list_models(upstream, key) for upstream in upstreams)))
 
     def only_key(self, key: str) -> str:
         """A client's key, where it can be meant for no other upstream than the one that is asked: there is but one."""
         return key if len(self.upstreams) == 1 else ""
 
-    async def list_models(self, upstream: Upstream, key: str = "") -> list[model_list.Model]:
+    async def list_models(self, upstream: Upstream, key: str = "") -> list[ListedModel]:
         """The models of one upstream; an empty list where it tells none."""
         key = self.only_key(key)
         place = (upstream.name, hashlib.blake2b(key.encode(), digest_size=16).digest())
@@ -169,7 +170,7 @@ class State:
         return models
 
 
-def no_model(model: str, known: list[model_list.Model]) -> Refusal:
+def no_model(model: str, known: list[ListedModel]) -> Refusal:
     """There is no such model; there are these."""
     names = sorted(each.id for each in known)
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""

@@ -19,8 +19,8 @@ ESTIMATE = ((b"x-asides-estimate", b"tokens"),)
 async def count(upstream: Upstream, request: Request, model: str, key: str) -> tuple[int, bool]:
     """How many tokens a request has, and whether that is an estimate."""
     try:
-        if await upstream.find_kind() == "openai":
-            exact = await _ask(upstream, request, model, key)
+        if path := (await upstream.find_kind()).tokenize_path:
+            exact = await _ask(upstream, path, request, model, key)
             if exact is not None:
                 return exact, False
     except (Refusal, UpstreamLost, RequestError):
@@ -28,17 +28,17 @@ async def count(upstream: Upstream, request: Request, model: str, key: str) -> t
     return -(-len(words(request)) // 4), True
 
 
-async def _ask(upstream: Upstream, request: Request, model: str, key: str) -> int | None:
-    """The upstream's `/tokenize`: vLLM takes messages, llama.cpp takes content."""
+async def _ask(upstream: Upstream, path: str, request: Request, model: str, key: str) -> int | None:
+    """The upstream's own count: vLLM takes messages, llama.cpp takes content."""
     written = openai_chat.write_request(request, WriteOptions(model=model, stream=False))
     asked: dict[str, Any] = {"model": written["model"], "messages": written["messages"], "add_generation_prompt": True}
     if "tools" in written:
         asked["tools"] = written["tools"]
-    told = await fetch_json(upstream, "POST", "/tokenize", to_json(asked), key)
+    told = await fetch_json(upstream, "POST", path, to_json(asked), key)
     found = _count(told)
     if found:
         return found
-    told = await fetch_json(upstream, "POST", "/tokenize", to_json({"content": words(request).decode()}), key)
+    told = await fetch_json(upstream, "POST", path, to_json({"content": words(request).decode()}), key)
     return _count(told) or None
 
 

@@ -8,7 +8,7 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -17,9 +17,8 @@ from yarl import URL
 
 from .._config.schema import Limits, UpstreamSettings
 from .._recordings.upstream import Recorded
+from ..dialects.servers import KINDS, OPENAI, VERSION_PATH, ServerKind, kind_of
 from .refusals import Refusal
-
-Kind = Literal["openai", "ollama"]
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
 LONGEST_PIECE = 64 * 1024
@@ -56,10 +55,10 @@ class Upstream(Protocol):
     url: str
     """Its address as a person may see it."""
     settings: UpstreamSettings
-    kind: Kind | None
+    kind: ServerKind | None
     """What it speaks; None until it has been asked."""
 
-    async def find_kind(self) -> Kind:
+    async def find_kind(self) -> ServerKind:
         """What it speaks."""
 
     def ask(
@@ -115,7 +114,7 @@ class HttpUpstream:
         parts = urlsplit(self._root)
         self.url = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
         self.name = settings.name or parts.netloc.rpartition("@")[2]
-        self.kind: Kind | None = None if settings.kind == "auto" else settings.kind
+        self.kind: ServerKind | None = KINDS.get(settings.kind)
         self._ask_again = 0.0
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=limits.idle)
         common: dict[str, Any] = {
@@ -128,12 +127,12 @@ class HttpUpstream:
         # Bodies are unpacked here and not by the client, which would unpack any amount at once.
         self._session = aiohttp.ClientSession(auto_decompress=False, **common)
 
-    async def find_kind(self) -> Kind:
+    async def find_kind(self) -> ServerKind:
         """What it speaks: only Ollama answers `/api/version`. A server in trouble is asked again after a while."""
         if self.kind is not None or time.monotonic() < self._ask_again:
-            return self.kind or "openai"
+            return self.kind or OPENAI
         quick = aiohttp.ClientTimeout(total=self._limits.connect)
-        address, sent = f"{self._root}/api/version", own_headers(self.settings)
+        address, sent = self._root + VERSION_PATH, own_headers(self.settings)
         found: Any = None
         try:
             async with self._session.get(address, headers=sent, timeout=quick, allow_redirects=False) as reply:
@@ -152,8 +151,8 @@ class HttpUpstream:
             doubtful = True  # it is there, and busy; Ollama would have answered
         if doubtful:
             self._ask_again = time.monotonic() + ASK_AGAIN
-            return "openai"
-        self.kind = "ollama" if isinstance(found, dict) and "version" in found else "openai"
+            return OPENAI
+        self.kind = kind_of(found)
         return self.kind
 
     @asynccontextmanager
@@ -308,7 +307,7 @@ def _unpacker(encoding: str) -> _Unpacker | None:
 class RecordedUpstream:
     """The embedded recordings, for a machine with no model."""
 
-    kind: Kind | None = "openai"
+    kind: ServerKind | None = OPENAI
     name = "recorded"
     url = "the embedded recordings"
     settings = UpstreamSettings(url="http://recorded.invalid", name="recorded")
@@ -316,9 +315,9 @@ class RecordedUpstream:
     def __init__(self, recorded: Recorded) -> None:
         self.recorded = recorded
 
-    async def find_kind(self) -> Kind:
+    async def find_kind(self) -> ServerKind:
         """They speak as an OpenAI-compatible server would."""
-        return "openai"
+        return OPENAI
 
     @asynccontextmanager
     async def ask(

@@ -75,10 +75,8 @@ class Recorded:
                 return _whole(200, {"object": "list", "data": [self._entry(model) for model in self.models]})
             if route.startswith("models/"):
                 return _whole(200, self._entry(_model(route.removeprefix("models/")).name))
-            if route == "chat/completions":
-                return self._reply(_ChatRequest(body))
-            if route == "completions":
-                return self._reply(_CompletionRequest(body))
+            if route in _REQUESTS:
+                return self._reply(_REQUESTS[route](body))
             raise _BadRequest(404, f"the recordings answer chat/completions, completions and models, not {path}")
         except _BadRequest as refusal:
             return _whole(refusal.status, refusal.body)
@@ -217,6 +215,13 @@ class _CompletionRequest(_ReplayRequest):
     def piece(self, text: str) -> dict[str, Any]:
         """A choice that holds a piece of it."""
         return self.whole(text)
+
+
+_REQUESTS: dict[str, type[_ChatRequest | _CompletionRequest]] = {
+    "chat/completions": _ChatRequest,
+    "completions": _CompletionRequest,
+}
+"""What the recordings can be asked for, by path."""
 
 
 def _model(name: Any) -> RecordedModel:

@@ -15,8 +15,9 @@ import msgspec
 
 from .._engine.format import THINKING, Format
 from .._engine.parser import Parser
-from ..dialects import ollama, openai_chat
+from ..dialects import openai_chat
 from ..dialects.request import Request, ThinkingOptions, WriteOptions
+from ..dialects.servers import KINDS, OPENAI, VERSION_PATH, ServerKind, kind_of
 from ..events import Notice, PartStart
 from ..families import get_format
 from ..policies import Start
@@ -70,7 +71,7 @@ class Client:
         address = read_address(url)
         path = address.path.removesuffix("/chat/completions")
         self._address = msgspec.structs.replace(address, path=path)
-        self._kind: Kind | None = None if kind == "auto" else kind
+        self._server: ServerKind | None = KINDS.get(kind)
         self._key = key.strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise UpstreamError("the key holds characters that no key has; was it copied whole?", reached=False)
@@ -86,28 +87,31 @@ class Client:
         return str(self._address)
 
     @property
-    def kind(self) -> Kind:
-        """What the server speaks. An address that ends in `/v1` says so; any other is asked for `/api/version`."""
-        if self._kind is None:
-            self._kind = "openai" if _VERSIONED.search(self._address.path) else self._ask_kind()
-        return self._kind
+    def kind(self) -> str:
+        """What the server is: `openai` or `ollama`."""
+        return self.server.name
 
-    def _ask_kind(self) -> Kind:
-        with self._exchange("GET", "/api/version") as exchange:
-            found = _decoded(exchange.read_whole(MOST_ERROR)) if exchange.status == 200 else None
-        return "ollama" if isinstance(found, dict) and "version" in found else "openai"
+    @property
+    def server(self) -> ServerKind:
+        """The kind of server. An address that ends in `/v1` tells it; any other is asked for its version."""
+        if self._server is None:
+            self._server = OPENAI if _VERSIONED.search(self._address.path) else self._ask_kind()
+        return self._server
+
+    def _ask_kind(self) -> ServerKind:
+        with self._exchange("GET", VERSION_PATH) as exchange:
+            return kind_of(_decoded(exchange.read_whole(MOST_ERROR)) if exchange.status == 200 else None)
 
     def models(self) -> list[str]:
         """The names of the models that the server lists."""
-        path, list_name, name = ("/api/tags", "models", "name") if self.kind == "ollama" else ("/models", "data", "id")
-        with self._exchange("GET", self._route(path)) as exchange:
+        with self._exchange("GET", self._route(self.server.models_path)) as exchange:
             if exchange.status != 200:
                 raise self._refusal(exchange)
             found = _decoded(exchange.read_whole(MOST_WHOLE))
-        listed = found.get(list_name) if isinstance(found, dict) else None
-        if not isinstance(listed, list):
+        listed = self.server.read_models(found)
+        if listed is None:
             raise UpstreamError(f"{self} sent no list of models; is this the address of a model server?")
-        return [str(model[name]) for model in listed if isinstance(model, dict) and model.get(name)]
+        return [model.id for model in listed]
 
     def talk(
         self,
@@ -168,21 +172,16 @@ class Client:
     # The way there.
 
     def _send(self, request: Request, switch: str) -> Exchange:
-        usual = "thinking" if self.kind == "ollama" else "reasoning_content"
-        field = self._fields.get(request.model, usual)
+        field = self._fields.get(request.model, self.server.thinking_field)
         options = WriteOptions(field=field, keep_thinking="tool_turns", switch=switch, stream=True)
-        if self.kind == "ollama":
-            return self._exchange("POST", self._route("/api/chat"), ollama.write_request(request, options))
-        body = openai_chat.write_request(request, options)
+        body = self.server.chat.write_request(request, options)
         for message in body["messages"]:
             if message["content"] is None:
                 message["content"] = ""  # beside calls; some servers know no null
-        return self._exchange("POST", self._route("/chat/completions"), body)
+        return self._exchange("POST", self._route(self.server.chat.upstream_path(request)), body)
 
     def _route(self, path: str) -> str:
-        if self.kind == "ollama" or _VERSIONED.search(self._address.path):
-            return path
-        return f"/v1{path}"
+        return path.removeprefix("/v1") if _VERSIONED.search(self._address.path) else path
 
     def _exchange(self, method: str, path: str, body: Any = None) -> Exchange:
         headers = {"Accept": "text/event-stream, application/json", "User-Agent": "asides"}
@@ -242,13 +241,13 @@ class Client:
     def _pieces(self, exchange: Exchange) -> Iterator[Chunk]:
         if exchange.kind == "text/html":
             raise UpstreamError(f"{self} answered with a web page; is this the address of a model server?")
-        if self.kind == "openai" and exchange.kind == "application/json":
+        if exchange.kind == "application/json" and not self.server.chat.FRAMING.takes_json:
             found = _decoded(exchange.read_whole(MOST_WHOLE))
             if not isinstance(found, dict):
                 raise UpstreamError(f"{self} sent a reply that is not JSON, or was cut off")
-            yield from openai_chat.read_reply(found)
+            yield from self.server.chat.read_reply(found)
             return
-        reader = ollama.ReplyReader() if self.kind == "ollama" else openai_chat.ReplyReader()
+        reader = self.server.chat.ReplyReader()
         for data in exchange.read():
             yield from reader.feed(data)
         if not exchange.stopped:
@@ -260,9 +259,10 @@ class Client:
         if exchange.moved_to:
             return UpstreamError(f"{self} has moved to {exchange.moved_to}; use that address", status=status)
         body = exchange.read_whole(MOST_ERROR)
-        read_error = ollama.read_error if self.kind == "ollama" else openai_chat.read_error
         said = (
-            "a web page, no model server's answer" if exchange.kind == "text/html" else read_error(status, body).message
+            "a web page, no model server's answer"
+            if exchange.kind == "text/html"
+            else self.server.chat.read_error(status, body).message
         )
         if status in (401, 403):
             wants = "refuses this key" if self._key else "wants a key"

@@ -1,4 +1,31 @@
 """The shapes of other people's APIs: requests and replies, read and written, without a socket.
 
-One API per file, framing beside them. A dialect sees parts and events, never markers.
+Each API is a folder with `request.py`, `reader.py`, `writer.py` and `errors.py`; its module is a `Dialect` (`base.py`).
+What they share lies beside them: framing, tables of fields, checks. A dialect sees parts and events, never markers.
 """
+
+from __future__ import annotations
+
+from . import anthropic, ollama, openai_chat, openai_completions, openai_responses
+from .base import Dialect, is_same
+
+__all__ = [
+    "ALL",
+    "Dialect",
+    "anthropic",
+    "get",
+    "is_same",
+    "ollama",
+    "openai_chat",
+    "openai_completions",
+    "openai_responses",
+]
+
+ALL: tuple[Dialect, ...] = (openai_chat, openai_completions, openai_responses, anthropic, ollama)
+"""Every dialect. Here the type checker compares each module with the protocol."""
+_BY_NAME = {dialect.NAME: dialect for dialect in ALL}
+
+
+def get(name: str) -> Dialect:
+    """The dialect of this name; a `KeyError` where there is none."""
+    return _BY_NAME[name]

@@ -71,6 +71,25 @@ KEEP_ALIVE = b": keep-alive\n"
 """A comment with a single newline: the only kind that every client passes over."""
 
 
+def keep_alive_comment(request: object, style: str) -> bytes:
+    """The keep-alive of dialects whose clients pass over comments and know nothing better."""
+    return KEEP_ALIVE
+
+
+class Framing(msgspec.Struct, frozen=True):
+    """How a kind of stream is cut into frames."""
+
+    media_type: str
+    starts: tuple[bytes, ...]
+    """How a body may begin that is such a stream, though a whole reply was asked for."""
+    takes_json: bool = False
+    """Whether a JSON body is such a stream too, of one frame."""
+
+
+SSE = Framing("text/event-stream; charset=utf-8", (b"data:", b"event"))
+JSON_LINES = Framing("application/x-ndjson", (*SSE.starts, b"{"), takes_json=True)
+
+
 class Frame(msgspec.Struct, frozen=True, gc=False):
     """One server-sent event."""
 

@@ -178,12 +178,20 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     message, or none."""
     switch: str = ""
     """The keyword of the chat template that turns thinking on and off; empty where there is none."""
+    on: Any = True
+    """What that keyword is set to for thinking."""
+    off: Any = False
+    """And for none."""
     budget: str = ""
     """The name under which this upstream knows a thinking budget; empty where it knows none."""
     stream: bool | None = None
     """Whether the upstream shall stream; None for what the caller asked for."""
     model: str = ""
     """The upstream's own name of the model; empty for the caller's."""
+    usage: bool = False
+    """Whether the upstream shall say what a streamed reply cost, though the caller did not ask."""
+    special_tokens: bool = False
+    """Whether the upstream shall leave special tokens in its text, where it has a choice: markers are among them."""
 
 
 def without_seals(request: Request) -> Request:

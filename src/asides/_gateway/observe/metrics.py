@@ -11,11 +11,12 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from ... import dialects
 from ...events import NOTICES
 from ..finished import Finished
 from .logs import dropped as lines_dropped
 
-DIALECTS: Final = frozenset({"openai_chat", "completions", "openai_responses", "anthropic", "ollama"})
+DIALECTS: Final = {dialect.NAME: dialect.NAME for dialect in dialects.ALL}
 ROUTES: Final = frozenset(
     {
         *("control", "count_tokens", "generate", "health", "home", "metrics", "model", "models", "not_allowed"),
@@ -88,7 +89,7 @@ class Metrics:
 
     def finished(self, record: Finished) -> None:
         """A request is over."""
-        dialect = record.dialect if record.dialect in DIALECTS else OTHER
+        dialect = DIALECTS.get(record.dialect, OTHER)
         route = record.route if record.route in ROUTES else OTHER
         status = str(record.status) if 100 <= record.status <= 599 else CLIENT_GONE
         self._requests.labels(dialect, route, status).inc()

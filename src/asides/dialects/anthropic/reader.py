@@ -6,15 +6,17 @@ from typing import Any
 
 import msgspec
 
-from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk, Usage
+from ...reply.items import Begin, CallChunk, Chunk, Ended, Foreign, RawText, Reason, ThinkingChunk, Usage
+from ..errors import UPSTREAM_ENDED, malformed
 from ..fields import as_count, as_json, as_object, as_objects, as_reply, as_text, maybe_count, maybe_object, maybe_text
 from ..frame_templates import AlikeFrames
 from ..framing import Frame, SseReader, read_odd_json
 from ..whole_calls import to_object
+from .errors import failed_of
 from .request import NAME, without
 
 
-class _Delta(msgspec.Struct, gc=False):
+class _BlockDelta(msgspec.Struct, gc=False):
     type: str = ""
     text: str = ""
     thinking: str = ""
@@ -24,19 +26,19 @@ class _Delta(msgspec.Struct, gc=False):
     stop_sequence: str | None = None
 
 
-class _Event(msgspec.Struct):
+class _MessageEvent(msgspec.Struct):
     type: str = ""
     index: int = 0
-    delta: _Delta | None = None
+    delta: _BlockDelta | None = None
     message: dict[str, Any] | None = None
     content_block: dict[str, Any] | None = None
     usage: dict[str, Any] | None = None
 
 
-def _event_of(body: dict[str, Any]) -> _Event:
+def _event_of(body: dict[str, Any]) -> _MessageEvent:
     """A frame whose fields are not all what they should be: those that are."""
     delta = maybe_object(body.get("delta"))
-    return _Event(
+    return _MessageEvent(
         as_text(body.get("type")),
         as_count(body.get("index")),
         None if delta is None else _delta_of(delta),
@@ -46,8 +48,8 @@ def _event_of(body: dict[str, Any]) -> _Event:
     )
 
 
-def _delta_of(delta: dict[str, Any]) -> _Delta:
-    return _Delta(
+def _delta_of(delta: dict[str, Any]) -> _BlockDelta:
+    return _BlockDelta(
         as_text(delta.get("type")),
         as_text(delta.get("text")),
         as_text(delta.get("thinking")),
@@ -58,7 +60,7 @@ def _delta_of(delta: dict[str, Any]) -> _Delta:
     )
 
 
-_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_event = msgspec.json.Decoder(_MessageEvent).decode
 _TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _REASONS: dict[str | None, Reason] = {
     "max_tokens": "length",
@@ -71,8 +73,10 @@ _PLAIN_REASONS = (None, "end_turn", "max_tokens", "refusal", "stop_sequence", "t
 _FIELDS = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
-class ReplyReader:
+class AnthropicReader:
     """A streamed reply of an upstream that speaks this dialect."""
+
+    text_frame = None
 
     __slots__ = ("_alike", "_block", "_delta", "_idle", "_inputs", "_over", "_stop", "_told", "_usage", "frames")
 
@@ -116,7 +120,7 @@ class ReplyReader:
         """The stream is over."""
         pieces = [piece for frame in self.frames.finish() for piece in self._read(frame)]
         if not self._over:
-            pieces += self._end() if self._stop else [death()]
+            pieces += self._end() if self._stop else [UPSTREAM_ENDED]
         return pieces
 
     def _read(self, frame: Frame, block: bytes = b"") -> list[Chunk]:
@@ -155,11 +159,11 @@ class ReplyReader:
         """A frame that is not as it should be. An error in any shape is one; what is no object may have been words."""
         if body or frame.event == "error":
             return self._fail(body or {"message": frame.data})
-        return self._fail({"message": f"the upstream sent a frame that is not JSON: {frame.data[:200]}"})
+        return self._fail({"message": malformed(frame.raw)})
 
     def _fail(self, body: dict[str, Any]) -> list[Chunk]:
         self._over = True
-        return [_failed(body, None)]
+        return [failed_of(body)]
 
     def _begin(self, message: dict[str, Any]) -> list[Chunk]:
         begin = _read_begin(message)
@@ -185,7 +189,7 @@ class ReplyReader:
             self._block = {**self._block, "signature": signature}
         return [ThinkingChunk(0, text, "thinking", signature=signature, begins=begins)]
 
-    def _grow(self, index: int, delta: _Delta) -> list[Chunk]:
+    def _grow(self, index: int, delta: _BlockDelta) -> list[Chunk]:
         kind = delta.type
         if kind == "text_delta":
             return [RawText(0, delta.text)]
@@ -211,7 +215,7 @@ class ReplyReader:
             case "tool_use" | "thinking" | "text" | None:
                 return []
         if self._inputs:
-            block = {**block, "input": _any_object("".join(self._inputs))}
+            block = {**block, "input": to_object("".join(self._inputs)) or {}}
         return [_foreign(block)]
 
     def _end(self) -> list[Chunk]:
@@ -230,7 +234,7 @@ def read_reply(body: Any) -> list[Chunk]:
     body = as_reply(body)
     content = body.get("content")
     if body.get("type") == "error" or not isinstance(content, list):
-        return [_failed(body, None)]
+        return [failed_of(body)]
     pieces: list[Chunk] = [_read_begin(body)]
     for index, block in enumerate(as_objects(content)):
         match block.get("type"):
@@ -288,62 +292,3 @@ def _words(text: Any) -> list[Chunk]:
 
 def _foreign(block: dict[str, Any]) -> Foreign:
     return Foreign(NAME, "content_block", block)
-
-
-def _any_object(data: str) -> dict[str, Any]:
-    return to_object(data) or {}
-
-
-_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    503: "overloaded_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-_STATUSES = {kind: status for status, kind in reversed(_TYPES.items()) if status != 503}
-_KINDS = {
-    "billing_error": "insufficient_quota",
-    "overloaded_error": "server_error",
-    "request_too_large": "invalid_request_error",
-    "timeout_error": "server_error",
-}
-"""Types in OpenAI's words, where they differ."""
-
-
-def death() -> Failed:
-    """The upstream went away in the middle of a reply."""
-    return Failed("the upstream ended before the reply did", 502)
-
-
-def write_error(failed: Failed) -> dict[str, Any]:
-    """An error in this dialect's shape."""
-    if failed.body is not None and failed.dialect == NAME:
-        return failed.body
-    kind = _TYPES.get(failed.status, "invalid_request_error" if 400 <= failed.status < 500 else "api_error")
-    return {"type": "error", "error": {"type": kind, "message": failed.message}}
-
-
-def read_error(status: int, body: bytes) -> Failed:
-    """The error that an upstream answered with."""
-    text = body.decode("utf-8", "replace")
-    return _failed(_any_object(text) or {"message": text.strip()}, status)
-
-
-def _failed(body: dict[str, Any], status: int | None) -> Failed:
-    error = body.get("error")
-    fields = error if isinstance(error, dict) else {}
-    kind = as_text(fields.get("type")) or "api_error"
-    message = fields.get("message") or (error if isinstance(error, str) else "") or body.get("message")
-    return Failed(
-        str(message or "the upstream failed without a word"),
-        status or _STATUSES.get(kind, 502),
-        _KINDS.get(kind, kind),
-        dialect=NAME,
-        body=body if body.get("type") == "error" and fields else None,
-    )

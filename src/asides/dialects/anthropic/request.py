@@ -50,7 +50,7 @@ _ESSENTIAL = ("container", "mcp_servers")
 """Fields that change what is asked, besides tools that Anthropic itself runs."""
 
 
-def read_request(body: Any) -> Request:
+def read_request(body: Any, path: str = "") -> Request:
     """A request for `/v1/messages`, or for counting its tokens."""
     body = expect_object(body)
     config = optional(body, "output_config", dict, {})

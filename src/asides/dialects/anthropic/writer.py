@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ...reply.items import Begin, Ended, Failed, ReplyEvent, ReplyItem, Usage
+from ..errors import UPSTREAM_ENDED
 from ..fields import as_count, as_text
 from ..framing import sse, to_json
 from ..openai_chat.reader import refusal_of
 from ..request import Request
 from ..whole_calls import HeldCalls, WholeCall, to_object
-from .reader import death, write_error
+from .errors import write_error
 from .request import NAME, sign
 
 PING = sse(b'{"type":"ping"}', "ping")
@@ -22,7 +23,7 @@ PING_EVERY = 16
 """A call is held until it is whole; after every so many pieces of it there is a ping."""
 
 
-class _Sink(Protocol):
+class _BlockSink(Protocol):
     """Where blocks go: into a stream or into a whole reply."""
 
     def start(self, index: int, block: dict[str, Any]) -> None: ...
@@ -34,7 +35,7 @@ class _Sink(Protocol):
 class _Blocks:
     """From the parts of a choice to blocks, one after the other."""
 
-    def __init__(self, request: Request, sink: _Sink) -> None:
+    def __init__(self, request: Request, sink: _BlockSink) -> None:
         self._sink = sink
         self._show = request.thinking.show
         self._omitted = request.thinking.omitted
@@ -55,7 +56,7 @@ class _Blocks:
         self.called = False
         """Whether a call was written."""
 
-    def said(self, item: ReplyEvent) -> None:
+    def write_event(self, item: ReplyEvent) -> None:
         """Write what a part tells."""
         event = item.event
         if isinstance(event, TextDelta):
@@ -153,7 +154,7 @@ class _Blocks:
         self.open, self._thinking = "", -1
 
 
-class _Streamed:
+class _BlockEvents:
     """Blocks as events."""
 
     def __init__(self) -> None:
@@ -185,7 +186,7 @@ class _Streamed:
         self.out.append(sse(to_json({"type": kind, **fields}), kind))
 
 
-class _Gathered:
+class _WholeBlocks:
     """Blocks as they stand in a whole reply."""
 
     def __init__(self) -> None:
@@ -211,10 +212,10 @@ class _Gathered:
         pass
 
 
-class _Reply:
+class _MessageWriter:
     """What both ways of writing a reply know of it besides its blocks."""
 
-    def __init__(self, request: Request, sink: _Sink) -> None:
+    def __init__(self, request: Request, sink: _BlockSink) -> None:
         self.request = request
         self.blocks = _Blocks(request, sink)
         self.begin: Begin | None = None
@@ -228,7 +229,7 @@ class _Reply:
             return
         if isinstance(item, ReplyEvent):
             if item.choice == 0:
-                self.blocks.said(item)
+                self.blocks.write_event(item)
         elif isinstance(item, Begin):
             self.begin = self.begin or item
         elif isinstance(item, Ended):
@@ -313,14 +314,16 @@ def _write_usage(usage: Usage, own: bool) -> dict[str, Any]:
     }
 
 
-class ReplyWriter:
+class AnthropicWriter:
     """A streamed reply to a client of this dialect."""
+
+    delta = None
 
     __slots__ = ("_begun", "_over", "_reply", "_sink")
 
     def __init__(self, request: Request) -> None:
-        self._sink = _Streamed()
-        self._reply = _Reply(request, self._sink)
+        self._sink = _BlockEvents()
+        self._reply = _MessageWriter(request, self._sink)
         self._begun = False
         self._over = False
 
@@ -334,7 +337,7 @@ class ReplyWriter:
             if type(event) is TextDelta and blocks.open == "text" and not blocks.gap:
                 return b"%b%b}}\n\n" % (sink.before, to_json(event.text))
             out.clear()
-            blocks.said(item)
+            blocks.write_event(item)
             return b"".join(out)
         out.clear()
         if not self._begun and not isinstance(item, Failed | Usage):
@@ -353,7 +356,7 @@ class ReplyWriter:
         if self._over:
             return b""
         if self._reply.ended is None:
-            return self.feed(death())
+            return self.feed(UPSTREAM_ENDED)
         self._over = True
         end = _event("message_delta", delta=self._reply.delta(), usage=self._reply.cost())
         return end + _event("message_stop")
@@ -365,12 +368,12 @@ def _event(kind: str, **fields: Any) -> bytes:
 
 def write_reply(items: Iterable[ReplyItem], request: Request) -> dict[str, Any]:
     """A whole reply, or the error that it ended with."""
-    sink = _Gathered()
-    reply = _Reply(request, sink)
+    sink = _WholeBlocks()
+    reply = _MessageWriter(request, sink)
     for item in items:
         reply.take(item)
     if reply.failed is not None or reply.ended is None:
-        return write_error(reply.failed or death())
+        return write_error(reply.failed or UPSTREAM_ENDED)
     message = reply.message()
     return message | {"content": sink.blocks} | reply.delta() | {"usage": message["usage"] | reply.cost()}
 

@@ -7,48 +7,42 @@ from typing import Any
 
 import msgspec
 
-from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk, Usage
-from ..fields import as_json, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count, maybe_object, maybe_text
+from ...reply.items import Begin, CallChunk, Chunk, Ended, Foreign, RawText, Reason, ThinkingChunk, Usage
+from ..errors import UPSTREAM_ENDED, malformed
+from ..fields import as_object, as_objects, as_reply, as_text, as_tokens, maybe_count, maybe_object, maybe_text
 from ..framing import JsonLines, read_odd_json, to_json
-from ..whole_calls import to_object
+from .errors import failed_of
 from .request import NAME
 
 DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 
 _REASONS: dict[str | None, Reason] = {"length": "length"}
 _PLAIN_REASONS = (None, "", "stop", "length")
-_KINDS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-}
 
 
-class _Function(msgspec.Struct):
+class _LineFunction(msgspec.Struct):
     name: str = ""
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Call(msgspec.Struct):
-    function: _Function
+class _LineCall(msgspec.Struct):
+    function: _LineFunction
     id: str | None = None
 
 
-class _Message(msgspec.Struct):
+class _LineMessage(msgspec.Struct):
     content: str | None = None
     thinking: str | None = None
-    tool_calls: list[_Call] | None = None
+    tool_calls: list[_LineCall] | None = None
 
 
-class _Line(msgspec.Struct):
+class _ReplyLine(msgspec.Struct):
     model: str = ""
     created_at: Any = ""
-    message: _Message | None = None
+    message: _LineMessage | None = None
     response: str | None = None
     thinking: str | None = None
-    tool_calls: list[_Call] | None = None
+    tool_calls: list[_LineCall] | None = None
     logprobs: Any = None
     done: bool = False
     done_reason: str | None = None
@@ -63,14 +57,14 @@ class _Line(msgspec.Struct):
     error: Any = None
 
 
-_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_line = msgspec.json.Decoder(_ReplyLine).decode
 _TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
-def _line_of(body: dict[str, Any]) -> _Line:
+def _line_of(body: dict[str, Any]) -> _ReplyLine:
     """A line that is decoded already, or whose fields are not all what they should be: those that are."""
     said = maybe_object(body.get("message"))
-    return _Line(
+    return _ReplyLine(
         as_text(body.get("model")),
         body.get("created_at"),
         None if said is None else _message_of(said),
@@ -85,17 +79,17 @@ def _line_of(body: dict[str, Any]) -> _Line:
     )
 
 
-def _message_of(said: dict[str, Any]) -> _Message:
-    return _Message(maybe_text(said.get("content")), maybe_text(said.get("thinking")), _calls_of(said))
+def _message_of(said: dict[str, Any]) -> _LineMessage:
+    return _LineMessage(maybe_text(said.get("content")), maybe_text(said.get("thinking")), _calls_of(said))
 
 
-def _calls_of(holder: dict[str, Any]) -> list[_Call]:
+def _calls_of(holder: dict[str, Any]) -> list[_LineCall]:
     """The calls; their arguments become JSON again."""
     calls = []
     for call in as_objects(holder.get("tool_calls")):
         function = as_object(call.get("function"))
         arguments = msgspec.Raw(to_json(function.get("arguments", {})))
-        calls.append(_Call(_Function(as_text(function.get("name")), arguments), maybe_text(call.get("id"))))
+        calls.append(_LineCall(_LineFunction(as_text(function.get("name")), arguments), maybe_text(call.get("id"))))
     return calls
 
 
@@ -104,8 +98,10 @@ def _context_of(body: dict[str, Any]) -> list[int] | None:
     return context if isinstance(context, list) and all(type(each) is int for each in context) else None
 
 
-class ReplyReader:
+class OllamaReader:
     """A streamed reply of an Ollama upstream, of either endpoint."""
+
+    text_frame = None
 
     __slots__ = ("_begun", "_calls", "_over", "frames")
 
@@ -126,7 +122,7 @@ class ReplyReader:
         pieces = [piece for line in self.frames.finish() for piece in self._read(line)]
         if not self._over:
             self._over = True
-            pieces.append(death())
+            pieces.append(UPSTREAM_ENDED)
         return pieces
 
     def _read(self, data: bytes) -> list[Chunk]:
@@ -137,14 +133,13 @@ class ReplyReader:
         except _TROUBLE:
             body = read_odd_json(data)
             if not isinstance(body, dict):
-                text = data.rstrip()[:200].decode("utf-8", "replace")
-                return self._fail(f"the upstream sent a line that is not JSON: {text}")
+                return self._fail(malformed(data, "line"))
             line = _line_of(body)
         if line.error:
             return self._fail(line.error)
-        return self.tell(line)
+        return self.chunks_of(line)
 
-    def tell(self, line: _Line) -> list[Chunk]:
+    def chunks_of(self, line: _ReplyLine) -> list[Chunk]:
         """What one line tells, in the order in which Ollama writes: thinking, text, calls."""
         pieces: list[Chunk] = []
         if not self._begun:
@@ -168,18 +163,18 @@ class ReplyReader:
 
     def _fail(self, error: Any) -> list[Chunk]:
         self._over = True
-        return [_failed(error, 502)]
+        return [failed_of(error)]
 
 
 def read_reply(body: Any) -> list[Chunk]:
     """A whole reply, of either endpoint."""
     body = as_reply(body)
     if body.get("error"):
-        return [_failed(body["error"], 502)]
+        return [failed_of(body["error"])]
     line = _line_of(body)
-    reader = ReplyReader()
-    pieces = reader.tell(line)
-    return pieces if line.done else [*pieces, death()]
+    reader = OllamaReader()
+    pieces = reader.chunks_of(line)
+    return pieces if line.done else [*pieces, UPSTREAM_ENDED]
 
 
 def _arguments(raw: bytes) -> str:
@@ -189,7 +184,7 @@ def _arguments(raw: bytes) -> str:
     return raw.decode("utf-8", "replace") if raw != b"null" else "{}"
 
 
-def _read_end(line: _Line) -> list[Chunk]:
+def _read_end(line: _ReplyLine) -> list[Chunk]:
     extra = {} if line.done_reason in _PLAIN_REASONS else {"done_reason": line.done_reason}
     pieces: list[Chunk] = []
     if line.context:
@@ -207,31 +202,3 @@ def _seconds(moment: Any) -> int:
         return int(datetime.fromisoformat(moment).timestamp())
     except (TypeError, ValueError, OverflowError):
         return 0
-
-
-# Errors.
-
-
-def death() -> Failed:
-    """The upstream went away in the middle of a reply."""
-    return Failed("the upstream ended its reply without saying that it was over", 502, code="upstream_ended")
-
-
-def write_error(failed: Failed) -> dict[str, Any]:
-    """An error in this dialect's shape."""
-    return {"error": failed.message}
-
-
-def read_error(status: int, body: bytes) -> Failed:
-    """The error that an upstream answered with."""
-    text = body.decode("utf-8", "replace")
-    found = to_object(text) or {}
-    return _failed(found.get("error") or text.strip(), status)
-
-
-def _failed(error: Any, status: int) -> Failed:
-    if isinstance(error, dict):
-        error = error.get("message") or error
-    message = error if isinstance(error, str) else as_json(error) if error else ""
-    kind = _KINDS.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")
-    return Failed(message or "the upstream failed without a word", status, kind, dialect=NAME)

@@ -56,9 +56,11 @@ _PLAIN = WriteOptions()
 # Reading.
 
 
-def read_request(body: Any) -> Request:
-    """A request for `/api/chat`, or for `/api/generate` if it has no messages."""
+def read_request(body: Any, path: str = "") -> Request:
+    """A request for `/api/chat`, or for `/api/generate` if it has no messages or was posted there."""
     body = expect_object(body)
+    if path.endswith("/generate"):
+        body = {name: value for name, value in body.items() if name != "messages"}  # as Ollama does
     options = dict(optional(body, "options", dict, {}))
     extra = {name: value for name, value in body.items() if name not in _READ and value not in (None, "")}
     prompt: str | None = None
@@ -236,7 +238,7 @@ def _read_call(call: Any, where: str, waiting: _Waiting) -> CallPiece:
 # Writing.
 
 
-def endpoint(request: Request) -> str:
+def upstream_path(request: Request) -> str:
     """Where the request belongs that `write_request` makes of this one."""
     return "/api/generate" if is_generate(request) else "/api/chat"
 
@@ -247,7 +249,7 @@ def is_generate(request: Request) -> bool:
 
 
 def write_request(request: Request, options: WriteOptions = _PLAIN) -> dict[str, Any]:
-    """The request for an Ollama upstream, at `endpoint(request)`."""
+    """The request for an Ollama upstream, at `upstream_path(request)`."""
     leave_out(request, NAME)
     _refuse(request)
     own = request.dialect == NAME

@@ -9,15 +9,16 @@ from typing import Any, Protocol
 
 from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
+from ..errors import UPSTREAM_ENDED
 from ..framing import to_json
 from ..openai_chat.reader import refusal_of
 from ..request import Request
 from ..whole_calls import HeldCalls, WholeCall
-from .reader import death, write_error
+from .errors import write_error
 from .request import NAME, is_generate
 
 
-class _Sink(Protocol):
+class _LineSink(Protocol):
     """Where the parts go: into lines or into a whole reply."""
 
     def thinking(self, text: str) -> None: ...
@@ -25,10 +26,10 @@ class _Sink(Protocol):
     def call(self, call: dict[str, Any]) -> None: ...
 
 
-class _Parts:
+class _JoinedParts:
     """From the parts of a choice to thinking, text and calls, each joined with the gaps that the parts name."""
 
-    def __init__(self, request: Request, sink: _Sink) -> None:
+    def __init__(self, request: Request, sink: _LineSink) -> None:
         self._sink = sink
         self._show = request.thinking.show
         self._gap = ""
@@ -40,7 +41,7 @@ class _Parts:
         self._calls = HeldCalls()
         self._count = 0
 
-    def said(self, item: ReplyEvent) -> None:
+    def write_event(self, item: ReplyEvent) -> None:
         """Write what a part tells."""
         event = item.event
         if isinstance(event, TextDelta):
@@ -84,7 +85,7 @@ class _Parts:
         self._sink.call({"id": call.id, "function": function} if call.id else {"function": function})
 
 
-class _Lines:
+class _PartLines:
     """Parts as lines."""
 
     def __init__(self, generate: bool) -> None:
@@ -120,7 +121,7 @@ class _Lines:
         self.out.append(b"%b%b%b" % (self._before, inner, self._after))
 
 
-class _Gathered:
+class _WholeParts:
     """Parts as they stand in a whole reply."""
 
     def __init__(self) -> None:
@@ -140,13 +141,13 @@ class _Gathered:
         self.calls.append(call)
 
 
-class _Reply:
+class _LineWriter:
     """What both ways of writing a reply know of it besides its parts."""
 
-    def __init__(self, request: Request, sink: _Sink) -> None:
+    def __init__(self, request: Request, sink: _LineSink) -> None:
         self.request = request
         self.generate = is_generate(request)
-        self.parts = _Parts(request, sink)
+        self.parts = _JoinedParts(request, sink)
         self.begin: Begin | None = None
         self.ended: Ended | None = None
         self.failed: Failed | None = None
@@ -159,7 +160,7 @@ class _Reply:
             return
         if isinstance(item, ReplyEvent):
             if item.choice == 0:
-                self.parts.said(item)
+                self.parts.write_event(item)
         elif isinstance(item, Begin):
             self.begin = self.begin or item
         elif isinstance(item, Ended):
@@ -209,14 +210,16 @@ class _Reply:
         return {"message": {"role": "assistant", "content": text, **others}}
 
 
-class ReplyWriter:
+class OllamaWriter:
     """A streamed reply to a client of this dialect. There is no keep-alive: a line without words says nothing."""
 
     __slots__ = ("_begun", "_lines", "_over", "_reply")
 
+    delta = None
+
     def __init__(self, request: Request) -> None:
-        self._lines = _Lines(is_generate(request))
-        self._reply = _Reply(request, self._lines)
+        self._lines = _PartLines(is_generate(request))
+        self._reply = _LineWriter(request, self._lines)
         self._begun = False
         self._over = False
 
@@ -227,7 +230,7 @@ class ReplyWriter:
         reply, lines = self._reply, self._lines
         lines.out.clear()
         if type(item) is ReplyEvent and self._begun and item.choice == 0:
-            reply.parts.said(item)
+            reply.parts.write_event(item)
             return b"".join(lines.out)
         if not self._begun and (isinstance(item, ReplyEvent) or (isinstance(item, Foreign) and refusal_of(item))):
             self._begun = True
@@ -243,7 +246,7 @@ class ReplyWriter:
         if self._over:
             return b""
         if self._reply.ended is None:
-            return self.feed(death())
+            return self.feed(UPSTREAM_ENDED)
         self._over = True
         reply = self._reply
         return to_json(reply.head() | reply.body("", "", self._lines.calls) | reply.tail()) + b"\n"
@@ -251,12 +254,12 @@ class ReplyWriter:
 
 def write_reply(items: Iterable[ReplyItem], request: Request) -> dict[str, Any]:
     """A whole reply, or the error that it ended with."""
-    sink = _Gathered()
-    reply = _Reply(request, sink)
+    sink = _WholeParts()
+    reply = _LineWriter(request, sink)
     for item in items:
         reply.take(item)
     if reply.failed is not None or reply.ended is None:
-        return write_error(reply.failed or death())
+        return write_error(reply.failed or UPSTREAM_ENDED)
     logprobs = {"logprobs": sink.logprobs} if sink.logprobs else {}
     said = reply.body("".join(sink.words), "".join(sink.thoughts), sink.calls)
     return reply.head() | said | logprobs | reply.tail()

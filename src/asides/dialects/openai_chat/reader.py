@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk, Usage
+from ..errors import UPSTREAM_ENDED, malformed
 from ..fields import as_count, as_json, as_moment, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count
 from ..frame_templates import AlikeFrames
 from ..framing import SseReader, read_odd_json
+from .errors import failed_of
 from .request import NAME, REASONING, detail_text
 
 decode = msgspec.json.decode
@@ -29,20 +31,6 @@ REASONS: dict[str, Reason] = {
     "model_length": "length",
     "content_filter": "content_filter",
 }
-KINDS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "invalid_request_error",
-    422: "invalid_request_error",
-    429: "rate_limit_error",
-    503: "service_unavailable_error",
-}
-ENDED = Failed(
-    "the upstream ended its reply without saying that it was over", 502, "api_error", "upstream_ended", dialect=NAME
-)
-
 MOST_CHOICES = 1000
 """Choices of one reply that are remembered. Words of further ones are told, each frame by itself."""
 _FRAME = frozenset({"id", "object", "created", "model", "choices", "usage"})
@@ -51,7 +39,7 @@ _DELTA = frozenset({"role", "content", "tool_calls", "reasoning_details", "think
 _PLAIN = frozenset({"role", "content"})
 
 
-class ReplyReader:
+class ChatReader:
     """Reads a streamed reply from bytes cut anywhere."""
 
     _dialect = NAME
@@ -72,7 +60,7 @@ class ReplyReader:
         """Those of them that only this dialect understands."""
         self._extra: dict[str, Any] = {}
 
-    def words(self, chunk: bytes) -> tuple[int, str] | None:
+    def text_frame(self, chunk: bytes) -> tuple[int, str] | None:
         """The choice and the words of bytes that are one more frame of content, as most are; None: `feed` them."""
         alike = self._alike.find(chunk) if self._idle else None
         if alike is None:
@@ -117,9 +105,9 @@ class ReplyReader:
         if not self._over:
             self._over = True
             if self._choices and all(choice.ended for choice in self._choices.values()):
-                self._tell_usage(pieces)
+                self._append_usage(pieces)
             else:
-                pieces.append(ENDED)
+                pieces.append(UPSTREAM_ENDED)
         return pieces
 
     def _frame(self, block: bytes, data: bytes, pieces: list[Chunk]) -> None:
@@ -132,9 +120,7 @@ class ReplyReader:
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             frame = read_odd_json(data)
         if type(frame) is not dict:
-            text = data[:200].decode("utf-8", "replace")
-            message = f"the upstream sent a frame that is not JSON: {text}"
-            self._fail(Failed(message, code="malformed_frame"), pieces)
+            self._fail(Failed(malformed(data), code="malformed_frame"), pieces)
             return
         before = len(pieces)
         self._decoded(frame, pieces)
@@ -218,7 +204,7 @@ class ReplyReader:
         self._over = True
         self._unsaid = not self._choices or not all(choice.ended for choice in self._choices.values())
         if not self._unsaid:
-            self._tell_usage(pieces)
+            self._append_usage(pieces)
 
     def _stopped(self, pieces: list[Chunk]) -> None:
         """A choice without a reason has stopped."""
@@ -227,9 +213,9 @@ class ReplyReader:
             if not choice.ended:
                 choice.ended = True
                 pieces.append(Ended(number))
-        self._tell_usage(pieces)
+        self._append_usage(pieces)
 
-    def _tell_usage(self, pieces: list[Chunk]) -> None:
+    def _append_usage(self, pieces: list[Chunk]) -> None:
         if isinstance(self._usage, dict):
             pieces.append(read_usage(self._usage))
 
@@ -467,50 +453,3 @@ def read_usage(usage: dict[str, Any]) -> Usage:
         as_count(given.get("cached_tokens")),
         extra=usage,
     )
-
-
-# Errors.
-
-
-def failed_of(body: dict[str, Any], status: int) -> Failed:
-    """A failure, from a body or frame that tells of one."""
-    error = body.get("error") or body.get("detail") or body.get("message") or body
-    if not isinstance(error, dict):
-        message = error if isinstance(error, str) else as_json(error)
-        error = {**body, "message": message} if isinstance(body.get("message"), str) else {"message": message}
-    code = error.get("code")
-    if isinstance(code, int) and 400 <= code < 600:
-        status = code
-    words, kind, param = error.get("message"), error.get("type"), error.get("param")
-    return Failed(
-        as_text(words) or as_json(error),
-        status,
-        as_text(kind) or KINDS.get(status, "api_error"),
-        None if code is None else str(code),
-        param if isinstance(param, str) else None,
-        NAME,
-        body,
-    )
-
-
-def read_error(status: int, body: bytes) -> Failed:
-    """A reply with an error status, whatever its body holds."""
-    try:
-        found = decode(body)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        found = None
-    if isinstance(found, list) and found:
-        found = found[0]
-    if isinstance(found, dict) and found:
-        failed = failed_of(found, status)
-        return msgspec.structs.replace(failed, status=status)
-    text = body.decode("utf-8", "replace").strip()
-    return Failed(text[:2000] or f"the upstream answered with status {status}", status, KINDS.get(status, "api_error"))
-
-
-def write_error(failed: Failed) -> dict[str, Any]:
-    """The body of an error, for a client of this dialect."""
-    if failed.dialect == NAME and failed.body is not None and isinstance(failed.body.get("error"), dict):
-        return {"error": failed.body["error"]}
-    error = {"message": failed.message, "type": failed.kind, "param": failed.param, "code": failed.code}
-    return {"error": error}

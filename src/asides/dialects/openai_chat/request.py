@@ -108,7 +108,7 @@ REASONING = ("reasoning_content", "reasoning", "thinking")
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
-def read_request(body: Any) -> Request:
+def read_request(body: Any, path: str = "") -> Request:
     """Understand a request; `RequestError` names the field that cannot be."""
     body = expect_object(body)
     for name in ("functions", "function_call"):
@@ -412,7 +412,7 @@ def write_request(request: Request, options: WriteOptions = WriteOptions()) -> d
     if request.stream if options.stream is None else options.stream:
         body["stream"] = True
         # Other dialects always tell what a reply cost.
-        if request.include_usage or not same:
+        if request.include_usage or options.usage or not same:
             stream_options = {**stream_options, "include_usage": True}
         if stream_options:
             body["stream_options"] = stream_options
@@ -432,6 +432,8 @@ def write_request(request: Request, options: WriteOptions = WriteOptions()) -> d
     if request.user is not None:
         body["user"] = request.user
     write_thinking_options(body, request, options, same)
+    if options.special_tokens:
+        extra.setdefault("skip_special_tokens", False)
     body.update(extra)
     return body
 
@@ -467,7 +469,7 @@ def write_thinking_options(body: dict[str, Any], request: Request, options: Writ
     body.update(thinking.sent if same else {})
     template = dict(request.template_arguments)
     if thinking.think is not None and options.switch not in ("", "reasoning_effort"):
-        template.setdefault(options.switch, thinking.think)
+        template.setdefault(options.switch, options.on if thinking.think else options.off)
     if not same:
         if thinking.effort is not None:
             body["reasoning_effort"] = thinking.effort

@@ -13,7 +13,7 @@ from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem,
 from ..fields import as_object
 from ..framing import DONE, sse, to_json
 from ..request import Request
-from .reader import write_error
+from .errors import write_error
 from .request import NAME, detail_text
 
 Reasoning = Literal["reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop"]
@@ -22,7 +22,7 @@ Reasoning = Literal["reasoning_content", "reasoning", "thinking", "both", "detai
 Delta = dict[str, Any]
 
 
-class ReplyWriter:
+class ChatWriter:
     """Writes a streamed reply."""
 
     def __init__(self, request: Request, *, reasoning: Reasoning = "reasoning_content") -> None:
@@ -32,7 +32,7 @@ class ReplyWriter:
         self._failed = False
         self._fields: dict[str, Any] = {}
         """What the next chunk carries besides."""
-        self._choices: dict[int, _Streamed] = {}
+        self._choices: dict[int, _StreamedChoice] = {}
         self._begin = Begin()
         self._base: dict[str, Any] = {}
         self._head = self._tail = b""
@@ -40,7 +40,7 @@ class ReplyWriter:
 
     def delta(self, number: int, event: Event) -> bytes:
         """Write more of an open part that came with nothing else."""
-        return self._quick(number, event) or self._said(ReplyEvent(number, event))
+        return self._quick(number, event) or self._write_event(ReplyEvent(number, event))
 
     def _quick(self, number: int, event: Event) -> bytes:
         """The chunk of a delta like those before; empty where it is not."""
@@ -57,8 +57,8 @@ class ReplyWriter:
         """Write what an item tells."""
         if type(item) is ReplyEvent:
             if item.logprobs or item.other_logprobs:
-                return self._said(item)
-            return self._quick(item.choice, item.event) or self._said(item)
+                return self._write_event(item)
+            return self._quick(item.choice, item.event) or self._write_event(item)
         if isinstance(item, Begin):
             self._start(item)
             return b"".join(self._open(number) for number in range(self._request.choices))
@@ -87,16 +87,16 @@ class ReplyWriter:
     def _open(self, number: int) -> bytes:
         if not self._started:
             self._start(Begin())
-        choice = self._choices[number] = _Streamed(self._reasoning, self._same)
+        choice = self._choices[number] = _StreamedChoice(self._reasoning, self._same)
         start = b'%b%d,"delta":{' % (self._head, number)
         choice.content = start + b'"content":'
         if self._reasoning in ("reasoning_content", "reasoning", "thinking"):
             choice.thought = b'%b"%b":' % (start, self._reasoning.encode())
         return self._chunk(number, {"role": "assistant", "content": ""})
 
-    def _said(self, item: ReplyEvent) -> bytes:
+    def _write_event(self, item: ReplyEvent) -> bytes:
         opening = b"" if item.choice in self._choices else self._open(item.choice)
-        deltas = self._choices[item.choice].say(item)
+        deltas = self._choices[item.choice].deltas_of(item)
         if not item.logprobs and not item.other_logprobs:
             return opening + b"".join(self._chunk(item.choice, delta) for delta in deltas)
         first, *others = deltas or [{}]
@@ -150,7 +150,7 @@ def write_reply(
     """A whole reply; an error's body where it failed."""
     reasoning = chosen(reasoning, request)
     begin = Begin()
-    choices: dict[int, _Whole] = {}
+    choices: dict[int, _WholeChoice] = {}
     usage: Usage | None = None
     fields: dict[str, Any] = {}
     for item in items:
@@ -166,14 +166,14 @@ def write_reply(
             if item.event == "fields":
                 fields.update(item.data)
             elif item.event != "frame":
-                choice = choices.setdefault(item.data["choice"], _Whole(reasoning, begin.dialect == NAME))
+                choice = choices.setdefault(item.data["choice"], _WholeChoice(reasoning, begin.dialect == NAME))
                 choice.add(choice.foreign(item))
         else:
-            choice = choices.setdefault(item.choice, _Whole(reasoning, begin.dialect == NAME))
+            choice = choices.setdefault(item.choice, _WholeChoice(reasoning, begin.dialect == NAME))
             if isinstance(item, Ended):
                 choice.finish = choice.end(item)
             else:
-                choice.add(choice.say(item), item)
+                choice.add(choice.deltas_of(item), item)
     same = begin.dialect == NAME
     body = head(begin, request, "chat.completion", same)
     body["choices"] = [choices[number].written(number) for number in sorted(choices)]
@@ -239,7 +239,7 @@ class ChoiceWriter:
         """What to write before the next words."""
         self.has_text = False
 
-    def say(self, item: ReplyEvent) -> list[Delta]:
+    def deltas_of(self, item: ReplyEvent) -> list[Delta]:
         """What an item adds to the message."""
         event = item.event
         if isinstance(event, TextDelta):
@@ -339,14 +339,14 @@ def _call(number: int, fields: dict[str, Any]) -> Delta:
     return {"tool_calls": [{"index": number, **fields}]}
 
 
-class _Streamed(ChoiceWriter):
+class _StreamedChoice(ChoiceWriter):
     """A choice of a streamed reply, with the bytes that its chunks begin with."""
 
     content = b""
     thought = b""
 
 
-class _Whole(ChoiceWriter):
+class _WholeChoice(ChoiceWriter):
     """A choice of a whole reply: its deltas put together."""
 
     def __init__(self, reasoning: Reasoning, same: bool) -> None:

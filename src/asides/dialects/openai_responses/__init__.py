@@ -1,28 +1,57 @@
 """OpenAI Responses: requests and replies, read and written, streamed and whole.
 
-What this API cannot say: more than one choice; where one of two neighbouring texts ends (they share a message); which
-error a call has (its item is incomplete, its characters tell); stop sequences and most of what tunes sampling. A call
-without a name is text. Whether a text was cut off is told of the last one only. A gap is written only between texts
-that share a message.
+Thinking, messages and calls are items of `output`, in the order of writing; a whole reply is what the last event of a
+stream holds. What this API cannot say is in `CANNOT_SAY`.
 """
 
 from __future__ import annotations
 
-from .reader import ReplyReader, read_error, read_reply, write_error
+from ..framing import SSE, keep_alive_comment
+from ..request import Request
+from .errors import read_error, write_error
+from .reader import ResponsesReader, read_reply
 from .request import NAME, read_request, seal, unseal, write_request
-from .writer import Reasoning, ReplyWriter, write_reply
+from .writer import Reasoning, ResponsesWriter, write_reply
 
 __all__ = [
+    "CANNOT_SAY",
+    "FRAMING",
     "NAME",
+    "PATHS",
+    "STREAMS_BY_DEFAULT",
+    "THINKING_FIELDS",
     "Reasoning",
     "ReplyReader",
     "ReplyWriter",
+    "keep_alive",
     "read_error",
     "read_reply",
     "read_request",
     "seal",
     "unseal",
+    "upstream_path",
     "write_error",
     "write_reply",
     "write_request",
 ]
+
+PATHS = {"/responses": "/v1/responses"}
+FRAMING = SSE
+STREAMS_BY_DEFAULT = False
+THINKING_FIELDS: tuple[str, ...] = ()
+CANNOT_SAY: tuple[str, ...] = (
+    "more than one choice",
+    "where one of two neighbouring texts ends: they share a message, with the gap between them",
+    "which text but the last was cut off",
+    "which error a call has: its item is incomplete, its characters tell; a call without a name is text",
+    "stop sequences and most of what tunes sampling",
+    "a bare prompt",
+)
+ReplyReader = ResponsesReader
+ReplyWriter = ResponsesWriter
+keep_alive = keep_alive_comment
+
+
+def upstream_path(request: Request) -> str:
+    """Where an upstream is asked."""
+    return PATHS["/responses"]

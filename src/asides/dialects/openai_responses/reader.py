@@ -11,20 +11,14 @@ from typing import Any
 import msgspec
 
 from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk, Usage
+from ..errors import UPSTREAM_ENDED, malformed
 from ..fields import as_count, as_moment, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count
 from ..framing import SseReader, read_odd_json
-from ..openai_chat.reader import failed_of
-from ..openai_chat.reader import read_error as read_chat_error
+from .errors import failed_of
 from .request import NAME, reasoning_text, unseal
 
-DEATH = Failed(
-    "the upstream ended its reply without saying that it was over", 502, "api_error", "upstream_ended", dialect=NAME
-)
 OWN = ("message", "reasoning", "function_call")
 """The items that become parts."""
-STATUSES = {"rate_limit_exceeded": 429, "invalid_prompt": 400}
-"""Statuses of the codes with which a reply fails, where they are no 502."""
-
 _RESPONSE = frozenset(
     {"id", "object", "created_at", "status", "model", "output", "usage", "error", "incomplete_details", "output_text"}
 )
@@ -44,7 +38,7 @@ _SILENT = frozenset(
 """Events that say nothing which others do not say too."""
 
 
-class _Event(msgspec.Struct):
+class _ResponsesEvent(msgspec.Struct):
     """The fields of a frame that are read. Anything may stand in them."""
 
     type: Any = ""
@@ -62,7 +56,7 @@ class _Event(msgspec.Struct):
     error: Any = None
 
 
-_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_event = msgspec.json.Decoder(_ResponsesEvent).decode
 _decode = msgspec.json.decode
 _TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
@@ -86,8 +80,10 @@ class _Item:
         self.refused = False
 
 
-class ReplyReader:
+class ResponsesReader:
     """Reads a streamed reply from bytes cut anywhere."""
+
+    text_frame = None
 
     def __init__(self) -> None:
         self.frames = SseReader()
@@ -120,7 +116,7 @@ class ReplyReader:
             self._frame(frame.raw, frame.event.encode(), pieces)
         if not self._over:
             self._over = True
-            pieces.append(DEATH)
+            pieces.append(UPSTREAM_ENDED)
         return pieces
 
     def _frame(self, data: bytes, name: bytes, pieces: list[Chunk]) -> None:
@@ -137,8 +133,7 @@ class ReplyReader:
             repaired = _repaired(data)
             if repaired is None:
                 self._over = True
-                message = f"the upstream sent a frame that is not JSON: {data[:200].decode('utf-8', 'replace')}"
-                pieces.append(Failed(message, code="malformed_frame", dialect=NAME))
+                pieces.append(Failed(malformed(data), code="malformed_frame", dialect=NAME))
                 return
             event = repaired
         kind = event.type or name.decode("utf-8", "replace")
@@ -154,7 +149,7 @@ class ReplyReader:
         elif not self._items.over(event, kind, pieces):
             self._rare(event, str(kind), data, pieces)
 
-    def _rare(self, event: _Event, kind: str, data: bytes, pieces: list[Chunk]) -> None:
+    def _rare(self, event: _ResponsesEvent, kind: str, data: bytes, pieces: list[Chunk]) -> None:
         items = self._items
         match kind:
             case "response.created":
@@ -192,13 +187,13 @@ class ReplyReader:
     def _fail(self, body: dict[str, Any], pieces: list[Chunk]) -> None:
         self._over = True
         error = body.get("error")
-        pieces.append(_failed(body if isinstance(error, dict | str) and error else {"error": _without(body, "type")}))
+        pieces.append(failed_of(body if isinstance(error, dict | str) and error else {"error": _without(body, "type")}))
 
 
-def _repaired(data: bytes) -> _Event | None:
+def _repaired(data: bytes) -> _ResponsesEvent | None:
     """A frame with faults that can be forgiven."""
     try:
-        return msgspec.convert(read_odd_json(data), _Event)
+        return msgspec.convert(read_odd_json(data), _ResponsesEvent)
     except _TROUBLE:
         return None
 
@@ -249,7 +244,7 @@ class _Items:
             item = self._items[-1]
         return item if item is not None and item.kind == kind else None
 
-    def _of(self, event: _Event, kind: str) -> _Item:
+    def _of(self, event: _ResponsesEvent, kind: str) -> _Item:
         index, id, item = self._latest
         if item is not None and item.kind == kind and event.output_index == index and event.item_id == id:
             return item
@@ -257,7 +252,7 @@ class _Items:
         self._latest = event.output_index, event.item_id, item
         return item
 
-    def _found(self, event: _Event, kind: str) -> _Item:
+    def _found(self, event: _ResponsesEvent, kind: str) -> _Item:
         item = self._find(kind, event.output_index, event.item_id)
         return self._new(kind, event.output_index, event.item_id) if item is None else item
 
@@ -299,7 +294,7 @@ class _Items:
                 self._speaking = None
                 pieces.append(Foreign(NAME, "response.output_item.done", {"output_index": index, "item": body}))
 
-    def over(self, event: _Event, kind: Any, pieces: list[Chunk]) -> bool:
+    def over(self, event: _ResponsesEvent, kind: Any, pieces: list[Chunk]) -> bool:
         """A text or arguments are over, and count if no delta told them; False for any other event."""
         match kind:
             case "response.output_text.done":
@@ -322,7 +317,7 @@ class _Items:
 
     # Messages.
 
-    def words(self, event: _Event, text: str, pieces: list[Chunk]) -> None:
+    def words(self, event: _ResponsesEvent, text: str, pieces: list[Chunk]) -> None:
         """More of a message."""
         item = self._of(event, "message")
         tokens = as_tokens(event.logprobs) if event.logprobs else ()
@@ -338,7 +333,7 @@ class _Items:
             _announce(item, pieces)
         self._speaking = item
 
-    def refuse(self, event: _Event, text: Any, pieces: list[Chunk]) -> None:
+    def refuse(self, event: _ResponsesEvent, text: Any, pieces: list[Chunk]) -> None:
         """More of a refusal: words for every client, marked for those of this dialect."""
         item = self._of(event, "message")
         if isinstance(text, str) and text:
@@ -366,7 +361,7 @@ class _Items:
 
     # Reasoning.
 
-    def thought(self, event: _Event, part: Any, field: str, text: Any, pieces: list[Chunk]) -> None:
+    def thought(self, event: _ResponsesEvent, part: Any, field: str, text: Any, pieces: list[Chunk]) -> None:
         """More thinking, from the text or from the summary."""
         item = self._of(event, "reasoning")
         if type(text) is str and text:
@@ -412,7 +407,7 @@ class _Items:
             item.told = True
             pieces.append(CallChunk(0, item.number, arguments=arguments))
 
-    def arguments(self, event: _Event, text: Any, pieces: list[Chunk]) -> None:
+    def arguments(self, event: _ResponsesEvent, text: Any, pieces: list[Chunk]) -> None:
         """More of a call's arguments."""
         item = self._of(event, "function_call")
         if type(text) is str and text:
@@ -436,7 +431,7 @@ def read_reply(body: Any) -> list[Chunk]:
     """A whole reply."""
     body = as_reply(body)
     if not isinstance(body.get("output"), list):
-        return [_failed(body)]
+        return [failed_of(body)]
     pieces: list[Chunk] = []
     begin = read_begin(body)
     pieces.append(begin)
@@ -461,7 +456,7 @@ def read_end(response: dict[str, Any], status: str, known: dict[str, Any], piece
     if status in ("failed", "cancelled"):
         error = response.get("error")
         told = error if isinstance(error, dict) else {"message": f"the upstream's reply is {status}"}
-        pieces.append(_failed({"error": told}))
+        pieces.append(failed_of({"error": told}))
         return
     if status in ("queued", "in_progress"):
         pieces.append(Failed("the upstream answered before the reply was over", dialect=NAME))
@@ -498,25 +493,3 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
 
 def _without(body: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key != name}
-
-
-# Errors.
-
-
-def _failed(body: dict[str, Any], status: int = 502) -> Failed:
-    failed = failed_of(body, status)
-    code = failed.code or ""
-    return msgspec.structs.replace(failed, dialect=NAME, status=STATUSES.get(code, failed.status))
-
-
-def read_error(status: int, body: bytes) -> Failed:
-    """A reply with an error status, whatever its body holds."""
-    return msgspec.structs.replace(read_chat_error(status, body), dialect=NAME)
-
-
-def write_error(failed: Failed) -> dict[str, Any]:
-    """The body of an error, for a client of this dialect."""
-    if failed.dialect == NAME and failed.body is not None and isinstance(failed.body.get("error"), dict):
-        return failed.body
-    error = {"message": failed.message, "type": failed.kind, "param": failed.param, "code": failed.code}
-    return {"error": error}

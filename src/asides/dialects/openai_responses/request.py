@@ -86,7 +86,7 @@ def unseal(content: Any) -> str | None:
 # Reading.
 
 
-def read_request(body: Any) -> Request:
+def read_request(body: Any, path: str = "") -> Request:
     """Understand a request; `RequestError` names the field that cannot be."""
     body = expect_object(body)
     if body.get("background"):
@@ -472,7 +472,7 @@ def _write_thinking_options(body: dict[str, Any], request: Request, options: Wri
     thinking = request.thinking
     template = dict(request.template_arguments)
     if thinking.think is not None and options.switch not in ("", "reasoning_effort"):
-        template.setdefault(options.switch, thinking.think)
+        template.setdefault(options.switch, options.on if thinking.think else options.off)
     if template:
         body["chat_template_kwargs"] = template
     if request.dialect == NAME:

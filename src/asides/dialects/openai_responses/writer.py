@@ -13,11 +13,13 @@ from typing import Any, Literal, get_args
 from ...errors import UsageError
 from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
+from ..errors import UPSTREAM_ENDED
 from ..fields import as_object
 from ..framing import sse, to_json
 from ..openai_chat.reader import refusal_of
 from ..request import Request, TextPiece
-from .reader import DEATH, OWN, write_error
+from .errors import CODES, write_error
+from .reader import OWN
 from .request import NAME, seal, write_choice, write_tool
 
 Reasoning = Literal["auto", "raw", "summary", "both"]
@@ -26,17 +28,16 @@ request asks for one."""
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why a reply is not whole, in this dialect's words."""
-CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
-"""Codes with which a reply fails, by status; any other is a `server_error`."""
-
 _PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
 
 
-class ReplyWriter:
+class ResponsesWriter:
     """Writes a streamed reply."""
 
+    delta = None
+
     def __init__(self, request: Request, *, reasoning: Reasoning = "auto") -> None:
-        self._response = _Response(request, reasoning, _Stream())
+        self._response = _Response(request, reasoning, _EventStream())
         self._out = self._response.stream.out
 
     def feed(self, item: ReplyItem) -> bytes:
@@ -67,7 +68,7 @@ class ReplyWriter:
 
 def write_reply(items: Iterable[ReplyItem], request: Request, *, reasoning: Reasoning = "auto") -> dict[str, Any]:
     """A whole reply; an error's body where it failed."""
-    response = _Response(request, reasoning, _Silence())
+    response = _Response(request, reasoning, _NoStream())
     for item in items:
         response.take(item)
     response.finish()
@@ -76,7 +77,7 @@ def write_reply(items: Iterable[ReplyItem], request: Request, *, reasoning: Reas
     return response.body
 
 
-class _Stream:
+class _EventStream:
     """Where events go: numbered, and as bytes."""
 
     def __init__(self) -> None:
@@ -99,7 +100,7 @@ class _Stream:
         return b"%b%b%b%d}\n\n" % (head, to_json(text), tail, number)
 
 
-class _Silence(_Stream):
+class _NoStream(_EventStream):
     """For a whole reply: nobody listens to events."""
 
     def event(self, kind: str, fields: dict[str, Any]) -> None:
@@ -146,7 +147,7 @@ class _Open:
 class _Response:
     """A reply while it is written: the items that are open, and those that are over."""
 
-    def __init__(self, request: Request, reasoning: Reasoning, stream: _Stream) -> None:
+    def __init__(self, request: Request, reasoning: Reasoning, stream: _EventStream) -> None:
         if reasoning not in get_args(Reasoning):
             raise UsageError(f"reasoning must be one of {', '.join(get_args(Reasoning))}, not {reasoning!r}")
         self._request = request
@@ -194,7 +195,7 @@ class _Response:
             self._begin(item if isinstance(item, Begin) else Begin())
         if isinstance(item, ReplyEvent):
             if item.choice == 0 and self._ended is None:
-                self._said(item)
+                self._write_event(item)
         elif isinstance(item, Ended):
             if item.choice == 0 and self._ended is None:
                 self._close(item.reason == "stop")
@@ -215,7 +216,7 @@ class _Response:
         if not self._over and self._ended is not None:
             self._end(self._ended)
         elif not self._over:
-            self.take(DEATH)
+            self.take(UPSTREAM_ENDED)
 
     # The reply as a whole.
 
@@ -271,7 +272,7 @@ class _Response:
         self._output[item.index] = body
         self.stream.event("response.output_item.done", {"output_index": item.index, "item": body})
 
-    def _said(self, item: ReplyEvent) -> None:
+    def _write_event(self, item: ReplyEvent) -> None:
         event = item.event
         if isinstance(event, TextDelta):
             self._text(event.text, item)

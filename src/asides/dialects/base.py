@@ -1,0 +1,122 @@
+"""The protocol of a dialect: everything in which one API differs from another, as members.
+
+A dialect is a module (`openai_chat`, `openai_completions`, `openai_responses`, `anthropic`, `ollama`) that has the
+members of `Dialect`; the type checker compares each of them with it, in `dialects.ALL`. Gateway and client hold a
+dialect and use its members; they never ask which one it is. What kind of *server* answers (which paths it has besides
+replies) is another question: `servers.py`.
+
+    dialect = dialects.get("anthropic")
+    request = dialect.read_request(body)
+    writer = dialect.ReplyWriter(request)
+    out = b"".join(map(writer.feed, items)) + writer.finish()
+
+**The fast path.** Nearly all frames of a stream are one more delta like the frame before. For these a reader
+may have `text_frame` and a writer `delta`: the pipeline then passes a choice's number and its text, and builds none of
+the records that lie between reader and writer. Both are optional, and None where an API has no such short way; a test
+holds the bytes equal to those of the ordinary path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..events import Event
+from ..reply.items import Chunk, Failed, ReplyItem
+from .framing import Framing
+from .request import Request, WriteOptions
+
+
+class Frames(Protocol):
+    """Cuts bytes into frames."""
+
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not whole yet: a caller may find that it is too large to wait for."""
+
+
+class StreamReader(Protocol):
+    """Reads the bytes of a streamed reply, cut anywhere. Never raises for what an upstream sent."""
+
+    @property
+    def text_frame(self) -> Callable[[bytes], tuple[int, str] | None] | None:
+        """Fast path: the choice and the text of bytes that are exactly one more frame of content; None: `feed` them."""
+
+    @property
+    def frames(self) -> Frames:
+        """What cuts the bytes into frames."""
+
+    def feed(self, chunk: bytes) -> list[Chunk]:
+        """Read bytes and return the chunks of the reply that are whole in them."""
+
+    def finish(self) -> list[Chunk]:
+        """The stream is over. If the upstream did not say so before, the last chunk is a failure."""
+
+
+class StreamWriter(Protocol):
+    """Writes a streamed reply."""
+
+    @property
+    def delta(self) -> Callable[[int, Event], bytes] | None:
+        """Fast path: the bytes of one more delta of an open part of a choice, which came with nothing else."""
+
+    def feed(self, item: ReplyItem) -> bytes:
+        """The bytes that an item adds to the stream."""
+
+    def finish(self) -> bytes:
+        """The bytes that end the stream."""
+
+
+class Dialect(Protocol):
+    """The shape of one API, for clients and for upstreams."""
+
+    NAME: str
+    """Its name in configuration, logs and metrics."""
+    PATHS: dict[str, str]
+    """The paths at which it is served, without `/v1`, and those at which an upstream is asked for the same."""
+    FRAMING: Framing
+    """How streams are cut into frames; has their media type. A whole reply is `application/json` everywhere."""
+    STREAMS_BY_DEFAULT: bool
+    """Whether a request that does not say so gets a stream."""
+    THINKING_FIELDS: tuple[str, ...]
+    """The values of `reasoning` (where thinking is written) by which an operator or a header may choose; none where the
+    API has one place for thinking, or the request itself chooses."""
+    CANNOT_SAY: tuple[str, ...]
+    """What is lost when a reply or a request is written in this dialect."""
+
+    def ReplyReader(self) -> StreamReader:
+        """Make the reader of one streamed reply."""
+
+    @property
+    def ReplyWriter(self) -> Callable[..., StreamWriter]:
+        """Makes the writer of one: `ReplyWriter(request)`, with `reasoning=` where there are `THINKING_FIELDS`."""
+
+    def read_request(self, body: Any, path: str = "") -> Request:
+        """Read a request that was posted to `path`; a `RequestError` names the field that cannot be read."""
+
+    def write_request(self, request: Request, options: WriteOptions = ...) -> dict[str, Any]:
+        """The body for an upstream of this dialect; `RequestError` for what it cannot do without and cannot say."""
+
+    def upstream_path(self, request: Request) -> str:
+        """The path at an upstream where the body of `write_request` belongs."""
+
+    def read_reply(self, body: Any) -> list[Chunk]:
+        """The chunks of a whole reply. Never raises."""
+
+    @property
+    def write_reply(self) -> Callable[..., dict[str, Any]]:
+        """`write_reply(items, request)`, with `reasoning=` as above: a whole reply; an error's body where it failed."""
+
+    def read_error(self, status: int, body: bytes) -> Failed:
+        """The failure that an upstream's answer with an error status tells."""
+
+    def write_error(self, failed: Failed) -> dict[str, Any]:
+        """The body of an error, for a client."""
+
+    def keep_alive(self, request: Request, style: str) -> bytes:
+        """Bytes that every client passes over (`style`: `comment` or `empty`); empty where there are none such."""
+
+
+def is_same(one: Dialect, other: Dialect) -> bool:
+    """Whether a client and an upstream speak the same dialect, so that what only it can say may pass."""
+    return one is other

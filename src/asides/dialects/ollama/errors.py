@@ -1,0 +1,30 @@
+"""Errors of Ollama's own API: one string, in a body or in the last line of a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...reply.items import Failed
+from ..errors import NO_WORDS, type_of
+from ..fields import as_json
+from ..whole_calls import to_object
+from .request import NAME
+
+
+def failed_of(error: Any, status: int = 502) -> Failed:
+    """A failure, from whatever stands in `error`."""
+    if isinstance(error, dict):
+        error = error.get("message") or error
+    message = error if isinstance(error, str) else as_json(error) if error else ""
+    return Failed(message or NO_WORDS, status, type_of(status), dialect=NAME)
+
+
+def read_error(status: int, body: bytes) -> Failed:
+    """The error that an upstream answered with."""
+    text = body.decode("utf-8", "replace")
+    return failed_of((to_object(text) or {}).get("error") or text.strip(), status)
+
+
+def write_error(failed: Failed) -> dict[str, Any]:
+    """An error in this dialect's shape."""
+    return {"error": failed.message}

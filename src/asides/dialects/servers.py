@@ -1,0 +1,174 @@
+"""Kinds of servers: what a model server offers besides replies, and which dialects it speaks.
+
+A `ServerKind` is chosen once for an upstream, by configuration or by asking it (`/api/version` is Ollama's alone), and
+from then on everybody uses its members: which dialect a request is written in, where models are listed and how, where a
+chat template is shown, where tokens are counted. A path that a kind does not have is empty.
+
+    kind = KINDS["ollama"]
+    kind.dialect(request).upstream_path(request)   # "/api/chat"
+    kind.read_models(answer)                       # [ListedModel("qwen3:8b", ...)]
+
+Sends nothing; knows paths and the shapes of their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from . import ollama, openai_chat, openai_completions
+from .base import Dialect
+from .fields import as_object, as_objects, as_text
+from .framing import to_json
+from .request import Request
+
+
+class ListedModel(msgspec.Struct, frozen=True):
+    """A model that a server lists."""
+
+    id: str
+    created: int = 0
+    """Seconds since the epoch; 0 where the server does not say."""
+    owned_by: str = "upstream"
+    details: dict[str, Any] = {}
+    """What Ollama says of it, for Ollama's clients."""
+    extra: dict[str, Any] = {}
+    """What an OpenAI-compatible server says of it besides."""
+
+
+class ShownModel(msgspec.Struct, frozen=True):
+    """What a server shows of one model."""
+
+    template: str = ""
+    """Its chat template, if the server shows one in Jinja."""
+    capabilities: tuple[str, ...] | None = None
+    """What Ollama says that it can; None where nobody says."""
+
+
+class ServerKind(msgspec.Struct, frozen=True, kw_only=True):
+    """What all servers of a kind have in common."""
+
+    name: str
+    """As in the configuration: `openai` or `ollama`."""
+    title: str
+    """For people."""
+    dialects: tuple[Dialect, ...]
+    """The dialects that it speaks by itself, so that a request in one of them may pass untouched."""
+    chat: Dialect
+    """The dialect in which it is asked about messages."""
+    prompts: Dialect
+    """The dialect in which it is asked to go on with a bare prompt."""
+    thinking_field: str
+    """The name under which it sends thinking, unless it was seen to use another."""
+    models_path: str
+    """Where its models are listed."""
+    models_field: str
+    """Where the list stands in the answer."""
+    read_model: Callable[[dict[str, Any]], ListedModel | None]
+    """A model of that list; None for what is none."""
+    show: Callable[[str], tuple[str, str, bytes | None]]
+    """The request (method, path, body) for what it shows of a model."""
+    read_shown: Callable[[dict[str, Any]], ShownModel]
+    """The answer to that."""
+    show_path: str = ""
+    """Where clients may ask for the same, if the answer is passed on to them."""
+    version_path: str = ""
+    """Where it says which version it is."""
+    running_path: str = ""
+    """Where it says which models are loaded."""
+    tokenize_path: str = ""
+    """Where it counts tokens."""
+
+    def read_models(self, answer: Any) -> list[ListedModel] | None:
+        """The models in the answer from `models_path`; None where it holds no list."""
+        listed = as_object(answer).get(self.models_field)
+        if not isinstance(listed, list):
+            return None
+        return [model for entry in as_objects(listed) if (model := self.read_model(entry)) is not None]
+
+    def dialect(self, request: Request) -> Dialect:
+        """The dialect in which it is asked for a reply to this request."""
+        return self.chat if request.prompt is None else self.prompts
+
+    def speaks(self, dialect: Dialect) -> bool:
+        """Whether a client's request may go to it as it is."""
+        return dialect in self.dialects
+
+
+def _openai_model(entry: dict[str, Any]) -> ListedModel | None:
+    if not isinstance(entry.get("id"), str):
+        return None
+    created, known = entry.get("created"), ("id", "object", "created", "owned_by")
+    return ListedModel(
+        entry["id"],
+        created if isinstance(created, int) else 0,
+        as_text(entry.get("owned_by")) or "upstream",
+        extra={name: value for name, value in entry.items() if name not in known},
+    )
+
+
+def _ollama_model(entry: dict[str, Any]) -> ListedModel | None:
+    name = entry.get("model") or entry.get("name")
+    return ListedModel(name, _seconds(entry), "ollama", entry) if isinstance(name, str) else None
+
+
+def _seconds(entry: dict[str, Any]) -> int:
+    try:
+        return int(datetime.fromisoformat(as_text(entry.get("modified_at"))).timestamp())
+    except (ValueError, OverflowError):
+        return 0
+
+
+def _read_ollama_shown(answer: dict[str, Any]) -> ShownModel:
+    # Ollama's own templates are in Go's language; models that carry Jinja show it in their metadata.
+    template = as_object(answer.get("model_info")).get("tokenizer.chat_template") or answer.get("template")
+    listed = answer.get("capabilities")
+    return ShownModel(
+        template if isinstance(template, str) and "{%" in template else "",
+        tuple(map(str, listed)) if isinstance(listed, list) else None,
+    )
+
+
+OPENAI = ServerKind(
+    name="openai",
+    title="OpenAI chat completions",
+    dialects=(openai_chat, openai_completions),
+    chat=openai_chat,
+    prompts=openai_completions,
+    thinking_field="reasoning_content",
+    models_path="/v1/models",
+    models_field="data",
+    read_model=_openai_model,
+    show=lambda model: ("GET", f"/props?model={quote(model, safe='')}", None),  # llama.cpp's
+    read_shown=lambda answer: ShownModel(as_text(answer.get("chat_template"))),
+    tokenize_path="/tokenize",  # vLLM's and llama.cpp's
+)
+OLLAMA = ServerKind(
+    name="ollama",
+    title="Ollama",
+    dialects=(ollama,),
+    chat=ollama,
+    prompts=ollama,
+    thinking_field="thinking",
+    models_path="/api/tags",
+    models_field="models",
+    read_model=_ollama_model,
+    show=lambda model: ("POST", "/api/show", to_json({"model": model})),
+    read_shown=_read_ollama_shown,
+    show_path="/api/show",
+    version_path="/api/version",
+    running_path="/api/ps",
+)
+KINDS = {kind.name: kind for kind in (OPENAI, OLLAMA)}
+"""Every kind, by the name that the configuration uses."""
+VERSION_PATH = OLLAMA.version_path
+"""What a server is asked to find out its kind."""
+
+
+def kind_of(version: Any) -> ServerKind:
+    """The kind of a server that answered this to `VERSION_PATH`: only Ollama has a version to tell there."""
+    return OLLAMA if isinstance(version, dict) and "version" in version else OPENAI

@@ -1,0 +1,192 @@
+"""The fast path of a stream and its ordinary path give the same bytes, between every two dialects.
+
+A pipeline takes frames that are one more piece of content past the records between reader and writer (`text_frame`,
+`delta`), and readers know frames again that differ from earlier ones only in their text. Both are shortcuts: here the
+same upstream bytes go through a pipeline as it is, in chunks that are often exactly one frame, and through one whose
+reader never recognises anything and whose writer has no `delta`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import asides
+from asides import dialects
+from asides._engine.format import Format
+from asides._gateway.pipeline import Noted, Pipeline
+from asides.dialects.base import Dialect
+from asides.dialects.frame_templates import AlikeFrames
+from asides.dialects.request import Request
+from asides.families import get_format
+from asides.reply.splitter import Splitter
+
+TEXTS = st.one_of(
+    st.sampled_from(
+        ["", " ", "\n", "a", "word ", "<think>", "</think>", "</thi", "nk>", "<", '"', "\\", '\\"', "{", "}", "\\u0041"]
+    ),
+    st.sampled_from(["é", "🙂", "\u2028", "\x85", "\x00", "日本", '<tool_call>\n{"name": "f"', ', "arguments": {}}\n']),
+    st.text(max_size=6),
+)
+"""What a frame may carry: nothing, plain words, quotes and escapes, line breaks of Unicode, pieces of markers."""
+STEPS = st.tuples(
+    st.sampled_from(["text", "text", "text", "text", "thinking", "logprobs", "extra", "role", "call"]),
+    st.integers(0, 2),
+    TEXTS,
+)
+"""One frame: what is in it, of which choice, and its text."""
+STYLES = st.sampled_from([(False, (",", ":")), (True, (",", ":")), (False, (", ", ": "))])
+"""How a server writes JSON: escaped or not, spaced or not."""
+
+
+def chat_frame(kind: str, choice: int, text: str) -> dict[str, Any]:
+    """A frame of chat completions."""
+    delta: dict[str, Any] = {"content": text}
+    fields: dict[str, Any] = {"logprobs": None, "finish_reason": None}
+    top: dict[str, Any] = {}
+    if kind == "thinking":
+        delta = {"reasoning_content": text}
+    elif kind == "role":
+        delta["role"] = "assistant"
+    elif kind == "logprobs":
+        fields["logprobs"] = {"content": [{"token": text, "logprob": -0.5, "bytes": None, "top_logprobs": []}]}
+    elif kind == "extra":
+        top["timings"] = {"content": text}
+    elif kind == "call":
+        delta = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": text}}]}
+    head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return {**head, "choices": [{"index": choice, "delta": delta, **fields}], **top}
+
+
+def completion_frame(kind: str, choice: int, text: str) -> dict[str, Any]:
+    """A frame of plain completions."""
+    fields: dict[str, Any] = {"text": text, "logprobs": None, "finish_reason": None}
+    top: dict[str, Any] = {}
+    if kind == "thinking":
+        fields = {**fields, "text": "", "reasoning_content": text}
+    elif kind == "logprobs":
+        fields["logprobs"] = {"tokens": [text], "token_logprobs": [-0.5], "top_logprobs": None, "text_offset": [0]}
+    elif kind == "extra":
+        top["timings"] = {"text": text}
+    head = {"id": "1", "object": "text_completion", "created": 1, "model": "m"}
+    return {**head, "choices": [{"index": choice, **fields}], **top}
+
+
+def anthropic_frames(kind: str, choice: int, text: str) -> list[dict[str, Any]]:
+    """Events of Anthropic's, each piece in a block that is open already (0: thinking, 1: text)."""
+    if kind == "thinking":
+        return [{"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": text}}]
+    found: dict[str, Any] = {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": text}}
+    return [{**found, "more": {"text": text}} if kind == "extra" else found]
+
+
+def response_frames(kind: str, choice: int, text: str) -> list[dict[str, Any]]:
+    """Events of Responses."""
+    place = {"output_index": choice, "item_id": f"item_{choice}", "content_index": 0}
+    if kind == "thinking":
+        return [{"type": "response.reasoning_text.delta", **place, "output_index": 7, "item_id": "r", "delta": text}]
+    tokens = [{"token": text, "logprob": -0.5}] if kind == "logprobs" else []
+    return [{"type": "response.output_text.delta", **place, "delta": text, "logprobs": tokens}]
+
+
+def ollama_frame(kind: str, choice: int, text: str) -> dict[str, Any]:
+    """A line of Ollama's."""
+    said = {"thinking": {"content": "", "thinking": text}}.get(kind, {"content": text})
+    more = {"logprobs": [{"token": text, "logprob": -0.5}]} if kind == "logprobs" else {}
+    return {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": said, "done": False, **more}
+
+
+ENDS: dict[str, list[Any]] = {
+    "openai_chat": [
+        *({"choices": [{"index": number, "delta": {}, "finish_reason": "stop"}]} for number in range(3)),
+        "[DONE]",
+    ],
+    "completions": [
+        *({"choices": [{"index": number, "text": "", "finish_reason": "stop"}]} for number in range(3)),
+        "[DONE]",
+    ],
+    "anthropic": [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}],
+    "openai_responses": [{"type": "response.completed", "response": {"id": "r", "usage": {"output_tokens": 5}}}],
+    "ollama": [{"model": "m", "message": {"content": ""}, "done": True, "done_reason": "stop"}],
+}
+
+
+def frames_of(name: str, kind: str, choice: int, text: str) -> list[Any]:
+    """The frames by which an upstream of this dialect says so."""
+    if name == "openai_chat":
+        return [chat_frame(kind, choice, text)]
+    if name == "completions":
+        return [completion_frame(kind, choice, text)]
+    if name == "anthropic":
+        return anthropic_frames(kind, choice, text)
+    return response_frames(kind, choice, text) if name == "openai_responses" else [ollama_frame(kind, choice, text)]
+
+
+def written(name: str, frame: Any, style: tuple[bool, tuple[str, str]]) -> bytes:
+    """A frame as bytes."""
+    escaped, gaps = style
+    try:
+        data = (
+            frame.encode()
+            if isinstance(frame, str)
+            else json.dumps(frame, ensure_ascii=escaped, separators=gaps).encode()
+        )
+    except UnicodeEncodeError:  # half a surrogate pair can only be escaped
+        data = json.dumps(frame, separators=gaps).encode()
+    if name == "ollama":
+        return data + b"\n"
+    event = b"event: %b\n" % frame["type"].encode() if isinstance(frame, dict) and "type" in frame else b""
+    return event + b"data: " + data + b"\n\n"
+
+
+def pipeline(upstream: Dialect, client: Dialect, *, fast: bool) -> Pipeline:
+    """A pipeline between two dialects; without its fast path where it is to be slow."""
+
+    def make(format: Format) -> asides.Parser:
+        return asides.Parser(format, collect=False)
+
+    splitter = Splitter(get_format("qwen3"), make, seed=1, choices=3)
+    request = Request(dialect=client.NAME, model="m", stream=True, choices=3, include_usage=True)
+    reader, writer = upstream.ReplyReader(), client.ReplyWriter(request)
+    if not fast and hasattr(reader, "_alike"):
+        reader._alike = NoFrames()
+    line = Pipeline(reader, splitter, writer, Noted(keep=False))
+    if not fast:
+        line._text_frame = line._delta = None
+    return line
+
+
+class NoFrames(AlikeFrames):
+    """Knows no frame again."""
+
+    def find(self, frame: bytes) -> None:
+        """It is never like another."""
+
+
+def run(line: Pipeline, chunks: list[bytes]) -> bytes:
+    """All that a client gets, without what is made up anew for each reply."""
+    out = b"".join(map(line.feed, chunks)) + line.finish()
+    out = re.sub(rb'"(id|item_id|call_id)":"[^"]*"', rb'"\1":""', out)
+    return re.sub(rb'"(created_at|created|signature)":("[^"]*"|\d+)', rb'"\1":0', out)
+
+
+@pytest.mark.parametrize("client", dialects.ALL, ids=lambda dialect: dialect.NAME)
+@pytest.mark.parametrize("upstream", dialects.ALL, ids=lambda dialect: dialect.NAME)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_fast_and_ordinary_path_write_the_same_bytes(upstream: Dialect, client: Dialect, data: st.DataObject) -> None:
+    """Over generated frames, in chunks that are frames, parts of frames or several."""
+    name, style = upstream.NAME, data.draw(STYLES)
+    frames = [frame for step in data.draw(st.lists(STEPS, max_size=12)) for frame in frames_of(name, *step)]
+    blocks = [written(name, frame, style) for frame in (*frames, *ENDS[name])]
+    stream = b"".join(blocks)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    cut = [stream[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    expected = run(pipeline(upstream, client, fast=False), [stream])
+    for chunks in (blocks, cut, [stream]):
+        assert run(pipeline(upstream, client, fast=True), chunks) == expected
