@@ -81,7 +81,6 @@ TERSE_MODULES: set[str] = {
     "_cli/demo/gateway.py",
     "_cli/filter.py",
     "_cli/history/command.py",
-    "_cli/options.py",
     "_cli/run/command.py",
     "_cli/run/conversation.py",
     "_cli/run/reply.py",

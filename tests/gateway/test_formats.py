@@ -50,6 +50,8 @@ def servers() -> Iterator[Servers]:
                 "gpt-oss-but-none": {"format": "none"},
                 "calling": {"format": "qwen3", "calls": "always"},
                 "mute": {"format": "qwen3", "calls": "never"},
+                "policies-*": {"format": "qwen3", "mentions": "marker", "whitespace": "exact", "repair": True},
+                "drafting": {"format": "qwen3", "calls_in_thinking": "never"},
             },
         }
         with gateway(config) as running:
@@ -143,3 +145,19 @@ def test_no_calls_for_who_wants_none(servers: Servers) -> None:
         assert (seen.calls, seen.text.strip()) == ((), CALL)
     assert servers.silent.question().body["tools"] == [{"type": "function", "function": FUNCTION}]
     assert servers.silent.question().body["tool_choice"] == "none"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_policies_of_a_model(servers: Servers, stream: bool) -> None:
+    """How quoted markers, whitespace, cut-off calls and calls in thinking are read is a setting of the model."""
+    raw = "<think> Why. </think> Say `<think>`."
+    usual = servers.ask(raw, "Qwen/Qwen3-8B", stream=stream)
+    assert (usual.thinking, usual.text) == ("Why.", "Say `<think>`.")
+    read = servers.ask(raw, "policies-1", stream=stream)
+    assert (read.thinking, read.text) == (" Why. `.", " Say `")
+    cut = CALL.partition("}")[0]
+    assert servers.ask(cut, "policies-1", stream=stream, tools=True).calls == (("find", {"query": "x"}),)
+    thought = f"<think>Why.\n{CALL}"
+    assert servers.ask(thought, "Qwen/Qwen3-8B", stream=stream, tools=True).calls == (("find", {"query": "x"}),)
+    drafted = servers.ask(thought, "drafting", stream=stream, tools=True)
+    assert (drafted.calls, drafted.thinking) == ((), f"Why.\n{CALL}")

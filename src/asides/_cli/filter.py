@@ -8,7 +8,6 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from .._api import Parser
 from .._engine.format import TEXT, THINKING, Format
@@ -16,6 +15,7 @@ from ..errors import StrictError, UnknownFormatError
 from ..events import Event, Notice, PartStart
 from ..families import get_format
 from ..message import Message
+from ..policies import Policies
 from . import COMMANDS, EXIT_CODES, FAILED, INTERRUPTED, ODD, OK
 from .options import Arguments, add_options, check_options, explain_unknown, policies
 from .show import Show, choose
@@ -58,7 +58,8 @@ def run(arguments: list[str]) -> int:
         streams.flush()
     with Interrupt() as interrupt:
         show = choose(options, streams)
-        reading = Reading(format, policies(options), streams, show, verbose=options.verbose, keep=keeping(options))
+        chosen = policies(options, collect=options.save)
+        reading = Reading(format, chosen, streams, show, verbose=options.verbose, keep=keeping(options))
         code = reading.read(interrupt.read(STDIN, lambda: show.idle))
         if interrupt.failure is not None:
             streams.say(f"standard input: {interrupt.failure.strerror}")
@@ -92,7 +93,7 @@ class Reading:
     def __init__(
         self,
         format: Format,
-        policies: dict[str, Any],
+        policies: Policies,
         streams: Streams,
         show: Show,
         *,
@@ -117,7 +118,7 @@ class Reading:
         """Read one input to its end and return its exit code. `label` names it where there are several."""
         self._thought = False
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        parser = Parser(self._format, **self._policies)
+        parser = Parser(self._format, self._policies)
         self._show.begin(label)
         code = OK
         try:

@@ -1,20 +1,22 @@
-"""The options that say how to read and what to show: flags in, policies out. Reads no model output."""
+"""The options that commands share: flags in, `Policies` and styles out. Reads no model output.
+
+Every command that reads a model's output takes the same options on how to read (`add_reading`). The value of each is
+stored under the name of its policy, and is None where the flag was not given, so that a configuration or a default can
+stand in: `policies(options)` is the record for a parser, `given_policies(options)` only what the command line says.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 from functools import partial
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn, cast, get_args
 
 import msgspec
 
 from ..errors import UnknownFormatError, UsageError
-from ..policies import Start
+from ..policies import DEFAULTS, CallsInThinking, Mentions, Policies, PolicyOptions, Start
 from .streams import STDOUT, Output, complain
-
-STARTS = get_args(Start)
-"""Where a model's output may begin."""
 
 
 class Arguments(argparse.ArgumentParser):
@@ -60,36 +62,55 @@ class Version(argparse.Action):
         parser.exit()
 
 
-def add_reading(parser: argparse.ArgumentParser, *, start: str) -> argparse._ArgumentGroup:
-    """The options that say how to read. `start` says in words where reading begins by default."""
+def add_reading(
+    parser: argparse.ArgumentParser, *, start: str, format: str = "auto", tools: bool = True
+) -> argparse._ArgumentGroup:
+    """The options that say how to read; one that is not given is None. `start` and `format` say what holds then."""
     reading = parser.add_argument_group("how to read")
     reading.add_argument(
         "-f",
         "--format",
-        default="auto",
+        default="auto" if format == "auto" else None,
         metavar="NAME",
-        help="the model's format (default auto); see `asides formats`",
+        help=f"the model's format (default {format}); see `asides formats`",
     )
     reading.add_argument(
         "--start",
-        choices=STARTS,
+        choices=get_args(Start),
         help=f"where the output begins (default {start})",
     )
-    reading.add_argument("--exact", action="store_true", help="keep the whitespace beside markers")
+    reading.add_argument(
+        "--exact", dest="whitespace", action="store_const", const="exact", help="keep the whitespace beside markers"
+    )
     reading.add_argument(
         "--calls-in-thinking",
-        choices=("resolve", "never", "always"),
+        choices=get_args(CallsInThinking),
         help="what a call inside open thinking is (default the format's own, mostly resolve)",
     )
     reading.add_argument(
         "--mentions",
-        choices=("literal", "marker"),
-        default="literal",
-        help="what a quoted or fenced marker is (default literal)",
+        choices=get_args(Mentions),
+        help=f"what a quoted or fenced marker is (default {DEFAULTS.mentions})",
     )
-    reading.add_argument("--no-calls", action="store_true", help="read calls as ordinary text")
-    reading.add_argument("--tools", metavar="FILE", help="a JSON list of tool definitions; gives types to arguments")
-    parser.set_defaults(strict=False, save=False)
+    reading.add_argument(
+        "--no-calls", dest="calls", action="store_const", const=False, help="read calls as ordinary text"
+    )
+    reading.add_argument(
+        "--repair",
+        action="store_const",
+        const=True,
+        help="write the closing brackets that a cut-off call lacks",
+    )
+    reading.add_argument(
+        "--limit",
+        type=int,
+        metavar="N",
+        help=f"how many characters may be held back (default {DEFAULTS.limit})",
+    )
+    if tools:
+        reading.add_argument(
+            "--tools", metavar="FILE", help="a JSON list of tool definitions; gives types to arguments"
+        )
     return reading
 
 
@@ -191,18 +212,21 @@ def check_style(options: argparse.Namespace) -> None:
         Style.parse(options.style)
 
 
-def policies(options: argparse.Namespace) -> dict[str, Any]:
-    """The options as the policies of a `Parser`, which holds what it has told only to save it."""
-    return {
-        "start": options.start,
-        "whitespace": "exact" if options.exact else "tidy",
-        "calls_in_thinking": options.calls_in_thinking,
-        "mentions": options.mentions,
-        "calls": not options.no_calls,
-        "tools": read_tools(options.tools) if options.tools else None,
-        "strict": options.strict,
-        "collect": options.save,
-    }
+_FLAGS = ("start", "calls_in_thinking", "mentions", "whitespace", "strict", "limit", "repair", "calls")
+"""The policies that flags set as they are: each is where its option is stored."""
+
+
+def given_policies(options: argparse.Namespace) -> PolicyOptions:
+    """The policies that the command line names."""
+    given = {name: value for name in _FLAGS if (value := getattr(options, name, None)) is not None}
+    if options.tools:
+        given["tools"] = read_tools(options.tools)
+    return cast(PolicyOptions, given)
+
+
+def policies(options: argparse.Namespace, *, collect: bool = True) -> Policies:
+    """How to read, as the command line says it. With `collect` the parser keeps a message."""
+    return Policies(collect=collect).but(**given_policies(options))
 
 
 def explain_unknown(error: UnknownFormatError) -> UsageError:

@@ -38,7 +38,8 @@ def run(arguments: list[str]) -> int:
         options.start = "undecided"
     streams = Streams(raw=options.raw)
     show = choose(options, streams)
-    reading = Reading(format, policies(options), streams, show, verbose=options.verbose, keep=keeping(options))
+    chosen = policies(options, collect=options.save)
+    reading = Reading(format, chosen, streams, show, verbose=options.verbose, keep=keeping(options))
     several = len(options.files) > 1
     code = OK
     with Interrupt() as interrupt:

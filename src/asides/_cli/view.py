@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
     format = find_format(options.format)
     if options.start is None and format.start == TEXT:
         options.start = "undecided"
-    parser = Parser(format, **policies(options))
+    parser = Parser(format, policies(options, collect=False))
     screen = Screen(STDOUT)
     if screen.cursor:
         return _view(Source(options.file, parser, Document(shown=options.expand)), screen, options)

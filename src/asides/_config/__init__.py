@@ -6,7 +6,7 @@ import typing as _typing
 
 if _typing.TYPE_CHECKING:
     from .loading import Loaded, load, load_all
-    from .schema import Config, ModelSettings, UpstreamSettings, matches, resolve_model
+    from .schema import Config, ModelSettings, UpstreamSettings, matches, policies_of, resolve_model
     from .showing import show
     from .values import ConfigError, Problem, hide_url
 
@@ -21,6 +21,7 @@ __all__ = [
     "load",
     "load_all",
     "matches",
+    "policies_of",
     "resolve_model",
     "show",
 ]
@@ -36,6 +37,7 @@ _PLACES = {
     "load": "loading",
     "load_all": "loading",
     "matches": "schema",
+    "policies_of": "schema",
     "resolve_model": "schema",
     "show": "showing",
 }

@@ -12,11 +12,11 @@ Reads no file and no environment.
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Unpack
 
 import msgspec
 
-from ..policies import Start
+from ..policies import CallsInThinking, Mentions, Policies, PolicyOptions, Start, Whitespace
 
 ReasoningField = Literal["reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop"]
 """Where chat clients find thinking: the choices of `asides.dialects.openai_chat`."""
@@ -75,6 +75,15 @@ class ModelSettings(Section, frozen=True):
     """Merged into every request for this model; wins over the client's own fields."""
     calls: Literal["auto", "always", "never"] | None = None
     """Whether calls are read from the text; `auto`: where the request has tools. None for the gateway's default."""
+    calls_in_thinking: CallsInThinking | None = None
+    """What a call inside open thinking is: `resolve` makes it a call where the turn ends with it. None: as the format
+    says."""
+    mentions: Mentions | None = None
+    """What a quoted or fenced marker is: words about it, or a marker that acts. None: `literal`."""
+    whitespace: Whitespace | None = None
+    """Whether whitespace beside markers belongs to them or to the reply. None: `tidy`."""
+    repair: bool | None = None
+    """Whether the closing brackets that a cut-off call lacks are written. None: no."""
     empty_answer: Literal["leave", "thinking"] | None = None
     """`thinking` puts a thought that never closed into an answer that is empty; None for the gateway's default."""
     switch: str = ""
@@ -217,7 +226,8 @@ class Config(Section, frozen=True):
     """`reasoning_parser` is the default format where `defaults.format` is empty."""
 
 
-_BUILT_IN = ModelSettings()
+BUILT_IN = ModelSettings()
+"""What holds for a model of which nothing is configured."""
 
 
 def resolve_model(config: Config, name: str) -> ModelSettings:
@@ -233,11 +243,24 @@ def resolve_model(config: Config, name: str) -> ModelSettings:
     given = {
         field: value
         for field in ModelSettings.__struct_fields__
-        if (value := getattr(own, field)) != getattr(_BUILT_IN, field)
+        if (value := getattr(own, field)) != getattr(BUILT_IN, field)
     }
     if "extra_body" in given:
         given["extra_body"] = {**config.defaults.extra_body, **own.extra_body}
     return msgspec.structs.replace(config.defaults, **given)
+
+
+def policies_of(settings: ModelSettings, **others: Unpack[PolicyOptions]) -> Policies:
+    """How a model's replies are read. `others`, what a flag, a header or the request says, win over the settings."""
+    chosen: PolicyOptions = {"start": settings.start, "calls_in_thinking": settings.calls_in_thinking}
+    if settings.mentions is not None:
+        chosen["mentions"] = settings.mentions
+    if settings.whitespace is not None:
+        chosen["whitespace"] = settings.whitespace
+    if settings.repair is not None:
+        chosen["repair"] = settings.repair
+    chosen.update(others)
+    return Policies(**chosen)
 
 
 def matches(name: str, pattern: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .._config.schema import Config
+from .._config.schema import BUILT_IN, Config, ModelSettings, policies_of
 from .._engine.format import TEXT, Format
 from .._engine.markers import Action, compile_tables
 from .._engine.parser import Parser
@@ -101,7 +101,7 @@ async def _model(state: State, upstream: Upstream, model: str) -> bool:
     if profile.switch:
         _print(state, f"  switch    {profile.switch}: {profile.on!r} thinks, {profile.off!r} does not")
     pieces = await ask(state, upstream, model)
-    seen = read(pieces, format or get_format("passthrough"), start)
+    seen = read(pieces, format or get_format("passthrough"), start, settings)
     return _judge(state, seen, pieces, format, start or own)
 
 
@@ -129,15 +129,12 @@ async def ask(state: State, upstream: Upstream, model: str) -> list[Chunk]:
     return upstream_dialect.read_reply(read_json(data))
 
 
-def read(pieces: list[Chunk], format: Format, start: str | None) -> Seen:
+def read(pieces: list[Chunk], format: Format, start: str | None, settings: ModelSettings = BUILT_IN) -> Seen:
     """What a reply holds, read by a format."""
     if start is None and format.start == TEXT:
         start = "undecided"
-
-    def make(found: Format) -> Parser:
-        return Parser(found, start=start, collect=False)  # type: ignore[arg-type]  # one of the three
-
-    splitter = Splitter(format, make)
+    policies = policies_of(settings, start=start, collect=False)  # type: ignore[arg-type]  # one of the three
+    splitter = Splitter(format, lambda found: Parser(found, policies))
     seen = Seen()
     for item in [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish():
         if isinstance(item, Failed):

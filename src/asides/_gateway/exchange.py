@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from .._config.schema import ModelSettings
+from .._config.schema import ModelSettings, policies_of
 from .._config.values import hide_url
 from .._engine.format import HEADER, TEXT, Format
 from .._engine.parser import Parser
@@ -302,21 +302,20 @@ class Exchange:
             {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}}
             for tool in request.tools
         ]
-        calls = reads_calls(request, plan.settings)
-        prompt = request.prompt if start is None else None
-        limit = self._state.config.limits.held
+        policies = policies_of(
+            plan.settings,
+            start=start,  # type: ignore[arg-type]  # checked against STARTS
+            prompt=request.prompt if start is None else None,
+            tools=tools or None,
+            calls=reads_calls(request, plan.settings),
+            seed=plan.seed,
+            limit=self._state.config.limits.held,
+            collect=False,
+        )
 
         def make(format: Format) -> Parser:
-            return Parser(
-                format,
-                start=start if format.start != HEADER or start != "undecided" else None,  # type: ignore[arg-type]  # checked against STARTS
-                prompt=prompt,
-                tools=tools or None,
-                calls=calls,
-                seed=plan.seed,
-                limit=limit,
-                collect=False,
-            )
+            undecided_header = format.start == HEADER and start == "undecided"
+            return Parser(format, policies.but(start=None) if undecided_header else policies)
 
         return Splitter(format, make, show=request.thinking.show, seed=plan.seed, choices=max(1, request.choices))
 

@@ -20,7 +20,7 @@ from ..dialects.request import Request, ThinkingOptions, WriteOptions
 from ..dialects.servers import KINDS, OPENAI, VERSION_PATH, ServerKind, kind_of
 from ..events import Notice, PartStart
 from ..families import get_format
-from ..policies import Start
+from ..policies import DEFAULTS, Policies, Start
 from ..reply.fold import Fold
 from ..reply.items import Chunk, Failed, ReplyEvent, ReplyItem, ThinkingChunk
 from ..reply.reply import Reply
@@ -123,26 +123,35 @@ class Client:
         format: str | Format | None = None,
         start: Start | None = None,
         calls: bool | None = None,
+        policies: Policies = DEFAULTS,
         extra: Mapping[str, Any] | None = None,
     ) -> Iterator[ReplyItem]:
         """The items of a reply as they come: the engine's events (`ReplyEvent`), how it ended, what it cost.
 
         `messages` are in OpenAI's shape, or the words of a user. Thinking in them is sent back with tool turns only.
         `format` None: told by the model's name, else `auto`. `calls`: whether calls are read from the words; None: if
-        there are tools. `extra` are other fields in OpenAI's names (`temperature`, `max_tokens`…). A failure is an
+        there are tools. `policies` say how the words are read otherwise; `tools`, `start` and `calls` win over them.
+        `extra` are other fields in OpenAI's names (`temperature`, `max_tokens`…). A failure is an
         `UpstreamError`, raised after all that had come was given.
         """
+        tools = policies.tools if tools is None else tools
         request = _request(messages, model, think, tools, extra or {})
         named = _told_by_name(model)
         found = get_format(next(iter(named.formats), "auto") if format is None else format)
-        policies: dict[str, Any] = {"tools": tools, "calls": bool(tools) if calls is None else calls}
+        policies = policies.but(
+            start=start or policies.start,
+            tools=tools,
+            calls=bool(tools) and policies.calls if calls is None else calls,
+            seed=random.getrandbits(32),
+            collect=False,
+        )
         # Who serves an open model that thinks knows chat templates.
         switch = _SWITCHES.get(found.name, "enable_thinking") if think is not None and named.thinks else ""
         try:
             while True:
                 with self._send(request, switch) as exchange:
                     if exchange.status == 200:
-                        yield from self._read(exchange, request, found, start, policies)
+                        yield from self._read(exchange, request, found, policies)
                         return
                     error = self._refusal(exchange, model)
                 # What only helps is left out for a server that does not know it; `reasoning_effort` says the same.
@@ -200,19 +209,17 @@ class Client:
         exchange: Exchange,
         request: Request,
         format: Format,
-        start: Start | None,
-        policies: dict[str, Any],
+        policies: Policies,
     ) -> Iterator[ReplyItem]:
         key = (request.model, request.thinking.think is False)
-        seed = random.getrandbits(32)
-        first = start or self._starts.get(key) or _first(format, request.thinking)
+        first = policies.start or self._starts.get(key) or _first(format, request.thinking)
 
         def make_parser(reading: Format) -> Parser:
             # Another format is this one without its thinking, which the server has split off: it has its own start.
             own = first if reading is format else None
-            return Parser(reading, start=own, seed=seed, collect=False, **policies)
+            return Parser(reading, policies, start=own)
 
-        splitter = Splitter(format, make_parser, seed=seed)
+        splitter = Splitter(format, make_parser, seed=policies.seed)
         failed: Failed | None = None
         thought = False
         for piece in self._pieces(exchange):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from ..options import STARTS, Arguments, add_raw, add_store
+from ..options import Arguments, add_raw, add_reading, add_store
 from .common import add_where, number
 from .look import grep, list_replies, search, show, stats
 from .work import export, import_lines, purge, reindex, salvage, verify
@@ -161,11 +161,8 @@ def _add_working(commands: argparse._SubParsersAction[Arguments]) -> None:
         "that was stopped is simply run again. A record without a time gets the file's.\n",
     )
     importing.add_argument("files", nargs="*", metavar="FILE", help="a file; - or none is standard input")
-    importing.add_argument(
-        "-f", "--format", default="auto", metavar="NAME", help="how raw output is read (default auto)"
-    )
-    importing.add_argument("--start", choices=STARTS, help="where raw output begins")
     importing.add_argument("--field", default="", metavar="NAME", help="the field that holds the raw output")
+    add_reading(importing, start="as in `asides split`")
 
     purging = _command(
         commands,

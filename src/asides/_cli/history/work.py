@@ -37,6 +37,7 @@ from ..._history.records import encode_line
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, ODD, OK
 from ..filter import find_format
+from ..options import policies
 from ..streams import STDIN, Interrupt, complain, split_lines
 from .common import Page, amount, find_store, open_store, progress, replies, where
 
@@ -132,7 +133,7 @@ class _Import:
         changed = datetime.fromtimestamp(about.st_mtime, UTC) if path != "-" else datetime.now(UTC)
         self._read = partial(
             read_line,
-            parse=partial(parse, format=options.format, start=options.start),
+            parse=partial(parse, format=options.format, policies=policies(options)),
             format=options.format,
             time=changed,
             field=options.field,

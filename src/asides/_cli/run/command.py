@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, OK
 from ..filter import find_format
-from ..options import STARTS, Arguments, add_raw, add_store, add_style, check_style, read_tools
+from ..options import Arguments, add_raw, add_reading, add_store, add_style, check_style, given_policies
 from ..streams import READ_SIZE, STDIN, Streams
 from .think import read_think, spell_out
 
@@ -81,7 +81,7 @@ def _is_conversation(options: argparse.Namespace, streams: Streams) -> bool:
 
 
 def _choices(options: argparse.Namespace, config: Config, model: str, think: Think) -> Choices:
-    from ..._config import resolve_model
+    from ..._config import policies_of, resolve_model
     from ...terminal import Style
     from ..show import read_style
     from .reply import Choices
@@ -94,8 +94,7 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
         model=model,
         think=think,
         format=find_format(format).name if format else None,
-        start=options.start or settings.start,
-        tools=read_tools(options.tools) if options.tools else None,
+        policies=policies_of(settings, **given_policies(options)),
         extra=settings.extra_body,
         hide=options.hidethinking or config.run.hide_thinking,
         style=style,
@@ -189,11 +188,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     asking.add_argument(
         "--tools", metavar="FILE", help="a JSON list of tool definitions; in a conversation you give their results"
     )
-    reading = parser.add_argument_group("how to read")
-    reading.add_argument(
-        "-f", "--format", metavar="NAME", help="the model's format (default: told by its name, else auto)"
-    )
-    reading.add_argument("--start", choices=STARTS, help="where the model's words begin (default: found out)")
+    add_reading(parser, start="found out", format="told by the model's name, else auto", tools=False)
     showing = parser.add_argument_group("what to show and keep")
     showing.add_argument("--hidethinking", action="store_true", help="think, but show no thoughts")
     add_style(showing)

@@ -137,7 +137,7 @@ class Conversation:
     def _results(self, reply: Reply) -> list[dict[str, Any]]:
         """What the calls gave, where there are tools: the person is asked. Without an answer they count as not made."""
         results: list[dict[str, Any]] = []
-        calls = [call for call in reply.tool_calls if call.error is None] if self._choices.tools else []
+        calls = [call for call in reply.tool_calls if call.error is None] if self._choices.policies.tools else []
         for call in calls:
             try:
                 result = self._reader.read(f"{call.name} gives> ")

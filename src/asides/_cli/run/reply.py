@@ -14,7 +14,7 @@ import msgspec
 
 from ...client.client import Client, Message, Reply, Think, UpstreamError
 from ...events import Event, Notice, PartEnd, PartStart, TextDelta, ToolCallDelta
-from ...policies import Start
+from ...policies import DEFAULTS, Policies
 from ...reply.fold import Fold
 from ...reply.items import ReplyEvent, ReplyItem
 from ...terminal import Mode, Screen, Style, Thoughts
@@ -31,8 +31,8 @@ class Choices(msgspec.Struct, kw_only=True):
     model: str
     think: Think = None
     format: str | None = None
-    start: Start | None = None
-    tools: list[dict[str, Any]] | None = None
+    policies: Policies = DEFAULTS
+    """How to read the reply. Its `tools` are what the model is offered."""
     extra: dict[str, Any] = {}
     hide: bool = False
     """Whether thoughts are left unseen."""
@@ -82,7 +82,7 @@ class _Receiving:
     def __init__(self, client: Client, messages: Sequence[Message], choices: Choices) -> None:
         self._client = client
         self._queue: SimpleQueue[ReplyItem | Exception | None] = SimpleQueue()
-        self._asked = {name: getattr(choices, name) for name in ("model", "think", "format", "start", "tools", "extra")}
+        self._asked = {name: getattr(choices, name) for name in ("model", "think", "format", "policies", "extra")}
         self._messages = list(messages)
         self.stopped = False
         """Whether Ctrl-C was pressed."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, OK
-from ..options import STARTS, Arguments
+from ..options import Arguments, add_reading, policies
 from ..streams import STDOUT, Interrupt, Output, Streams
 from .read import Counting, count_files, count_history
 
@@ -45,7 +45,7 @@ def run(arguments: list[str]) -> int:
     options = _parse(arguments)
     counting = Counting(
         format=options.format,
-        start=options.start,
+        policies=policies(options),
         field=options.field or "",
         seconds_field=options.seconds_field or "",
         by=options.by or "",
@@ -164,9 +164,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         default="auto",
         help="what a FILE is (default auto: by its name and its first line)",
     )
-    reading.add_argument("-f", "--format", default="auto", metavar="NAME", help="the model's format (default auto)")
-    reading.add_argument("--start", choices=STARTS, help="where an output begins (default as in `split`)")
     reading.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, to count tokens too")
+    add_reading(parser, start="as in `split`")
     grouping = parser.add_argument_group("what to compare")
     by = grouping.add_mutually_exclusive_group()
     by.add_argument("--by", metavar="FIELD", help="compare groups by a field of the traces, such as model")

@@ -22,6 +22,7 @@ from ...analysis.traces import Found, decode, find_replies, find_seconds, look_u
 from ...errors import UsageError
 from ...message import Message
 from ...parts import Thinking, ToolCall
+from ...policies import DEFAULTS, Policies
 from ...terminal.progress import Progress
 from ..filter import find_format
 from ..streams import STDIN, Interrupt, Streams, split_lines
@@ -43,7 +44,7 @@ class Counting:
         self,
         *,
         format: str = "auto",
-        start: str | None = None,
+        policies: Policies = DEFAULTS,
         field: str = "",
         seconds_field: str = "",
         by: str = "",
@@ -69,7 +70,7 @@ class Counting:
         self._seconds_field = seconds_field
         self._tokens = tokens
         self._format = find_format(format)
-        self._start: Any = start
+        self._policies = policies
 
     @property
     def replies(self) -> int:
@@ -134,7 +135,7 @@ class Counting:
         return "" if value is None else value if isinstance(value, str) else str(value)
 
     def _parse(self, text: str) -> Message:
-        return parse(text, self._format, start=self._start)
+        return parse(text, self._format, self._policies)
 
     def _add(self, message: Message, seconds: float | None, place: str, group: str) -> None:
         figures = analyze(message, format=self._format, tokens=self._tokens, seconds=seconds)
