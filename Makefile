@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check format bench bench-gateway laws fuzz test-load test-model test-browser clean
+.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-browser clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -49,6 +49,10 @@ check: .venv/.test ## Compare the formatting, lint, check the types
 format: .venv/.test ## Format, and mend what the linter can mend
 	.venv/bin/ruff check --fix-only .
 	.venv/bin/ruff format .
+
+families: .venv/.test ## Bring up to date what is made from the cards of the model families, and the README's table
+	.venv/bin/python -m tools.families --write
+	.venv/bin/python -m tools.formats_table --write
 
 bench: .venv-bench/.peers ## Measure the speed beside the peers that can be installed
 	.venv-bench/bin/python -m benchmarks

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
+import asides
+from asides.families import registry
 from tests.laws.effort import LONG
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
@@ -34,3 +37,11 @@ def _stop_ignoring() -> None:
 
 
 _stop_ignoring()
+
+
+@pytest.fixture
+def _clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    asides.formats()  # what entry points bring is there before the copies are made
+    for name in ("_formats", "_names", "_resolved", "_registered"):
+        monkeypatch.setattr(registry, name, getattr(registry, name).copy())

@@ -9,7 +9,9 @@ import pytest
 
 import asides
 from asides.detect import detect
-from asides.detect.from_name import MODELS, Named, _find
+from asides.detect.from_name import _find
+from asides.families import Model
+from asides.families.model_names import MODELS
 from tests.detect.test_tokenizer import write
 
 NAMES = {
@@ -220,7 +222,7 @@ def test_a_model_that_does_not_think_starts_in_text() -> None:
 
 
 @pytest.mark.parametrize("row", MODELS, ids=lambda row: row.pattern)
-def test_every_row_names_a_format(row: Named) -> None:
+def test_every_row_names_a_format(row: Model) -> None:
     asides.get_format(row.format)
 
 

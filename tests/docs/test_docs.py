@@ -12,7 +12,7 @@ import pytest
 import asides
 from asides._engine.call_region import MESSAGES
 from asides.events import NOTICES
-from asides.families.table import with_table
+from tools.formats_table import with_table
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def test_the_readme_example_prints_what_the_readme_says() -> None:
 
 
 def test_the_table_of_formats_is_current() -> None:
-    assert with_table(README) == README, "run: python -m asides.families.table --write"
+    assert with_table(README) == README, "run: make families"
 
 
 @pytest.mark.parametrize(("name", "table"), [("notices", NOTICES), ("errors", MESSAGES)])

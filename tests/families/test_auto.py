@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 import asides
 from asides import Format, Thinking
 from asides._engine.format import END, HEADER, TEXT, THINKING
-from asides.families import auto_markers, derive
-from asides.families.auto import AUTO, SYNTAXES
-from asides.families.auto_markers import PAIRS, STOPS, WRAPPERS
+from asides.families import Family, families
+from asides.families.auto import AUTO
+from asides.families.auto_markers import MARKERS
 
+PAIRS, STOPS, WRAPPERS, SYNTAXES = MARKERS.pairs, MARKERS.stops, MARKERS.wrappers, MARKERS.syntaxes
 SAID = '{"name": "f", "arguments": {}}'
 
 
@@ -100,24 +100,22 @@ def test_no_marker_of_auto_is_a_sentence_a_bare_call_or_a_common_tag() -> None:
     assert not any(syntax.bare for syntax in SYNTAXES)
 
 
-KNOWN = [asides.get_format(name) for name in asides.formats() if name != "auto"]
+KNOWN = [(family, format) for family in families() for format in family.formats if format.settle is None]
 
 
-@pytest.mark.parametrize("format", KNOWN, ids=lambda format: format.name)
-def test_auto_reads_the_calls_of_every_family_whose_openers_are_distinctive(format: Format) -> None:
-    openers = {opener for syntax in format.calls for opener in syntax.openers} - format.plain.keys()
-    known = {opener for syntax in SYNTAXES for opener in syntax.openers}
-    # Solar's calls stand behind a header, which settles on Solar.
-    assert openers <= known | {"<|tool_call:name|>"}
+@pytest.mark.parametrize(("family", "format"), KNOWN, ids=[format.name for _, format in KNOWN])
+def test_auto_reads_the_calls_of_every_family_whose_openers_are_distinctive(family: Family, format: Format) -> None:
+    openers = {opener for syntax in format.calls for opener in syntax.openers} - family.plain.keys()
+    assert openers <= {opener for syntax in SYNTAXES for opener in syntax.openers}
 
 
 def distinctive(state: str, target: str) -> list[str]:
     """Every marker that leads from one state to the other in some format that does not call it plain."""
     found = {
         marker: None
-        for format in KNOWN
+        for family, format in KNOWN
         for marker, leads_to in format.states.get(state, {}).items()  # type: ignore[call-overload]
-        if leads_to == target and marker not in format.plain
+        if leads_to == target and marker not in family.plain
     }
     return list(found)
 
@@ -125,14 +123,14 @@ def distinctive(state: str, target: str) -> list[str]:
 def pairs() -> list[tuple[str, str]]:
     """Every opener and its closer, of formats without headers."""
     found: dict[tuple[str, str], None] = {}
-    for format in KNOWN:
+    for family, format in KNOWN:
         text, thinking = format.states.get(TEXT, {}), format.states.get(THINKING, {})
         opens = [marker for marker, target in text.items() if target == THINKING]
         closes = [marker for marker, target in thinking.items() if target == TEXT and marker not in text]
         if format.header is None:
             closes += closes[-1:] * (len(opens) - len(closes))  # several openers, one closer
             chosen = zip(opens, closes, strict=False)
-            found.update(dict.fromkeys(pair for pair in chosen if not format.plain.keys() & set(pair)))
+            found.update(dict.fromkeys(pair for pair in chosen if not family.plain.keys() & set(pair)))
     return list(found)
 
 
@@ -161,11 +159,6 @@ def test_every_distinctive_wrapper_is_left_out(wrapper: str) -> None:
     assert wrapper not in asides.parse(f"{wrapper}the answer").text
 
 
-def test_what_auto_takes_from_the_formats_is_up_to_date() -> None:
-    path = Path(auto_markers.__file__)
-    assert path.read_text(encoding="utf-8") == derive.source(), "run `python -m asides.families.derive --write`"
-
-
 LEFT_OUT = {
     "\n\nUser:",
     "</answer>",
@@ -186,6 +179,7 @@ LEFT_OUT = {
     "<response>",
     "<scratchpad>",
     "<sep>",
+    "<|tool_call:name|>",
     ">>>",
     ">>>all\n",
     "Assistant:",
@@ -194,6 +188,7 @@ LEFT_OUT = {
     "Here is my thought process:",
     "Here's my response:",
     "Here's my thought process:",
+    "[TOOL_CALLS]",
     "[BEGIN FINAL RESPONSE]",
     "[END FINAL RESPONSE]",
     "all\n",
@@ -202,7 +197,7 @@ LEFT_OUT = {
     "functools[",
     "thought\n",
 }
-"""What formats call plain; the reasons stand with them. A new one is a decision, so it is written down here too."""
+"""What cards call plain; the reasons stand with them. A new one is a decision, so it is written down here too."""
 COMMON = {
     "<think>",
     "</think>",
@@ -217,16 +212,17 @@ COMMON = {
 
 
 def test_what_is_left_out_is_decided() -> None:
-    plain = {marker: reason for format in KNOWN for marker, reason in format.plain.items()}
+    plain = {marker: reason for family in families() for marker, reason in family.plain.items()}
     assert plain.keys() == LEFT_OUT
     assert all(reason.strip() for reason in plain.values())
-    for format in KNOWN:
-        own = {marker for table in format.states.values() for marker in table} | set(format.assistant)
-        own |= {opener for syntax in format.calls for opener in syntax.openers}
-        assert format.plain.keys() <= own, f"{format.name} calls markers plain that it does not have"
+    for family in families():
+        own = {marker for format in family.formats for table in format.states.values() for marker in table}
+        own |= {marker for format in family.formats for marker in format.assistant}
+        own |= {opener for format in family.formats for syntax in format.calls for opener in syntax.openers}
+        assert family.plain.keys() <= own, f"{family.name} calls markers plain that it does not have"
 
 
-@pytest.mark.parametrize("marker", sorted(LEFT_OUT - {"<internal>", "<scratchpad>"}))
+@pytest.mark.parametrize("marker", sorted(LEFT_OUT - {"<internal>", "<scratchpad>", "[TOOL_CALLS]"}))
 def test_what_is_left_out_is_text(marker: str) -> None:
     text = f"Well, {marker} it is. {marker}"
     assert asides.parse(text).text == text
@@ -248,7 +244,11 @@ def test_every_distinctive_marker_is_noticed_where_no_format_knows_it() -> None:
         for marker in distinctive(state, target)
     }
     told |= {
-        opener for format in KNOWN for syntax in format.calls for opener in syntax.openers if opener not in format.plain
+        opener
+        for family, format in KNOWN
+        for syntax in format.calls
+        for opener in syntax.openers
+        if opener not in family.plain
     }
     silent = {marker for marker in told if not asides.parse(f"So {marker} it is.", nobody).notices}
     assert silent == {"[/THINK]", "[THINK]", "[TOOL_CALLS]", "◁/think▷", "◁think▷"}

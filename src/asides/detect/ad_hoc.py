@@ -10,8 +10,7 @@ import re
 from .._engine.calls.syntax import CallSyntax
 from .._engine.format import TEXT, THINKING, Format
 from ..errors import UsageError
-from ..families.auto import SYNTAXES
-from ..families.auto_markers import STOPS
+from ..families.auto_markers import MARKERS
 from .evidence import Evidence
 from .markers import TAG, counterparts
 from .reading import Turn, header_of, reads
@@ -74,8 +73,8 @@ def make(opener: str, closer: str, seen: Evidence, calls: tuple[CallSyntax, ...]
             source="made by detection from a chat template",
             start=TEXT if opener else THINKING,
             wrappers=wrappers,
-            stops=(*stops, *(stop for stop in STOPS if stop not in stops)),
-            calls=SYNTAXES if calls is None else calls,
+            stops=(*stops, *(stop for stop in MARKERS.stops if stop not in stops)),
+            calls=MARKERS.syntaxes if calls is None else calls,
             assistant=(header,) if header.strip() else (),
         )
     except UsageError:  # markers that cannot be told apart

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 from .._engine.format import Format
 from ..errors import UsageError
-from ..families.auto import SYNTAXES
-from ..families.auto_markers import STOPS
+from ..families.auto_markers import MARKERS
 from .markers import candidates, closers, counterparts, literals, openers
 from .result import Finding
 
@@ -47,10 +46,10 @@ def _names(fitting: list[Format]) -> tuple[str | Format, ...]:
 
 def _made(opener: str, closer: str, tokens: Mapping[str, int]) -> tuple[Format, ...]:
     """A format for a pair that nobody has, if the two can be told apart."""
-    stops = tuple(stop for stop in STOPS if stop in tokens)
+    stops = tuple(stop for stop in MARKERS.stops if stop in tokens)
     source = "made by detection from a tokenizer's added tokens"
     try:
-        return (Format.tags(opener, closer, source=source, stops=stops, calls=SYNTAXES),)
+        return (Format.tags(opener, closer, source=source, stops=stops, calls=MARKERS.syntaxes),)
     except UsageError:
         return ()
 

@@ -12,33 +12,27 @@ from functools import lru_cache
 import msgspec
 
 from .._engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
-from ..families import formats, get_format
-
-COMMON = (
-    "qwen3",
-    "qwen3.5",
-    "qwen3_thinking",
-    "qwen3_coder",
-    "deepseek_v3",
-    "deepseek_r1",
-    "deepseek_v4",
-    "glm45",
-    "kimi_k2",
-    "harmony",
-    "llama3_json",
-    "hermes",
-    "think_tag",
-)
-"""Where several formats fit equally well, these come first: more people know them."""
-
-GENERIC = ("auto", "passthrough", "role_colon", "json")
-"""Formats that no model's tokens or template can speak for."""
+from ..families import families, get_format
+from ..families.family import UNRANKED, Family
 
 
 def candidates() -> list[Format]:
     """The formats to choose from, the likeliest first, each with the calls that its own family writes."""
-    known = [own(get_format(name)) for name in formats() if name not in GENERIC]
-    return sorted(known, key=_likeliness)
+    return list(_candidates(tuple(families())))
+
+
+@lru_cache(maxsize=2)
+def _candidates(known: tuple[Family, ...]) -> tuple[Format, ...]:
+    found = [
+        (card.rank, place if card.rank < UNRANKED else 0, format)
+        for card in known
+        if card.detectable
+        for place, format in enumerate(card.formats)
+    ]
+    # Among the others, a format with fewer markers claims less.
+    ordered = sorted(found, key=lambda item: (*item[:2], sum(map(len, item[2].states.values())), item[2].name))
+    # By name, because a format may have been replaced.
+    return tuple(own(get_format(name)) for name in dict.fromkeys(format.name for _, _, format in ordered))
 
 
 @lru_cache(maxsize=1024)
@@ -46,12 +40,6 @@ def own(format: Format) -> Format:
     """The format without syntaxes of other families that it also reads: they tell nothing of who writes."""
     calls = tuple(syntax for syntax in format.calls if not syntax.sibling)
     return format if calls == format.calls else format.but(calls=calls, aliases=format.aliases)
-
-
-def _likeliness(format: Format) -> tuple[int, int, str]:
-    place = COMMON.index(format.name) if format.name in COMMON else len(COMMON)
-    # A format with fewer markers claims less.
-    return place, sum(map(len, format.states.values())), format.name
 
 
 def openers(format: Format) -> tuple[str, ...]:

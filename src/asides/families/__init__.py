@@ -1,7 +1,32 @@
-"""Every format that asides knows, one family per file, found by name in the registry."""
+"""Every format that asides knows: one card per family of models, found by name in the registry."""
 
 from __future__ import annotations
 
-from .registry import formats, get_format, register
+import typing as _typing
 
-__all__ = ["formats", "get_format", "register"]
+from .registry import families, family_of, formats, get_format, register, switch_of
+
+if _typing.TYPE_CHECKING:
+    from .family import Family, Model, RendererEntry, Switch
+
+__all__ = [
+    "Family",
+    "Model",
+    "RendererEntry",
+    "Switch",
+    "families",
+    "family_of",
+    "formats",
+    "get_format",
+    "register",
+    "switch_of",
+]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    # The records are imported when a card is, or when somebody declares one: the filter needs neither.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import family
+
+    return getattr(family, name)

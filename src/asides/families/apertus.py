@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import Format
-from .other_syntaxes import APERTUS as APERTUS_CALLS
+from .family import Family, Model, Switch
+
+APERTUS_CALLS = JsonCalls(open=("<|tools_prefix|>",), close=("<|tools_suffix|>",), keyed=True)
+"""`<|tools_prefix|>[{"f": {}}]<|tools_suffix|>`."""
 
 APERTUS = Format.tags(
     "<|inner_prefix|>",
@@ -17,4 +21,17 @@ APERTUS = Format.tags(
     calls_in_thinking="always",
     assistant=("<|assistant_start|>",),
 )
-FORMATS = (APERTUS,)
+FAMILY = Family(
+    name="Apertus",
+    formats=(APERTUS,),
+    models=(
+        Model(
+            r"apertus(?:-v{})?",
+            "apertus",
+            None,
+            "1",
+            "Apertus, whose format has thoughts that are off unless asked for",
+        ),
+    ),
+    switch=Switch(),
+)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .._engine.format import THINKING, Format
-from .other_syntaxes import TOOL_CALLS_LIST
+from .family import Family, Model
+from .shared import TOOL_CALLS_LIST
 
 _STEPS = "Here are my reasoning steps:"
 _BEGIN, _END = "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"
@@ -16,7 +17,6 @@ APRIEL = Format.tags(
     source="chat template of Apriel 1.5: nothing opens thinking in the generation prompt; before calls it thinks in "
     "<thinking>",
     leading=frozenset({_STEPS}),
-    plain={_STEPS: "a sentence", **dict.fromkeys((_BEGIN, _END), "words in brackets, closing what a sentence opens")},
     wrappers=(_END,),
     stops=("<|end|>",),
     calls=(TOOL_CALLS_LIST,),
@@ -27,4 +27,13 @@ APRIEL_16 = APRIEL.but(
     source="chat template of Apriel 1.6: the generation prompt ends with the sentence that opens thinking",
     start=THINKING,
 )
-FORMATS = (APRIEL, APRIEL_16)
+FAMILY = Family(
+    name="Apriel",
+    formats=(APRIEL, APRIEL_16),
+    models=(
+        Model(r"apriel-?{}", "apriel_1.6", True, "1.6"),
+        Model(r"apriel-?{}", "apriel", True, "1.5"),
+        Model(r"apriel", "apriel", True),
+    ),
+    plain={_STEPS: "a sentence", **dict.fromkeys((_BEGIN, _END), "words in brackets, closing what a sentence opens")},
+)

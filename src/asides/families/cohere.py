@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import END, TEXT, THINKING, Format
-from .other_syntaxes import COHERE as COHERE_CALLS
+from .family import Family, Model, Switch
+
+COHERE_CALLS = JsonCalls(
+    open=("<|START_ACTION|>",),
+    close=("<|END_ACTION|>",),
+    names=("tool_name", "name"),
+    ids=("tool_call_id",),
+)
+"""`<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {}}]<|END_ACTION|>`."""
 
 COHERE = Format(
     name="cohere",
@@ -37,4 +46,18 @@ COHERE_COMMAND3 = COHERE.but(
     source="chat template of Command R7B: the generation prompt opens no thinking, or closes it again",
     start=TEXT,
 )
-FORMATS = (COHERE, COHERE_COMMAND3)
+FAMILY = Family(
+    name="Command",
+    formats=(COHERE, COHERE_COMMAND3),
+    models=(
+        Model(r"command-?a-?(?:reasoning|plus)|cohere-?2-?moe", "cohere", True, who="a Command that thinks"),
+        Model(r"command-?r7b", "cohere_command3", True, who="Command R7B, which thinks before it calls"),
+        Model(r"command-?a\b", "cohere_command3", False, who="a Command that does not think"),
+        Model(r"command-?r\b", "auto", False, who="Command R"),
+    ),
+    switch={
+        "cohere": Switch(keyword="reasoning_effort", on=None, off="none"),
+        "cohere_command3": Switch(),
+    },
+    decisive=COHERE_COMMAND3,
+)

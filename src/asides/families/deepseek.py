@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from msgspec.structs import replace
+
+from .._engine.calls.named_calls import NamedCalls
 from .._engine.format import THINKING, Format
-from .other_syntaxes import DEEPSEEK_V3, DEEPSEEK_V31
-from .tagged_syntaxes import DSML_V4, DSML_V32
+from .family import Family, Model, RendererEntry, Switch
+from .shared import invokes
+
+V3_CALLS = NamedCalls(
+    section=("<｜tool▁calls▁begin｜>",),
+    section_close=("<｜tool▁calls▁end｜>",),
+    open=("<｜tool▁call▁begin｜>",),
+    close=("<｜tool▁call▁end｜>",),
+    before_name="function<｜tool▁sep｜>",
+    direct=True,
+    fenced=True,
+)
+"""The name on a line, the arguments in a code block: V3 and R1."""
+V31_CALLS = replace(V3_CALLS, before_name="", direct=False, separators=("<｜tool▁sep｜>",))
+"""`<｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>` in a section: V3.1."""
+_DSML: dict[str, Any] = {"string": ("string", "true"), "json": True, "anywhere": True}
+DSML_V32 = invokes("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "｜DSML｜", **_DSML)
+"""V3.2. Its parameters say whether they are strings; one JSON object may stand in their place."""
+DSML_V4 = invokes("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>", "｜DSML｜", **_DSML)
+"""V4: the same in a section of another name."""
 
 _TOOL_OUTPUT = (
     "<｜tool▁outputs▁begin｜>",
@@ -23,48 +46,81 @@ DEEPSEEK_R1 = Format.tags(
     "the same way",
     start=THINKING,
     stops=("<｜end▁of▁sentence｜>",),
-    calls=(DEEPSEEK_V3,),
+    calls=(V3_CALLS,),
     strays=(*_TOOL_OUTPUT, "<｜tool▁sep｜>"),
     assistant=("<｜Assistant｜>",),
 )
-DEEPSEEK_V3_FORMAT = DEEPSEEK_R1.but(
+DEEPSEEK_V3 = DEEPSEEK_R1.but(
     name="deepseek_v3",
     aliases=("deepseekv3_disable_thinking",),
     source="chat template of DeepSeek-V3.1, whose generation prompt closes thinking by default (Dynamo starts in "
     "thinking); the name serves V3 and V3.1, so both call syntaxes",
     start="text",
-    calls=(DEEPSEEK_V3, DEEPSEEK_V31),
+    calls=(V3_CALLS, V31_CALLS),
 )
-DEEPSEEK_V3_THINKING = DEEPSEEK_V3_FORMAT.but(
+DEEPSEEK_V3_THINKING = DEEPSEEK_V3.but(
     name="deepseek_v3_thinking",
     aliases=("deepseek3",),
     source="DeepSeek-V3.1 with thinking on: the generation prompt ends with the opener, as Ollama's deepseek3 and "
     "tinker's renderer have it",
     start=THINKING,
 )
-DEEPSEEK_V31_FORMAT = DEEPSEEK_V3_FORMAT.but(
+DEEPSEEK_V31 = DEEPSEEK_V3.but(
     name="deepseek_v31",
     source="chat template of DeepSeek-V3.1: thinking is closed in the generation prompt by default (Dynamo starts "
     "in thinking)",
-    calls=(DEEPSEEK_V31,),
+    calls=(V31_CALLS,),
 )
-DEEPSEEK_V32 = DEEPSEEK_V3_FORMAT.but(
+DEEPSEEK_V32 = DEEPSEEK_V3.but(
     name="deepseek_v32",
     source="chat template of DeepSeek-V3.2: thinking is closed in the generation prompt by default (Dynamo starts "
     "in thinking); calls in DSML",
     calls=(DSML_V32,),
 )
-DEEPSEEK_V4 = DEEPSEEK_V3_FORMAT.but(
+DEEPSEEK_V4 = DEEPSEEK_V3.but(
     name="deepseek_v4",
     source="chat template of DeepSeek-V4: the generation prompt ends with the closer by default (vLLM starts in "
     "thinking); calls in DSML",
     calls=(DSML_V4,),
 )
-FORMATS = (
-    DEEPSEEK_R1,
-    DEEPSEEK_V3_FORMAT,
-    DEEPSEEK_V3_THINKING,
-    DEEPSEEK_V31_FORMAT,
-    DEEPSEEK_V32,
-    DEEPSEEK_V4,
+_SWITCH = Switch(keyword="thinking")
+FAMILY = Family(
+    name="DeepSeek",
+    formats=(DEEPSEEK_V3, DEEPSEEK_R1, DEEPSEEK_V4, DEEPSEEK_V31, DEEPSEEK_V32, DEEPSEEK_V3_THINKING),
+    models=(
+        Model(r"r1-distill|deepseek-reasoner", "deepseek_r1", True, who="DeepSeek R1 or a distillation of it"),
+        Model(r"deepseek-?r{}", "deepseek_r1", True, "1", "DeepSeek R1 or a distillation of it"),
+        Model(r"deepseek-?math-?v{}", "deepseek_r1", True, "2", "DeepSeek Math"),
+        Model(r"deepseek-?v{}-exp", "deepseek_v31", True, "3.2", "DeepSeek V3.2 Exp with the calls of V3.1"),
+        Model(r"deepseek-?v{}", "deepseek_v4", True, "4"),
+        Model(r"deepseek-?v{}", "deepseek_v32", True, "3.2"),
+        Model(r"deepseek-?v{}", "deepseek_v31", True, "3.1"),
+        Model(r"deepseek-?v{}", "deepseek_v3", False, "3"),
+        Model(
+            r"skywork-or1|acereason|light-r1|openreasoning",
+            "deepseek_r1",
+            True,
+            who="a model made from an R1 distillation",
+        ),
+        Model(
+            r"cogito(?:-v?{})?",
+            "deepseek_r1",
+            True,
+            "1 2 2.1",
+            "Cogito, which thinks when asked to",
+            "text",
+            "Cogito",
+        ),
+    ),
+    switch={
+        "deepseek_r1": Switch(),  # Cogito, and templates of R1 that servers ship
+        **dict.fromkeys(("deepseek_v3", "deepseek_v3_thinking", "deepseek_v31", "deepseek_v32"), _SWITCH),
+        "deepseek_v4": Switch(keyword="thinking", efforts=("high", "max")),
+    },
+    rank=2,
+    renderers={
+        "deepseekv3_thinking": RendererEntry("deepseek", "DeepSeekV3Thinking"),
+        "deepseekv3_disable_thinking": RendererEntry("deepseek", "DeepSeekV3DisableThinking"),
+        "deepseekv3": RendererEntry("deepseek", "DeepSeekV3DisableThinking"),
+    },
 )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import Format
-from .other_syntaxes import DOTS_JSON
-from .tagged_syntaxes import DOTS_XML
+from .family import Family, Switch
+from .shared import PLAIN_INVOKE, invokes
+
+DOTS_XML = invokes("<dots_function_call>", "</dots_function_call>")
+DOTS_JSON = JsonCalls(open=DOTS_XML.section, close=DOTS_XML.section_close)
+"""Where it writes JSON."""
 
 DOTS = Format.tags(
     "<think>",
@@ -14,6 +19,5 @@ DOTS = Format.tags(
     stops=("<|endofresponse|>", "<|endoftext|>"),
     calls=(DOTS_XML, DOTS_JSON),
     assistant=("<|response|>",),
-    plain={"<invoke name=": "XML of many kinds"},
 )
-FORMATS = (DOTS,)
+FAMILY = Family(name="dots", formats=(DOTS,), switch=Switch(), plain=PLAIN_INVOKE)

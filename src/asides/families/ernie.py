@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from .._engine.format import THINKING, Format
-from .chatml import ASSISTANT, PLAIN_RESPONSE, PLAIN_STOPS
-from .other_syntaxes import HERMES
-from .tool_call_tag import with_siblings
+from .family import Family, Model, Switch
+from .shared import ASSISTANT, HERMES, PLAIN_RESPONSE, PLAIN_STOPS, with_siblings
 
 ERNIE45 = Format.tags(
     "<think>",
@@ -17,6 +16,14 @@ ERNIE45 = Format.tags(
     stops=("<|im_end|>", "</s>"),
     calls=with_siblings(HERMES),
     assistant=ASSISTANT,
+)
+FAMILY = Family(
+    name="ERNIE",
+    formats=(ERNIE45,),
+    models=(
+        Model(r"ernie-?{}.*thinking", "ernie45", True, "4.5", "ERNIE 4.5 Thinking"),
+        Model(r"ernie-?{}", "ernie45", False, "4.5"),
+    ),
+    switch=Switch(),
     plain={**PLAIN_STOPS, **PLAIN_RESPONSE},
 )
-FORMATS = (ERNIE45,)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from .._engine.calls.brace_calls import BraceCalls
 from .._engine.format import END, TEXT, Format
-from .other_syntaxes import FUNCTIONGEMMA as FUNCTIONGEMMA_CALLS
-from .other_syntaxes import GEMMA4 as GEMMA4_CALLS
+from .family import Family, Model, Switch
+
+GEMMA4_CALLS = BraceCalls(open=("<|tool_call>",), close=("<tool_call|>",), quote='<|"|>')
+"""`<|tool_call>call:f{a:<|"|>v<|"|>,n:42}<tool_call|>`."""
+FUNCTIONGEMMA_CALLS = BraceCalls(open=("<start_function_call>",), close=("<end_function_call>",), quote="<escape>")
+"""`<start_function_call>call:f{a:<escape>v<escape>}<end_function_call>`."""
 
 _LABEL = "thought\n"
 """The word behind the opener, which is a token that servers may leave out. Alone it opens where the output begins."""
-
-_PLAIN = {"<eos>": "a word of everybody's who writes about language models"}
 
 GEMMA4 = Format.tags(
     ("<|channel>thought\n", "<|channel>thought", "<|channel>", _LABEL),
@@ -23,7 +26,6 @@ GEMMA4 = Format.tags(
     leading=frozenset({_LABEL}),
     partial=frozenset({_LABEL}),
     assistant=("<|turn>model\n",),
-    plain={**_PLAIN, _LABEL: "a word"},
 )
 FUNCTIONGEMMA = Format(
     name="functiongemma",
@@ -31,6 +33,18 @@ FUNCTIONGEMMA = Format(
     states={TEXT: dict.fromkeys(("<end_of_turn>", "<start_function_response>", "<eos>"), END)},
     calls=(FUNCTIONGEMMA_CALLS,),
     assistant=("<start_of_turn>model\n",),
-    plain=_PLAIN,
 )
-FORMATS = (GEMMA4, FUNCTIONGEMMA)
+FAMILY = Family(
+    name="Gemma",
+    formats=(GEMMA4, FUNCTIONGEMMA),
+    models=(
+        Model(r"functiongemma", "functiongemma", False, who="FunctionGemma"),
+        Model(r"gemma-?{}", "gemma4", True, "4"),
+        Model(r"gemma-?{}", "auto", False, "1 1.1 2 3"),
+        Model(r"gemma", "auto", False, who="a Gemma before the fourth"),
+    ),
+    base=True,
+    switch={"gemma4": Switch()},
+    plain={_LABEL: "a word", "<eos>": "a word of everybody's who writes about language models"},
+    decisive=GEMMA4,
+)

@@ -1,38 +1,15 @@
-"""Formats of no family: tags that many models are asked for, and no markers at all."""
+"""Formats that no family has: bare JSON, turns named by words, no markers at all; and models without a known format."""
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import END, TEXT, Format
-from .chatml import ASSISTANT, STOPS
-from .other_syntaxes import HERMES, JSON_BARE
-from .tool_call_tag import with_siblings
+from .family import Family, Model, RendererEntry, Switch
+from .shared import ASSISTANT, STOPS
 
-THINKING_TAGS = ("think", "thinking", "reasoning", "thought")
-"""Names of tags for thoughts that mean little else."""
-WEAK_TAGS = ("internal", "scratchpad")
-"""Names that are also words of configuration files and prompts: in `auto` they count only where output begins."""
-FIELD_TAGS = ("reason", "reflection")
-"""Names that are also fields of answers, a judge's above all: in `auto` they are text."""
-_NAMES = (*THINKING_TAGS, *WEAK_TAGS, *FIELD_TAGS)
+JSON_BARE = JsonCalls(bare=True, fenced=True)
+"""JSON and nothing else, perhaps in a code block."""
 
-THINK_TAG = Format.tags(
-    (*(f"<{name}>" for name in _NAMES), "<|begin_of_thought|>"),
-    (*(f"</{name}>" for name in _NAMES), "<|end_of_thought|>"),
-    name="think_tag",
-    aliases=("think", "default", "basic", "base"),
-    source="the tags that prompts ask for; NexRL's think_tag, default of NexRL, basic of Dynamo; Sky-T1 and others "
-    "write begin_of_thought",
-    wrappers=("<|begin_of_solution|>", "<|end_of_solution|>"),
-    plain={
-        **{f"{head}{name}>": "a word of configuration files" for name in WEAK_TAGS for head in ("<", "</")},
-        **{f"{head}{name}>": "a field of answers, a judge's above all" for name in FIELD_TAGS for head in ("<", "</")},
-    },
-    ignore_case=True,
-    attributes=True,
-    stops=STOPS,
-    calls=with_siblings(HERMES),
-    assistant=ASSISTANT,
-)
 JSON = Format.tags(
     "<think>",
     "</think>",
@@ -53,6 +30,25 @@ ROLE_COLON = Format(
     source="tinker's renderer of this name: turns named by a word and a colon, no thinking, no calls",
     states={TEXT: {"\n\nUser:": END}},
     assistant=("Assistant:",),
-    plain=dict.fromkeys(("\n\nUser:", "Assistant:"), "words of any transcript"),
 )
-FORMATS = (THINK_TAG, JSON, PASSTHROUGH, ROLE_COLON)
+FAMILY = Family(
+    name="generic",
+    formats=(JSON, PASSTHROUGH, ROLE_COLON),
+    models=(
+        # Of these no format is known, or none for certain.
+        Model(r"firefunction", "auto", False, line="Firefunction"),
+        Model(r"falcon-?h1r", "auto", True, "", "Falcon H1R", "thinking", "Falcon"),
+        Model(r"intellect-?{}", "auto", True, "3 3.1", line="INTELLECT"),
+        Model(r"hyperclova-?x.*think", "auto", True, line="HyperCLOVA X", switch=Switch(keyword="thinking")),
+        Model(r"k2-?horizon", "auto", True, line="K2 Horizon"),
+        Model(r"plamo-?{}", "auto", None, "3", line="PLaMo"),
+        Model(r"\bbeam-?{}", "auto", True, "1 1.0", line="Beam"),
+        Model(r"\bspark-?x?{}", "auto", None, "2.5", line="Spark"),
+        Model(r"\ba\.?x-k{}", "auto", None, "1 2", line="A.X"),
+        Model(r"iquest-q{}", "auto", True, "1", line="IQuest"),
+    ),
+    plain=dict.fromkeys(("\n\nUser:", "Assistant:"), "words of any transcript"),
+    generic=True,
+    detectable=False,
+    renderers={"role_colon": RendererEntry("plain", "RoleColon")},
+)

@@ -1,11 +1,10 @@
-"""GLM and those that write calls as it does: keys and values in tags."""
+"""Z.ai's GLM: calls as keys and values in tags."""
 
 from __future__ import annotations
 
-from .._engine.format import TEXT, THINKING, Format
-from .other_syntaxes import NAME_AND_JSON
-from .tagged_syntaxes import GLM
-from .tool_call_tag import with_siblings
+from .._engine.format import THINKING, Format
+from .family import Family, Model, Switch
+from .shared import GLM_KEYED, with_siblings
 
 GLM45 = Format.tags(
     "<think>",
@@ -14,7 +13,7 @@ GLM45 = Format.tags(
     aliases=("glm", "glm46", "glm_ocr"),
     source="chat template of GLM-4.6: the generation prompt opens no thinking (vLLM starts in thinking)",
     stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
-    calls=with_siblings(GLM),
+    calls=with_siblings(GLM_KEYED),
     assistant=("<|assistant|>",),
 )
 GLM47 = GLM45.but(
@@ -23,28 +22,15 @@ GLM47 = GLM45.but(
     source="chat template of GLM-4.7-Flash: the generation prompt ends with the opener (Dynamo starts in text)",
     start=THINKING,
 )
-LING3 = Format.tags(
-    "<think>",
-    "</think>",
-    name="ling3",
-    aliases=("bailing_v3",),
-    source="generation prompt of Ling 3 as Ollama renders it: ends with the opener; calls as GLM's",
-    start=THINKING,
-    stops=("<|role_end|>", "<|endoftext|>"),
-    calls=with_siblings(GLM),
-    assistant=("<role>ASSISTANT</role>",),
+FAMILY = Family(
+    name="GLM",
+    formats=(GLM45, GLM47),
+    models=(
+        Model(r"glm-?{}", "glm45", True, "4.5 4.6"),
+        Model(r"glm-?{}", "glm47", True, "4.7 5 5.1 5.3"),
+        Model(r"glm-?z1|glm-?{}v.*thinking", "think_tag", True, "4.1", "GLM Z1 or 4.1V Thinking"),
+        Model(r"\bglyph\b", "glm45", True, who="Glyph"),
+    ),
+    switch=Switch(),
+    rank=3,
 )
-POOLSIDE = Format.tags(
-    "<think>",
-    "</think>",
-    name="poolside_v1",
-    aliases=("laguna",),
-    source="chat template of Laguna XS 2.1: the generation prompt ends with the closer by default (Laguna S 2.1 "
-    "opens thinking there: give the prompt); calls as GLM's, at times with JSON behind the name",
-    start=TEXT,
-    stops=("</assistant>", "〈|EOS|〉"),
-    calls=with_siblings(GLM, NAME_AND_JSON),
-    assistant=("<assistant>",),
-    plain=dict.fromkeys(("<assistant>", "</assistant>"), "a tag of many prompts and of conversations written as XML"),
-)
-FORMATS = (GLM45, GLM47, LING3, POOLSIDE)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import END, TEXT, THINKING, Format
-from .chatml import PLAIN_RESPONSE
-from .other_syntaxes import GRANITE as GRANITE_CALLS
-from .other_syntaxes import GRANITE_20B as GRANITE_20B_CALLS
-from .other_syntaxes import HERMES
-from .tool_call_tag import with_siblings
+from .family import Family, Model, Switch
+from .shared import HERMES, PLAIN_RESPONSE, with_siblings
+
+GRANITE_CALLS = JsonCalls(open=("<|tool_call|>", "<tool_call>"))
+"""`<|tool_call|>[{"name": "f", "arguments": {}}]`, with no closing marker: Granite 3."""
+GRANITE_20B_CALLS = JsonCalls(open=("<function_call>",))
+"""`<function_call> {"name": "f", "arguments": {}}`, with no closing marker: Granite 20B."""
 
 _STOPS = ("<|end_of_text|>",)
 _ASSISTANT = ("<|start_of_role|>assistant<|end_of_role|>",)
@@ -28,7 +31,6 @@ GRANITE = Format(
         THINKING: {**dict.fromkeys(_RESPONSE, TEXT), **dict.fromkeys(_STOPS, END)},
     },
     leading=frozenset(_THOUGHT + _RESPONSE),
-    plain=dict.fromkeys(_THOUGHT + _RESPONSE, "a sentence"),
     calls=with_siblings(GRANITE_CALLS),
     assistant=_ASSISTANT,
 )
@@ -38,7 +40,6 @@ GRANITE_33 = Format.tags(
     name="granite_3.3",
     source="chat template of Granite 3.3: its system prompt asks for <think> and <response>",
     wrappers=("<response>", "</response>"),
-    plain=PLAIN_RESPONSE,
     stops=_STOPS,
     calls=with_siblings(GRANITE_CALLS),
     assistant=_ASSISTANT,
@@ -61,4 +62,16 @@ GRANITE_20B = Format.tags(
     stops=("<|endoftext|>",),
     calls=(GRANITE_20B_CALLS,),
 )
-FORMATS = (GRANITE, GRANITE_33, GRANITE_4, GRANITE_20B)
+FAMILY = Family(
+    name="Granite",
+    formats=(GRANITE, GRANITE_33, GRANITE_4, GRANITE_20B),
+    models=(
+        Model(r"granite.*20b.*func", "granite_20b_fc", False, who="Granite 20B for function calls"),
+        Model(r"granite-?{}", "granite", False, "3 3.0 3.1"),
+        Model(r"granite-?{}", "granite", True, "3.2"),
+        Model(r"granite-?{}", "granite_3.3", True, "3.3"),
+        Model(r"granite-?{}", "granite4", False, "4 4.0 4.1"),
+    ),
+    switch=dict.fromkeys(("granite", "granite_3.3"), Switch(keyword="thinking")),
+    plain={**dict.fromkeys(_THOUGHT + _RESPONSE, "a sentence"), **PLAIN_RESPONSE},
+)

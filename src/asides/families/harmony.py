@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from .._engine.calls.named_calls import BodyCalls
 from .._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, BareHeader, Format, Header
-from .other_syntaxes import HARMONY_BODY
+from .family import Family, Model, RendererEntry, Switch
+
+HARMONY_BODY = BodyCalls(prefix="functions.", close=("<|call|>", "<|end|>", "<|return|>", "<|start|>", "<|channel|>"))
+"""The body of a message to a tool."""
 
 _ENDS = {
     "<|end|>": OUTSIDE,
@@ -36,4 +40,19 @@ HARMONY = Format(
     ),
     assistant=("<|start|>assistant",),
 )
-FORMATS = (HARMONY,)
+FAMILY = Family(
+    name="gpt-oss",
+    formats=(HARMONY,),
+    models=(Model(r"gpt-?oss", "harmony", True),),
+    # It thinks at medium effort by itself, and nothing turns thinking off.
+    switch=Switch(keyword="reasoning_effort", on=None, off=None, efforts=("low", "medium", "high")),
+    decisive=HARMONY,
+    rank=5,
+    renderers={
+        **dict.fromkeys(("gpt_oss", "gpt_oss_no_sysprompt"), RendererEntry("gpt_oss", "GptOss")),
+        **{
+            f"gpt_oss_{effort}_reasoning": RendererEntry("gpt_oss", "GptOss", {"effort": effort})
+            for effort in ("low", "medium", "high")
+        },
+    },
+)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State
-from .other_syntaxes import INKLING as INKLING_CALLS
+from .family import Family, Model
+
+INKLING_CALLS = JsonCalls(
+    open=("<|content_invoke_tool_json|>",),
+    close=("<|end_message|>",),
+    arguments=("args", "arguments"),
+)
+"""`<|content_invoke_tool_json|>{"name": "f", "args": {}}<|end_message|>`."""
 
 _KINDS: dict[str, State] = {
     "<|content_thinking|>": THINKING,
@@ -44,4 +52,9 @@ INKLING = Format(
     strays=("<|content_image|>", "<|content_audio_input|>", "<|audio_end|>"),
     assistant=("<|message_model|>",),
 )
-FORMATS = (INKLING,)
+FAMILY = Family(
+    name="Inkling",
+    formats=(INKLING,),
+    models=(Model(r"inkling", "inkling", True),),
+    decisive=INKLING,
+)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import Format
-from .chatml import ASSISTANT, STOPS
-from .other_syntaxes import INTERNLM
+from .family import Family, Model, Switch
+from .shared import ASSISTANT, STOPS
+
+INTERNLM_CALLS = JsonCalls(open=("<|action_start|>",), close=("<|action_end|>",), lead="<|plugin|>")
+"""`<|action_start|><|plugin|>{"name": "f", "parameters": {}}<|action_end|>`."""
 
 INTERN_S1 = Format.tags(
     "<think>",
@@ -14,7 +18,16 @@ INTERN_S1 = Format.tags(
     source="Intern-S1 and InternLM 2.5 as SGLang and vLLM read them: a system prompt asks for <think>, the model "
     "opens it (LMDeploy starts in thinking)",
     stops=STOPS,
-    calls=(INTERNLM,),
+    calls=(INTERNLM_CALLS,),
     assistant=ASSISTANT,
 )
-FORMATS = (INTERN_S1,)
+FAMILY = Family(
+    name="InternLM",
+    formats=(INTERN_S1,),
+    models=(
+        Model(r"intern-?s{}", "interns1", True, "1", "Intern-S1", line="Intern"),
+        Model(r"intern-?s{}", "qwen3.5", True, "2", "Intern-S2", line="Intern"),
+        Model(r"internlm-?{}", "internlm", False, "2 2.5"),
+    ),
+    switch=Switch(),
+)

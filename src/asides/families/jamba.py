@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .._engine.format import Format
-from .other_syntaxes import TOOL_CALLS_LIST
+from .family import Family, Model
+from .shared import TOOL_CALLS_LIST
 
 JAMBA = Format.tags(
     "<think>",
@@ -14,4 +15,12 @@ JAMBA = Format.tags(
     calls=(TOOL_CALLS_LIST,),
     assistant=("<|bom|><|assistant|>",),
 )
-FORMATS = (JAMBA,)
+FAMILY = Family(
+    name="Jamba",
+    formats=(JAMBA,),
+    models=(
+        Model(r"jamba.*reasoning", "jamba", True, who="Jamba Reasoning"),
+        Model(r"jamba-?{}", "jamba", False, "1.5 1.6 1.7"),
+        Model(r"jamba", "jamba", False),
+    ),
+)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
+from .._engine.calls.python_calls import PythonCalls
 from .._engine.format import Format
-from .chatml import ASSISTANT, STOPS
-from .other_syntaxes import LFM2 as LFM2_CALLS
+from .family import Family, Model
+from .shared import ASSISTANT, STOPS
+
+LFM2_CALLS = (
+    PythonCalls(open=("<|tool_call_start|>",), close=("<|tool_call_end|>",), lines=True),
+    JsonCalls(open=("<|tool_call_start|>",), close=("<|tool_call_end|>",)),
+)
+"""`<|tool_call_start|>[f(a="v")]<|tool_call_end|>`, or a JSON list there."""
 
 LFM2 = Format.tags(
     "<think>",
@@ -17,4 +25,12 @@ LFM2 = Format.tags(
     assistant=ASSISTANT,
     prompt_markers=("<|tool_list_start|>", "<|tool_list_end|>", "<|tool_response_start|>", "<|tool_response_end|>"),
 )
-FORMATS = (LFM2,)
+FAMILY = Family(
+    name="LFM",
+    formats=(LFM2,),
+    models=(
+        Model(r"lfm-?{}.*thinking", "lfm2", True, "2 2.5", "an LFM2 that thinks"),
+        Model(r"lfm-?{}-8b", "lfm2", True, "2.5", "an LFM2 that thinks"),
+        Model(r"lfm-?{}", "lfm2", False, "2 2.5"),
+    ),
+)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
+from .._engine.calls.python_calls import PythonCalls
 from .._engine.format import Format
-from .other_syntaxes import LLAMA3_JSON, PYTHONIC
+from .family import Family, Model, RendererEntry
+
+LLAMA3_JSON = JsonCalls(open=("<|python_tag|>",), bare=True)
+"""`{"name": "f", "parameters": {}}`, several separated by `;`, with or without `<|python_tag|>`."""
+PYTHONIC_CALLS = PythonCalls(open=("<|python_start|>",), close=("<|python_end|>",), bare=True)
+"""`[f(a="v"), g(b=1)]` as the whole output, with markers around it or without."""
 
 LLAMA3 = Format.tags(
     "<think>",
@@ -15,14 +22,25 @@ LLAMA3 = Format.tags(
     calls=(LLAMA3_JSON,),
     assistant=("<|start_header_id|>assistant<|end_header_id|>\n\n", "<|header_start|>assistant<|header_end|>\n\n"),
 )
-PYTHONIC_FORMAT = LLAMA3.but(
+PYTHONIC = LLAMA3.but(
     name="pythonic",
     source="Llama 3.2 and ToolACE as vLLM reads them: a Python list of calls, at times with Llama 4's tokens around it",
-    calls=(PYTHONIC,),
+    calls=(PYTHONIC_CALLS,),
 )
 LLAMA4 = LLAMA3.but(
     name="llama4_pythonic",
     source="Llama 4 as vLLM reads it: a Python list of calls, with or without tokens around it",
-    calls=(PYTHONIC,),
+    calls=(PYTHONIC_CALLS,),
 )
-FORMATS = (LLAMA3, PYTHONIC_FORMAT, LLAMA4)
+FAMILY = Family(
+    name="Llama",
+    formats=(LLAMA3, PYTHONIC, LLAMA4),
+    models=(
+        Model(r"toolace", "pythonic", False, line="ToolACE"),
+        Model(r"llama-?{}", "llama4_pythonic", False, "4"),
+        Model(r"llama-?{}", "llama3_json", False, "2 3 3.1 3.2 3.3"),
+    ),
+    base=True,
+    rank=6,
+    renderers={"llama3": RendererEntry("plain", "Llama3")},
+)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import Format
-from .other_syntaxes import LONGCAT
+from .family import Family, Model, Switch
 
-LONGCAT_FORMAT = Format.tags(
+LONGCAT_CALLS = JsonCalls(open=("<longcat_tool_call>",), close=("</longcat_tool_call>",))
+
+LONGCAT = Format.tags(
     ("<longcat_think>", "<think>"),
     ("</longcat_think>", "</think>"),
     name="longcat",
     source="LongCat-Flash as vLLM reads it; its Thinking variant has tags of its own",
     stops=("</longcat_s>",),
-    calls=(LONGCAT,),
+    calls=(LONGCAT_CALLS,),
 )
-FORMATS = (LONGCAT_FORMAT,)
+FAMILY = Family(
+    name="LongCat",
+    formats=(LONGCAT,),
+    models=(
+        Model(r"longcat(?:-v?{})?.*thinking", "longcat", True, who="LongCat Thinking"),
+        Model(r"longcat(?:-v?{})?", "longcat", False),
+    ),
+    switch=Switch(),
+)

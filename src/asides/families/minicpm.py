@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from .._engine.calls.xml_calls import Tag, XmlCalls
 from .._engine.format import Format
-from .chatml import ASSISTANT, PLAIN_STOPS, STOPS
-from .tagged_syntaxes import MINICPM
+from .family import Family, Model, Switch
+from .shared import ASSISTANT, PLAIN_STOPS, STOPS
+
+MINICPM_CALLS = XmlCalls(
+    open=('<function name="',),
+    close=("</function>",),
+    call=Tag("<function", "name"),
+    call_close="</function>",
+    parameter=Tag("<param", "name"),
+    parameter_close="</param>",
+    cdata=True,
+)
+"""`<function name="f"><param name="a">v</param></function>`, with no markers around it."""
 
 MINICPM5 = Format.tags(
     "<think>",
@@ -12,8 +24,16 @@ MINICPM5 = Format.tags(
     name="minicpm5",
     source="chat template of MiniCPM5-1B: no opener in the generation prompt by default",
     stops=(*STOPS, "</s>"),
-    calls=(MINICPM,),
+    calls=(MINICPM_CALLS,),
     assistant=ASSISTANT,
+)
+FAMILY = Family(
+    name="MiniCPM",
+    formats=(MINICPM5,),
+    models=(
+        Model(r"minicpm-?{}", "minicpm5", True, "5"),
+        Model(r"minicpm-?(?:[vo]-?)?{}", "qwen3", True, "4.1 4.5"),
+    ),
+    switch=Switch(),
     plain=PLAIN_STOPS,
 )
-FORMATS = (MINICPM5,)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from .._engine.calls.nested_calls import NestedCalls
+from .._engine.calls.xml_calls import Tag
 from .._engine.format import THINKING, Format
-from .tagged_syntaxes import MINIMAX_M2 as M2_CALLS
-from .tagged_syntaxes import MINIMAX_M3 as M3_CALLS
+from .family import Family, Model, Switch
+from .shared import PLAIN_INVOKE, invokes
+
+M2_CALLS = invokes("<minimax:tool_call>", "</minimax:tool_call>")
+_M3 = "]<]minimax[>["
+M3_CALLS = NestedCalls(
+    section=(f"{_M3}<tool_call>",),
+    section_close=(f"{_M3}</tool_call>",),
+    call=Tag(f"{_M3}<invoke", "name"),
+    call_close=f"{_M3}</invoke>",
+    parameter=Tag(f"{_M3}<"),
+    parameter_close="",
+)
+"""Every tag has a prefix; a parameter's tag is its name."""
 
 _STOPS = ("[e~[",)
 _ASSISTANT = ("]~b]ai\n",)
-_PLAIN = {"<invoke name=": "XML of many kinds"}
 
 MINIMAX_M2 = Format.tags(
     "<think>",
@@ -20,7 +33,6 @@ MINIMAX_M2 = Format.tags(
     start=THINKING,
     stops=_STOPS,
     calls=(M2_CALLS,),
-    plain=_PLAIN,
     assistant=_ASSISTANT,
 )
 MINIMAX_M3 = Format.tags(
@@ -32,4 +44,14 @@ MINIMAX_M3 = Format.tags(
     calls=(M3_CALLS,),
     assistant=_ASSISTANT,
 )
-FORMATS = (MINIMAX_M2, MINIMAX_M3)
+FAMILY = Family(
+    name="MiniMax",
+    formats=(MINIMAX_M2, MINIMAX_M3),
+    models=(
+        Model(r"minimax-?m{}", "minimax_m3", True, "3"),
+        Model(r"minimax-?m{}", "minimax_m2", True, "2 2.1 2.5"),
+        Model(r"minimax-?m{}", "auto", True, "1", "MiniMax M1, which opens its thoughts itself"),
+    ),
+    switch={"minimax_m3": Switch(keyword="thinking_mode", on="enabled", off="disabled")},
+    plain=PLAIN_INVOKE,
+)

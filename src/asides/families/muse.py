@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from .._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header
-from .tagged_syntaxes import ATEM
+from .family import Family, Model
+from .shared import invokes
+
+ATEM = invokes("<atem:function_calls>", "</atem:function_calls>", "atem:", namespaced=True)
 
 _MARKERS = {"<|eom|>": OUTSIDE, "<|eot|>": END, "<|start|>": HEADER}
 
@@ -18,4 +21,9 @@ MUSE = Format(
     calls=(ATEM,),
     assistant=("<|start|>assistant",),
 )
-FORMATS = (MUSE,)
+FAMILY = Family(
+    name="Muse",
+    formats=(MUSE,),
+    models=(Model(r"\bmuse\b|glimmer", "muse", True),),
+    decisive=MUSE,
+)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import THINKING, Format
-from .chatml import ASSISTANT, STOPS
-from .other_syntaxes import NEMOTRON as TOOLCALL
-from .tagged_syntaxes import QWEN_XML
-from .tool_call_tag import with_siblings
+from .family import Family, Model, Switch
+from .shared import ASSISTANT, QWEN_XML, STOPS, with_siblings
+
+TOOLCALL = JsonCalls(open=("<TOOLCALL>",), close=("</TOOLCALL>",))
+"""`<TOOLCALL>[{"name": "f", "arguments": {}}]</TOOLCALL>`."""
 
 NEMOTRON_V3 = Format.tags(
     "<think>",
@@ -40,4 +42,15 @@ NEMOTRON_DECI = Format.tags(
     calls=(TOOLCALL,),
     assistant=("<|start_header_id|>assistant<|end_header_id|>\n\n",),
 )
-FORMATS = (NEMOTRON_V3, NEMOTRON_NANO_V2, NEMOTRON_DECI)
+FAMILY = Family(
+    name="Nemotron",
+    formats=(NEMOTRON_V3, NEMOTRON_NANO_V2, NEMOTRON_DECI),
+    models=(
+        Model(r"nemotron-?{}", "nemotron_v3", True, "3 3.5"),
+        Model(r"nemotron-nano-?{}|nemotron-nano.*-v2", "nemotron_nano_v2", True, "2", "Nemotron Nano 2"),
+        Model(r"llama.*nemotron|nemotron.*llama", "nemotron_deci", True, line="Llama Nemotron"),
+        Model(r"nemotron.*-v{}", "nemotron_v3", True, "3"),
+    ),
+    # Older ones are switched by words in the system message.
+    switch={"nemotron_v3": Switch()},
+)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from .._engine.calls.python_calls import PythonCalls
 from .._engine.format import THINKING, Format
-from .chatml import ASSISTANT, STOPS
-from .other_syntaxes import OLMO3 as OLMO3_CALLS
+from .family import Family, Model
+from .shared import ASSISTANT, STOPS
+
+OLMO3_CALLS = PythonCalls(open=("<function_calls>",), close=("</function_calls>",), lines=True)
+"""`<function_calls>` and one call a line."""
 
 OLMO3 = Format.tags(
     "<think>",
@@ -21,4 +25,11 @@ OLMO3_THINK = OLMO3.but(
     source="Olmo 3 Think: the generation prompt ends with the opener",
     start=THINKING,
 )
-FORMATS = (OLMO3, OLMO3_THINK)
+FAMILY = Family(
+    name="Olmo",
+    formats=(OLMO3, OLMO3_THINK),
+    models=(
+        Model(r"olmo-?{}.*think", "olmo3_think", True, "3 3.1", "Olmo 3 Think"),
+        Model(r"olmo-?{}", "olmo3", False, "3 3.1", "Olmo 3 Instruct"),
+    ),
+)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import Format
-from .other_syntaxes import PHI4
+from .family import Family, Model
+
+PHI4_CALLS = JsonCalls(open=("functools[",))
+"""`functools[{"name": "f", "arguments": {}}]`."""
 
 PHI = Format.tags(
     "<think>",
@@ -12,8 +16,16 @@ PHI = Format.tags(
     aliases=("phi4",),
     source="Phi-4-mini as vLLM reads it; its reasoning variants think in <think>",
     stops=("<|end|>", "<|endoftext|>"),
-    calls=(PHI4,),
+    calls=(PHI4_CALLS,),
     assistant=("<|assistant|>",),
+)
+FAMILY = Family(
+    name="Phi",
+    formats=(PHI,),
+    models=(
+        Model(r"\bphi-?{}-mini.*reasoning", "phi4", True, "4", "Phi-4 mini reasoning"),
+        Model(r"\bphi-?{}.*reasoning", "think_tag", True, "4", "Phi-4 reasoning"),
+        Model(r"\bphi-?{}", "phi4", False, "3 3.5 4"),
+    ),
     plain={"functools[": "code"},
 )
-FORMATS = (PHI,)

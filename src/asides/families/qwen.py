@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from .._engine.format import THINKING, Format
-from .chatml import ASSISTANT, STOPS
-from .other_syntaxes import HERMES
-from .tagged_syntaxes import QWEN_XML
-from .tool_call_tag import with_siblings
+from .family import Family, Model, RendererEntry, Switch
+from .shared import ASSISTANT, HERMES, QWEN_XML, STOPS, with_siblings
 
 QWEN3 = Format.tags(
     "<think>",
@@ -37,10 +35,34 @@ QWEN3_5 = QWEN3_CODER.but(
     source="chat template of Qwen3.5-4B: the generation prompt ends with the opener unless thinking is off",
     start=THINKING,
 )
-HERMES_FORMAT = QWEN3.but(
-    name="hermes",
-    aliases=("trinity", "smollm3", "bielik"),
-    source="chat templates of Hermes 2 Pro, Hermes 3, SmolLM3 and Bielik v3: ChatML, JSON calls, no opener in the "
-    "generation prompt by default; Hermes 4 and Trinity think in the same tags",
+FAMILY = Family(
+    name="Qwen",
+    formats=(QWEN3, QWEN3_5, QWEN3_THINKING, QWEN3_CODER),
+    models=(
+        Model(r"\bqwq", "qwen3_thinking", True, who="QwQ"),
+        Model(r"\bholo-?{}", "qwen3_thinking", True, "2", line="Holo"),
+        Model(r"ornith", "qwen3.5", True, line="Ornith"),
+        Model(r"\bmimo-v{}", "mimo", True, "2", line="MiMo"),
+        Model(r"\bmimo-(?:vl|7b)", "qwen3", True, who="MiMo before the second", line="MiMo"),
+        Model(r"\bmimo$", "mimo", True, line="MiMo"),
+        Model(r"iquest-coder.*thinking", "qwen3_thinking", True, who="IQuest Coder Thinking", line="IQuest"),
+        Model(r"tongyi-deepresearch", "qwen3", True, who="Tongyi DeepResearch", line="Tongyi"),
+        Model(r"nanbeige-?{}", "qwen3_coder", True, "4.2", line="Nanbeige"),
+        Model(r"qwen-?{}", "qwen3.5", True, "3.5 3.6 3.8"),
+        Model(r"qwen-?{}.*(?:embedding|reranker|guard)", "qwen3", False, "3", "a Qwen 3 that writes no answers"),
+        Model(r"qwen-?{}-?coder", "qwen3_coder", False, "3", "Qwen 3 Coder"),
+        Model(r"qwen-?{}.*(?<!disable-)thinking", "qwen3_thinking", True, "3", "Qwen 3 Thinking"),
+        Model(r"qwen-?{}.*instruct", "qwen3", False, "3", "Qwen 3 Instruct"),
+        Model(r"qwen-?{}-?(?:vl|omni|next)", "qwen3", None, "3", "Qwen 3, of which there are variants that think"),
+        Model(r"qwen-?{}", "qwen3", True, "3"),
+        Model(r"qwen-?{}", "qwen25", False, "1 1.5 2 2.5"),
+        Model(r"qwen-?\d+b|codeqwen", "qwen25", False, who="a Qwen before the third"),
+    ),
+    base=True,
+    switch=Switch(),
+    rank=1,
+    renderers={
+        "qwen3": RendererEntry("qwen3", "Qwen3"),
+        "qwen3_disable_thinking": RendererEntry("qwen3", "Qwen3DisableThinking"),
+    },
 )
-FORMATS = (QWEN3, QWEN3_THINKING, QWEN3_CODER, QWEN3_5, HERMES_FORMAT)

@@ -1,6 +1,10 @@
-"""The registry: every name that resolves, and to which format. Third parties add theirs by an entry point.
+"""The registry: every name that resolves, and to which format; and the families that users add.
 
-Families are imported when a name first asks for them, so that importing `asides` stays cheap.
+`index.py` says in which card a name of this package stands, so that a card is imported when a name first asks for it
+and importing `asides` stays cheap. Third parties add a `Format` or a whole `Family` with `register`, or by an entry
+point in the group `asides.formats`; entry points are loaded when a name is asked for that is not known here, or a list
+of all. What was registered takes part in `auto` (its distinctive markers) and in detection (its names of models, its
+formats).
 """
 
 from __future__ import annotations
@@ -8,58 +12,30 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar
 
 from .._engine.format import Format
 from ..errors import UnknownFormatError, UsageError
+from .index import MODULES, NAMES
 
-FAMILIES = (
-    "apertus",
-    "apriel",
-    "auto",
-    "cohere",
-    "deepseek",
-    "dots",
-    "ernie",
-    "functionary",
-    "gemma",
-    "generic",
-    "gigachat",
-    "glm",
-    "granite",
-    "harmony",
-    "hunyuan",
-    "inkling",
-    "internlm",
-    "jamba",
-    "kimi",
-    "lfm",
-    "llama",
-    "longcat",
-    "minicpm",
-    "minimax",
-    "mistral",
-    "muse",
-    "nemotron",
-    "olmo",
-    "phi",
-    "qwen",
-    "reka",
-    "rwkv",
-    "seed",
-    "solar",
-    "step",
-    "xlam",
-)
-"""The modules beside this one that hold formats, each in a tuple `FORMATS`. A new family adds its name here."""
+if TYPE_CHECKING:
+    from .family import Family, Switch
 
 ENTRY_POINTS = "asides.formats"
-"""The entry-point group. Each entry point names a `Format` or an iterable of them."""
+"""The entry-point group. Each entry point names a `Format`, a `Family`, or an iterable of them."""
 
+_AUTO = "auto"
+_Item = TypeVar("_Item", "Format", "Family")
+
+_names: dict[str, str] = dict(NAMES)
+"""For every name and alias, folded, the canonical name."""
 _formats: dict[str, Format] = {}
-_names: dict[str, str] = {}
+"""By canonical name: those whose card was imported, and those that were registered."""
 _resolved: dict[str, Format] = {}
-_imported: set[str] = set()
+"""By name as it was given, for the second time it is asked for."""
+_registered: list[Family] = []
 _loaded = False
 
 
@@ -68,11 +44,56 @@ def fold(name: str) -> str:
     return re.sub(r"[-_.\s]", "", name).casefold()
 
 
-def register(format: Format, replace: bool = False) -> Format:
-    """Add a format under its name and aliases. With `replace` it takes over names that are in use."""
-    format.check()
-    _import(FAMILIES)
-    return _register(format, replace)
+def register(item: _Item, replace: bool = False) -> _Item:
+    """Add a format, or a family with all its formats, under their names and aliases.
+
+    With `replace` it takes over names that are in use; else that is a `UsageError`, and nothing is added.
+    """
+    _add(item, replace)
+    return item
+
+
+def _add(item: Format | Family, replace: bool) -> None:
+    from .family import Family
+
+    family = item if isinstance(item, Family) else Family(name=item.name, formats=(item,))
+    wanted = _check(family)
+    taken = next((name for name in wanted if fold(name) in _names), None)
+    if taken is not None and not replace:
+        owner = _names[fold(taken)]
+        raise UsageError(
+            f"the name {taken!r} belongs to the format {owner!r}; register(..., replace=True) takes it over"
+        )
+    for format in family.formats:
+        _formats[format.name] = format
+    _names.update(wanted_names(family))
+    _registered[:] = [family, *(known for known in _registered if fold(known.name) != fold(family.name))]
+    if not any(format.name == _AUTO for known in _registered for format in known.formats):
+        _formats.pop(_AUTO, None)  # it is made anew when it is next asked for
+    _resolved.clear()
+
+
+def wanted_names(family: Family) -> dict[str, str]:
+    """For every name and alias of a family's formats, folded, the canonical name."""
+    return {fold(name): format.name for format in family.formats for name in (format.name, *format.aliases)}
+
+
+def _check(family: Family) -> list[str]:
+    """The names that a family wants; a `UsageError` if its markers, its patterns or its own names do not fit."""
+    for format in family.formats:
+        format.check()
+    own = [format.name for format in family.formats]
+    for row in family.models:
+        try:
+            re.compile(row.pattern)
+        except re.error as error:
+            raise UsageError(f"{row.pattern!r} is no pattern for names of models: {error}") from error
+        if row.format not in own:
+            get_format(row.format)
+    unknown = set(family.switch) - set(own) if isinstance(family.switch, dict) else ()
+    if unknown:
+        raise UsageError(f"the family {family.name!r} switches {', '.join(sorted(unknown))}, which it does not have")
+    return [name for format in family.formats for name in (format.name, *format.aliases)]
 
 
 def get_format(name: str | Format) -> Format:
@@ -85,58 +106,69 @@ def get_format(name: str | Format) -> Format:
     return found
 
 
-def _find(name: str) -> Format:
+def canonical_name(name: str) -> str | None:
+    """The canonical name for a name or alias; None for one that nobody has."""
     folded = fold(name)
     if folded not in _names:
-        # Most names begin with their family's, so that the others need not be imported.
-        _import(family for family in FAMILIES if folded.startswith(family))
-    if folded not in _names:
-        _import(FAMILIES)
-    if folded not in _names:
         _load_entry_points()
-    if folded not in _names:
+    return _names.get(folded)
+
+
+def _find(name: str) -> Format:
+    canonical = canonical_name(name)
+    if canonical is None:
         from difflib import get_close_matches  # here, because it is needed only to explain a mistake
 
-        near = get_close_matches(folded, list(_names), n=5, cutoff=0.5)
+        near = get_close_matches(fold(name), list(_names), n=5, cutoff=0.5)
         raise UnknownFormatError(name, list(dict.fromkeys(_names[match] for match in near)))
-    return _formats[_names[folded]]
+    if canonical not in _formats:
+        if canonical == _AUTO:
+            from .auto import build  # here, because it asks for formats itself
+
+            _formats[_AUTO] = build(_registered)
+        else:
+            for format in card(MODULES[canonical]).formats:
+                _formats.setdefault(format.name, format)  # unless it was replaced
+    return _formats[canonical]
 
 
 def formats() -> list[str]:
     """The canonical names, sorted."""
-    _import(FAMILIES)
     _load_entry_points()
-    return sorted(_formats)
+    return sorted(set(_names.values()))
 
 
-def _register(format: Format, replace: bool) -> Format:
-    wanted = [format.name, *format.aliases]
-    if not replace:
-        for name in wanted:
-            taken = _names.get(fold(name))
-            if taken is not None:
-                raise UsageError(
-                    f"the name {name!r} belongs to the format {taken!r}; register(..., replace=True) takes it over"
-                )
-    _formats[format.name] = format
-    _resolved.clear()
-    for name in wanted:
-        _names[fold(name)] = format.name
-    return format
+@cache
+def card(module: str) -> Family:
+    """The card that a module of this package declares."""
+    found: Family = import_module(f"{__package__}.{module}").FAMILY
+    return found
 
 
-def formats_of(family: str) -> tuple[Format, ...]:
-    """The formats that a family's module holds."""
-    held: tuple[Format, ...] = import_module(f"{__package__}.{family}").FORMATS
-    return held
+def families() -> list[Family]:
+    """Every family: those that were registered, the last first, then those of this package."""
+    _load_entry_points()
+    return [*_registered, *map(card, sorted(set(MODULES.values())))]
 
 
-def _import(families: Iterable[str]) -> None:
-    for family in families:
-        if family not in _imported:
-            for format in formats_of(family):
-                _register(format, replace=False)
-            _imported.add(family)
+def registered() -> tuple[Family, ...]:
+    """The families that were registered, the last first."""
+    return tuple(_registered)
+
+
+def family_of(format: str | Format) -> Family | None:
+    """The family that a format is of; None for one that nobody has registered."""
+    name = format if isinstance(format, str) else format.name
+    for family in _registered:
+        if any(known.name == name for known in family.formats):
+            return family
+    return card(MODULES[name]) if name in MODULES else None
+
+
+def switch_of(format: str | Format) -> Switch | None:
+    """How thinking is switched for models that write a format; None where nothing in their template does."""
+    family = family_of(format)
+    return None if family is None else family.switch_of(format if isinstance(format, str) else format.name)
 
 
 def _load_entry_points() -> None:
@@ -148,9 +180,10 @@ def _load_entry_points() -> None:
 
     for entry_point in entry_points(group=ENTRY_POINTS):
         found = entry_point.load()
-        for format in (found,) if isinstance(found, Format) else found:
+        items: Iterable[Format | Family] = found if isinstance(found, Iterable) else (found,)
+        for item in items:
             try:
-                _register(format, replace=False)
+                _add(item, replace=False)
             except UsageError as error:
                 # A package that the user did not ask for by name must not change what a known name means.
-                logging.getLogger("asides").warning("format %r from an entry point is left out: %s", format.name, error)
+                logging.getLogger("asides").warning("%r from an entry point is left out: %s", item.name, error)

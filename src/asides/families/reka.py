@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .._engine.format import Format
-from .other_syntaxes import HERMES
-from .tool_call_tag import with_siblings
+from .family import Family, Model, Switch
+from .shared import HERMES, with_siblings
 
 REKA = Format.tags(
     "<think>",
@@ -14,6 +14,14 @@ REKA = Format.tags(
     stops=("<sep>",),
     calls=with_siblings(HERMES),
     assistant=("assistant:",),
+)
+FAMILY = Family(
+    name="Reka",
+    formats=(REKA,),
+    models=(
+        Model(r"reka-flash-?{}", "think_tag", True, "3 3.1", "Reka Flash 3"),
+        Model(r"reka-?edge", "reka_edge", True, who="Reka Edge"),
+    ),
+    switch=Switch(),
     plain={"<sep>": "a word of everybody's who writes about language models", "assistant:": "a word"},
 )
-FORMATS = (REKA,)

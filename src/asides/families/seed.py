@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from .._engine.format import Format
-from .tagged_syntaxes import SEED_XML
+from .family import Family, Model, Switch
+from .shared import QWEN_XML
+
+SEED_XML = replace(
+    QWEN_XML,
+    open=("<seed:tool_call>", "<function="),
+    close=("</seed:tool_call>",),
+    paired=True,
+)
+"""Qwen's tags between markers of its own."""
 
 SEED_OSS = Format.tags(
     "<seed:think>",
@@ -14,4 +25,9 @@ SEED_OSS = Format.tags(
     calls=(SEED_XML,),
     assistant=("<seed:bos>assistant\n",),
 )
-FORMATS = (SEED_OSS,)
+FAMILY = Family(
+    name="Seed-OSS",
+    formats=(SEED_OSS,),
+    models=(Model(r"seed-?oss", "seed_oss", True),),
+    switch=Switch(keyword="thinking_budget", on=-1, off=0),  # a number of tokens; -1 is without bound
+)

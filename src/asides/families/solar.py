@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._engine.calls.named_calls import NamedCalls
 from .._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header
+from .family import Family, Model, Switch
 
 CALLS = NamedCalls(open=("<|tool_call:name|>",), close=("<|tool_call:end|>",), separators=("<|tool_call:args|>",))
 """`<|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{}<|tool_call:end|>`; up to the name it is header."""
@@ -30,4 +31,12 @@ SOLAR_OPEN = Format(
     calls=(CALLS,),
     assistant=("<|begin|>assistant",),
 )
-FORMATS = (SOLAR_OPEN,)
+FAMILY = Family(
+    name="Solar Open",
+    formats=(SOLAR_OPEN,),
+    models=(Model(r"solar-?open(?:-?v?{})?", "solar_open", True, "1"),),
+    # At low effort its template closes thinking in the prompt.
+    switch=Switch(keyword="reasoning_effort", on="high", off="minimal", efforts=("medium", "high")),
+    plain={"<|tool_call:name|>": "it stands behind a header, which has settled the format before"},
+    decisive=SOLAR_OPEN,
+)

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from .._engine.calls.xml_calls import Tag, XmlCalls
 from .._engine.format import THINKING, Format
-from .chatml import ASSISTANT, STOPS
-from .tagged_syntaxes import QWEN_XML, STEPTML
-from .tool_call_tag import with_siblings
+from .family import Family, Model, Switch
+from .shared import ASSISTANT, QWEN_XML, STOPS, with_siblings
+
+STEPTML = XmlCalls(
+    open=("<｜tool_call_begin｜>",),
+    close=("<｜tool_call_end｜>",),
+    section=("<｜tool_calls_begin｜>",),
+    section_close=("<｜tool_calls_end｜>",),
+    preface="function<｜tool_sep｜>",
+    call=Tag("<steptml:invoke", "name"),
+    call_close="</steptml:invoke>",
+    parameter=Tag("<steptml:parameter", "name"),
+    parameter_close="</steptml:parameter>",
+)
+"""Step-3."""
 
 STEP3 = Format.tags(
     "<think>",
@@ -28,4 +41,14 @@ STEP3P5 = Format.tags(
     calls=with_siblings(QWEN_XML),
     assistant=ASSISTANT,
 )
-FORMATS = (STEP3, STEP3P5)
+FAMILY = Family(
+    name="Step",
+    formats=(STEP3, STEP3P5),
+    models=(
+        Model(r"\bstep-?{}-?vl", "qwen3_thinking", True, "3", "Step3-VL"),
+        Model(r"\bstep-?{}", "step3p5", True, "3.5"),
+        Model(r"\bstep-?{}", "step3", True, "3"),
+    ),
+    # Nothing turns thinking off: the prompt always opens it.
+    switch={"step3p5": Switch(on=None, off=None, efforts=("low", "medium", "high"))},
+)

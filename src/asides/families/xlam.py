@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import Format
-from .chatml import ASSISTANT, STOPS
-from .other_syntaxes import XLAM
-from .tool_call_tag import with_siblings
+from .family import Family, Model
+from .shared import ASSISTANT, HERMES, STOPS, with_siblings
 
-XLAM_FORMAT = Format.tags(
+XLAM_CALLS = (
+    JsonCalls(bare=True, fenced=True, fenced_behind_prose=True),
+    JsonCalls(open=("[TOOL_CALLS]",)),
+    HERMES,
+)
+"""A bare list, perhaps in a code block, or behind a marker of others."""
+
+XLAM = Format.tags(
     "<think>",
     "</think>",
     name="xlam",
     source="xLAM as vLLM reads it: JSON, bare or in one of several frames",
     stops=(*STOPS, "<|eot_id|>"),
-    calls=with_siblings(*XLAM),
+    calls=with_siblings(*XLAM_CALLS),
     assistant=ASSISTANT,
 )
-FORMATS = (XLAM_FORMAT,)
+FAMILY = Family(
+    name="xLAM",
+    formats=(XLAM,),
+    models=(Model(r"xlam", "xlam", False),),
+    plain={"[TOOL_CALLS]": "Mistral's"},
+)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides._engine.calls.brace_calls import BraceCalls
-from asides.families.other_syntaxes import FUNCTIONGEMMA, GEMMA4
+from asides.families.gemma import FUNCTIONGEMMA_CALLS as FUNCTIONGEMMA
+from asides.families.gemma import GEMMA4_CALLS as GEMMA4
 from tests.engine.calls.reading import call_of, check_linear, codes, deltas, format_of, read, shown
 from tests.support import run
 

@@ -14,25 +14,22 @@ from asides import ToolCall
 from asides._engine.calls.json_calls import JsonCalls
 from asides._engine.calls.json_scan import JsonScanner
 from asides._engine.calls.steps import begins, escape
-from asides.families.other_syntaxes import (
-    APERTUS,
-    COHERE,
-    DOTS_JSON,
-    GIGACHAT,
-    GRANITE,
-    GRANITE_20B,
-    HERMES,
-    INKLING,
-    INTERNLM,
-    JSON_BARE,
-    LLAMA3_JSON,
-    LONGCAT,
-    MISTRAL_LIST,
-    NEMOTRON,
-    PHI4,
-    TOOL_CALLS_LIST,
-    XLAM,
-)
+from asides.families.apertus import APERTUS_CALLS as APERTUS
+from asides.families.cohere import COHERE_CALLS as COHERE
+from asides.families.dots import DOTS_JSON
+from asides.families.generic import JSON_BARE
+from asides.families.gigachat import GIGACHAT_CALLS as GIGACHAT
+from asides.families.granite import GRANITE_20B_CALLS as GRANITE_20B
+from asides.families.granite import GRANITE_CALLS as GRANITE
+from asides.families.inkling import INKLING_CALLS as INKLING
+from asides.families.internlm import INTERNLM_CALLS as INTERNLM
+from asides.families.llama import LLAMA3_JSON
+from asides.families.longcat import LONGCAT_CALLS as LONGCAT
+from asides.families.mistral import MISTRAL_LIST
+from asides.families.nemotron import TOOLCALL as NEMOTRON
+from asides.families.phi import PHI4_CALLS as PHI4
+from asides.families.shared import HERMES, TOOL_CALLS_LIST
+from asides.families.xlam import XLAM_CALLS as XLAM
 from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, format_of, read, shown
 from tests.support import characters, check_chunking, is_object, run, two_way_splits
 

@@ -15,25 +15,22 @@ from asides import Format, Message, ToolCall
 from asides._engine.calls.nested_calls import NestedCalls
 from asides._engine.calls.reader import Sink
 from asides._engine.calls.syntax import CallSyntax
+from asides._engine.calls.tagged import TaggedCalls
 from asides._engine.calls.tools import Tools
 from asides._engine.calls.values import Schema, ValueWriter
-from asides.families import tagged_syntaxes
-from asides.families.tagged_syntaxes import (
-    ATEM,
-    DOTS_XML,
-    DSML_V4,
-    DSML_V32,
-    GLM,
-    HUNYUAN_KEYED,
-    KIMI_K3,
-    MINICPM,
-    MINIMAX_M2,
-    MINIMAX_M3,
-    QWEN_XML,
-    SEED_XML,
-    STEPTML,
-    hunyuan_keyed,
-)
+from asides.families import families
+from asides.families.deepseek import DSML_V4, DSML_V32
+from asides.families.dots import DOTS_XML
+from asides.families.hunyuan import hunyuan_keyed
+from asides.families.kimi import K3_CALLS as KIMI_K3
+from asides.families.minicpm import MINICPM_CALLS as MINICPM
+from asides.families.minimax import M2_CALLS as MINIMAX_M2
+from asides.families.minimax import M3_CALLS as MINIMAX_M3
+from asides.families.muse import ATEM
+from asides.families.seed import SEED_XML
+from asides.families.shared import GLM_KEYED as GLM
+from asides.families.shared import QWEN_XML
+from asides.families.step import STEPTML
 from tests.support import characters, check_chunking, check_kept, run, two_way_splits
 
 M3 = "]<]minimax[>["
@@ -173,7 +170,7 @@ ONE: dict[str, Case] = {
         "",
     ),
     "hunyuan": (
-        HUNYUAN_KEYED,
+        hunyuan_keyed(),
         Writing("<tool_call>{}<tool_sep>", "<arg_key>{}</arg_key><arg_value>{}</arg_value>", "</tool_call>"),
         "<tool_calls>",
         "</tool_calls>",
@@ -195,8 +192,10 @@ every_syntax = pytest.mark.parametrize("case", ONE.values(), ids=ONE.keys())
 
 
 def test_every_syntax_is_tried() -> None:
-    named = {id(value) for value in vars(tagged_syntaxes).values() if isinstance(value, CallSyntax)}
-    assert named <= {id(syntax) for syntax, *_ in ONE.values()}
+    """Every syntax of any card whose arguments stand between tags."""
+    formats = [format for family in families() for format in family.formats if format.settle is None]
+    syntaxes = {syntax for format in formats for syntax in format.calls if not syntax.sibling}
+    assert {syntax for syntax in syntaxes if isinstance(syntax, TaggedCalls)} <= {syntax for syntax, *_ in ONE.values()}
 
 
 @every_syntax

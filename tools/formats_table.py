@@ -1,6 +1,7 @@
-"""The table of formats for the README, made from the registry. Knows what formats say of themselves, no more.
+"""The table of formats in the README, made from the cards.
 
-`python -m asides.families.table` prints it; with `--write` it goes into the README in this folder.
+`python -m tools.formats_table` prints it; with `--write` it goes into the README. Run it from the top of the
+repository. A test fails while the README is not what this writes.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ import re
 import sys
 from pathlib import Path
 
-from .._engine.calls.brace_calls import BraceCalls
-from .._engine.calls.json_calls import JsonCalls
-from .._engine.calls.keyed_calls import KeyedCalls
-from .._engine.calls.named_calls import NamedCalls
-from .._engine.calls.nested_calls import NestedCalls
-from .._engine.calls.python_calls import PythonCalls
-from .._engine.calls.syntax import CallSyntax
-from .._engine.calls.xml_calls import XmlCalls
-from .._engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
-from .registry import FAMILIES, formats_of
+from asides._engine.calls.brace_calls import BraceCalls
+from asides._engine.calls.json_calls import JsonCalls
+from asides._engine.calls.keyed_calls import KeyedCalls
+from asides._engine.calls.named_calls import NamedCalls
+from asides._engine.calls.nested_calls import NestedCalls
+from asides._engine.calls.python_calls import PythonCalls
+from asides._engine.calls.syntax import CallSyntax
+from asides._engine.calls.xml_calls import XmlCalls
+from asides._engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
+from asides.families import families
 
 _KINDS: dict[type[CallSyntax], str] = {
     BraceCalls: "braces",
@@ -29,6 +30,7 @@ _KINDS: dict[type[CallSyntax], str] = {
     PythonCalls: "Python",
     XmlCalls: "tags",
 }
+PAGE = Path("README.md")
 _PLACE = re.compile(r"(<!-- formats:[^\n]*-->\n).*?(<!-- /formats -->)", re.DOTALL)
 _COLUMNS = ("format", "also known as", "thinking", "starts in", "calls")
 
@@ -36,7 +38,7 @@ _COLUMNS = ("format", "also known as", "thinking", "starts in", "calls")
 def markdown_table() -> str:
     """Every format of this package as a row: name, aliases, thinking markers, where output starts, how calls open."""
     rows = [_COLUMNS, tuple("---" for _ in _COLUMNS)]
-    known = [format for family in FAMILIES for format in formats_of(family)]
+    known = [format for family in families() for format in family.formats]
     rows += [_row(format) for format in sorted(known, key=lambda format: format.name)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
@@ -95,8 +97,7 @@ def _code(text: str) -> str:
 
 def _main(arguments: list[str]) -> None:
     if arguments == ["--write"]:
-        path = Path("README.md")
-        path.write_text(with_table(path.read_text(encoding="utf-8")), encoding="utf-8")
+        PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     else:
         sys.stdout.write(markdown_table())
 

@@ -1,0 +1,146 @@
+"""What a family's card is: frozen records that hold everything known about one family of models.
+
+Every module of this package that declares a `FAMILY` is a card. It holds the family's formats, the names of its models,
+how their thinking is switched, which of its markers other people write too, and which renderers write its prompts.
+`auto`, detection, the switches of `asides run` and of the gateway, `asides formats` and the README's table are derived
+from the cards, so that a fact about a model is written once. Users declare cards of their own in the same way:
+
+    from asides import Format, register
+    from asides.families import Family, Model, Switch
+
+    ZED = Format.tags("<zed>", "</zed>", name="zed", stops=("<|zed_end|>",))
+    register(
+        Family(
+            name="Zed",
+            formats=(ZED,),
+            models=(Model(r"zed-?{}", "zed", True, versions="1 1.5"),),
+            switch=Switch(keyword="enable_thinking"),
+        )
+    )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from .._engine.calls.syntax import CallSyntax
+from .._engine.format import Format
+from .._engine.tag_markers import TagRule
+
+EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
+"""The efforts that requests name, weakest first."""
+UNRANKED = 100
+"""The rank of a family that is like most others."""
+
+
+class Switch(msgspec.Struct, frozen=True, kw_only=True):
+    """How a chat template is asked to think, to think more or less, or not to think: its keywords and their values.
+
+    The keywords go into a request's `chat_template_kwargs`. Where one keyword does both, it is named twice:
+    `Switch(keyword="reasoning_effort", on="high", off="no_think", efforts=("low", "high"))`.
+    """
+
+    keyword: str = "enable_thinking"
+    """The keyword that turns thinking on and off."""
+    on: Any = True
+    """Its value for thinking; None: left out, because the model thinks anyway."""
+    off: Any = False
+    """Its value for no thinking; None: left out, because nothing turns it off."""
+    effort: str = "reasoning_effort"
+    """The keyword of the effort."""
+    efforts: tuple[str, ...] = ()
+    """The efforts that the template takes, weakest first; none where it reads no effort."""
+
+    def arguments(self, think: bool | None, effort: str | None = None) -> dict[str, Any]:
+        """The template's arguments for a request that asks for thinking, for none, or (None) for neither."""
+        value = None if think is None else self.on if think else self.off
+        found = {} if value is None else {self.keyword: value}
+        if think is not False and effort is not None and (nearest := self.nearest(effort)):
+            found[self.effort] = nearest
+        return found
+
+    def nearest(self, effort: str) -> str:
+        """The effort that the template takes for one that was asked for, the stronger of two; empty: none fits."""
+        if effort in self.efforts or effort not in EFFORTS or not self.efforts:
+            return effort if effort in self.efforts else ""
+        wanted = EFFORTS.index(effort)
+        return min(reversed(self.efforts), key=lambda known: abs(EFFORTS.index(known) - wanted))
+
+
+class Model(msgspec.Struct, frozen=True):
+    """What the names of some models look like, and what is known of these models.
+
+    Names are compared in lower case, with hyphens for underscores and spaces. A row is added by looking at the model's
+    own chat template.
+    """
+
+    pattern: str
+    """A regular expression that is searched for. `{}` in it stands for the version, which must then be one of
+    `versions`: a newer version of a known family may write quite differently, so no row speaks for it."""
+    format: str
+    """The name of the format that they write, of this family or another; `auto` where none is known."""
+    thinks: bool | None
+    """Whether they think; None where some do."""
+    versions: str = ""
+    """The versions that the row is for, separated by spaces."""
+    who: str = ""
+    """What they are called, where that is more than a family and a version."""
+    start: Literal["text", "thinking"] | None = None
+    """Where their output begins, if not where the format says."""
+    line: str = ""
+    """Their own family's name, where they are not of the card's: tunes, and makers that took over a format."""
+    switch: Switch | None = None
+    """How their thinking is switched, if not as the format's."""
+
+
+class RendererEntry(msgspec.Struct, frozen=True):
+    """Where a renderer is: a class in a module of `asides.render`, and the options that its name stands for."""
+
+    module: str
+    cls: str
+    options: Mapping[str, Any] = {}
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Everything that is known about one family of models. See the module for an example."""
+
+    name: str
+    """The family's name as people write it: `Qwen`, `gpt-oss`."""
+    formats: tuple[Format, ...] = ()
+    """How its models write. Where several fit equally well, the first is the likeliest."""
+    models: tuple[Model, ...] = ()
+    """The names of its models. The first row that fits decides, so the particular stands before the general."""
+    base: bool = False
+    """Whether models of other families are made from this one's and carry its name too
+    (`DeepSeek-R1-Distill-Qwen`): its rows are tried last."""
+    switch: Switch | Mapping[str, Switch] | None = None
+    """How thinking is switched, for all formats or by format; None where the templates read no keyword."""
+    plain: Mapping[str, str] = {}
+    """Markers that are not distinctive, each with the reason: words, common tags, another family's. `auto` leaves them
+    out."""
+    plain_calls: tuple[CallSyntax, ...] = ()
+    """Call syntaxes that `auto` leaves out though their openers are distinctive, because others stand behind those."""
+    tags: Mapping[str, TagRule] = {}
+    """Markers that are tags of prompts: in `auto` they have other spellings. A weak one counts though it is plain."""
+    decisive: Format | None = None
+    """The format with which `auto` goes on as soon as it meets a marker of it, because nobody else writes those
+    markers. None: the pairs around thinking, stops, wrappers and calls of all formats take part one by one."""
+    rank: int = UNRANKED
+    """Where formats of several families fit equally well, those of the lower rank come first: more people know them."""
+    generic: bool = False
+    """Whether these are formats of no family. Their names may be written anywhere in the code."""
+    detectable: bool = True
+    """Whether a model's tokens or template can speak for these formats."""
+    renderers: Mapping[str, RendererEntry] = {}
+    """The renderers of `asides.render` that write its prompts, by name."""
+
+    def switch_of(self, format: str) -> Switch | None:
+        """How thinking is switched for models that write this format."""
+        return self.switch.get(format) if isinstance(self.switch, Mapping) else self.switch
+
+    def rows(self) -> tuple[Model, ...]:
+        """The rows of its models, each with the name of the family that it is of."""
+        return tuple(msgspec.structs.replace(row, line=row.line or self.name) for row in self.models)

@@ -1,0 +1,36 @@
+"""poolside's Laguna, which writes calls as GLM does, or almost."""
+
+from __future__ import annotations
+
+from .._engine.calls.named_calls import NamedCalls
+from .._engine.format import TEXT, Format
+from .family import Family, Model, Switch
+from .shared import GLM_KEYED, with_siblings
+
+NAME_AND_JSON = NamedCalls(open=("<tool_call>",), close=("</tool_call>",), direct=True)
+"""`<tool_call>f` and the arguments on the next line, where it does not write keys and values."""
+
+POOLSIDE = Format.tags(
+    "<think>",
+    "</think>",
+    name="poolside_v1",
+    aliases=("laguna",),
+    source="chat template of Laguna XS 2.1: the generation prompt ends with the closer by default (Laguna S 2.1 "
+    "opens thinking there: give the prompt); calls as GLM's, at times with JSON behind the name",
+    start=TEXT,
+    stops=("</assistant>", "〈|EOS|〉"),
+    calls=with_siblings(GLM_KEYED, NAME_AND_JSON),
+    assistant=("<assistant>",),
+)
+FAMILY = Family(
+    name="Laguna",
+    formats=(POOLSIDE,),
+    models=(
+        Model(r"laguna-?s-?{}", "poolside_v1", True, "2.1", "Laguna S", "thinking"),
+        Model(r"laguna-?(?:xs|m)[.-]?{}", "poolside_v1", True, "1 2 2.1"),
+        Model(r"laguna", "poolside_v1", True),
+    ),
+    switch=Switch(),
+    plain=dict.fromkeys(("<assistant>", "</assistant>"), "a tag of many prompts and of conversations written as XML"),
+    plain_calls=(NAME_AND_JSON,),
+)
