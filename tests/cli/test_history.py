@@ -152,7 +152,7 @@ def test_a_damaged_store(store: Path, tmp_path: Path, here: Command) -> None:
     assert b"Traceback" not in done.stderr
     listing = here("list")
     assert (listing.returncode, listing.stderr.count(b"\n")) == (2, 1)
-    assert b"it is damaged; `asides history verify` tells how" in listing.stderr
+    assert b"it is damaged; `asides history verify` names the damage" in listing.stderr
     out = tmp_path / "rest.jsonl"
     for itself in (store, tmp_path / "link"):
         if itself != store:

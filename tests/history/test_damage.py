@@ -256,3 +256,25 @@ def test_noise_anywhere(path: Path, seed: int) -> None:
     problems(path)
     whole = {str(one.reply) for one in salvaged(path) if not one.missing}
     assert whole <= set(map(str, made()))
+
+
+@pytest.mark.parametrize("damage", ["time = 9223372036854775807", "body = '{'"])
+def test_every_reader_says_that_a_row_is_damaged(store: history.History, damage: str) -> None:
+    """Whatever reads a row that no reply could have written says so, on both stores, with no other error."""
+    kept = reply("a prime", answer="7", conversation="primes")
+    store.add([kept])
+    store._rows(f"UPDATE replies SET {damage} WHERE number = 1 RETURNING number")
+    readers: list[Callable[[], object]] = [
+        lambda: store.reply(kept.id),
+        lambda: list(store.replies()),
+        lambda: store.newest(),
+    ]
+    if "time" in damage:
+        readers += [store.listed, store.stats, lambda: store.search("prime")]
+    else:
+        readers += [lambda: store.conversation("primes")]
+    for read in readers:
+        with pytest.raises(DamagedError, match="history verify"):
+            read()
+    (problem,) = (problem for step in store.verify() for problem in step.problems)
+    assert problem == f"reply {kept.id} cannot be read"

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from asides import _history as history
-from asides._history import BackgroundWriter, HistoryError
+from asides._cli import main
+from asides._history import BackgroundWriter, DamagedError, HistoryError
 from tests.history.samples import reply
 from tests.waiting import PATIENCE, eventually
 
@@ -95,3 +96,33 @@ def test_a_server_that_is_not_there(address: str) -> None:
         history.open(address)
     assert "s3cret" not in str(caught.value)
     assert "***" in str(caught.value)
+
+
+BROKEN = (
+    "CREATE FUNCTION asides.broken() RETURNS boolean LANGUAGE plpgsql AS "
+    "$$ BEGIN RAISE EXCEPTION 'invalid page in block 0 of relation' USING ERRCODE = 'data_corrupted'; END $$",
+    "ALTER TABLE asides.{table} RENAME TO whole",
+    "CREATE VIEW asides.{table} AS SELECT * FROM asides.whole WHERE asides.broken()",
+)
+"""How to make a server answer as it does where a page of a table is damaged."""
+
+
+@pytest.mark.parametrize("table", ["replies", "thoughts"])
+@pytest.mark.parametrize("command", ["verify", "reindex"])
+def test_a_damaged_server_is_not_ours_to_salvage(
+    postgres: str, table: str, command: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where the server's own data is damaged, the error says so and names the server's tools, never `salvage`."""
+    with history.open(postgres) as store:
+        store.add([reply("a thought")])
+    with psycopg.connect(postgres, autocommit=True) as breaking:
+        for statement in BROKEN:
+            breaking.execute(statement.format(table=table).encode())
+    with history.open(postgres, create=False) as store, pytest.raises(DamagedError, match="invalid page"):
+        store.count()
+    code = main(["history", command, "--store", postgres])
+    told = "".join(capfd.readouterr())
+    assert code == 2
+    assert "invalid page" in told
+    assert "pg_amcheck" in told
+    assert "salvage" not in told

@@ -1,4 +1,4 @@
-"""Kept thoughts: replies with their thoughts beside them, written once, found again. Off until a store is opened."""
+"""A store of replies with their thoughts: SQLite in a file, or PostgreSQL. Nothing is written until one is opened."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ POSTGRES = ("postgresql://", "postgres://")
 
 
 def open(store: str = "", *, create: bool = True) -> History:
-    """Open a history: a file, a `postgresql://` address, or where it usually is. Without `create` it must be there."""
+    """Open a history: a file, a `postgresql://` address, or the default store. Without `create` it must exist."""
     store = store or default_store()
     if store.startswith(POSTGRES):
         from .postgres import PostgresHistory
 
         return PostgresHistory(store, create=create)
     if other := re.match(r"[\w+.-]+://", store):
-        # Not as it stands: there may be a password in it.
-        raise UsageError(f"{other[0]}… cannot be kept in; a store is a file or a postgresql:// address")
+        # Only the scheme is shown: the rest may hold a password.
+        raise UsageError(f"{other[0]}… is no store; a store is a file or a postgresql:// address")
     from .sqlite import SqliteHistory
 
     return SqliteHistory(Path(store).expanduser(), create=create)
 
 
 def default_store() -> str:
-    """`$ASIDES_HISTORY`, or a file in the data directory of the user."""
+    """`$ASIDES_HISTORY`, or a file in the user's data directory."""
     if named := os.environ.get("ASIDES_HISTORY"):
         return named
     data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")

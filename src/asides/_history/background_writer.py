@@ -1,4 +1,14 @@
-"""Keeping in the background: a queue that never blocks who puts into it, and a thread that writes. Knows no stream."""
+"""Writes replies to a history from a thread of its own, so that the gateway never waits for a store.
+
+`BackgroundWriter.put` appends to a bounded queue and never blocks the caller; when the queue is full the new reply is
+dropped and counted. The thread takes batches and writes each in one transaction. A store that fails (busy, disk full,
+server away) is retried with growing pauses while the queue fills up; a reply that can never be written is refused alone
+and does not hold up the rest. Between batches the thread deletes replies that are older than `keep_days`.
+
+    writer = BackgroundWriter(store, warn=print)
+    writer.put(reply)         # True, or False where it was dropped
+    writer.close()            # writes what is in the queue, for 10 seconds at most
+"""
 
 from __future__ import annotations
 
@@ -18,25 +28,25 @@ from .results import PurgeProgress
 from .store import History
 
 BATCH = 200
-"""Replies in one transaction at most."""
+"""The most replies in one transaction."""
 GATHER = 0.5
-"""Seconds to wait for more after the first reply: one transaction for many costs little more than for one.
+"""Seconds to wait for more after the first reply: a transaction of many costs little more than one of one.
 
 Of 64 replies in a second, each took 0.4 ms of the processor with 0.1 s, and 0.25 ms with 0.5 s.
 """
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
+"""Seconds between two tries of a store that fails: doubled each time."""
 PURGE_EVERY = 3600.0
-"""Seconds between two looks for replies that are too old."""
+"""Seconds between two deletions of replies that are too old."""
 
 
 class BackgroundWriter:
-    """Writes replies to a history from a thread of its own.
+    """A bounded queue of replies and the thread that writes them to a store.
 
-    A store that fails is tried again, with pauses of up to 5 seconds, and nothing that waits is given up for it. But
-    the queue is bounded: while it is full, new replies are dropped, and counted.
-
-    With `keep_days` it deletes replies that are older, at once and every hour, in small steps between which it writes.
+    `capacity` and `characters` bound the queue; `warn` gets each message for the operator, without a level. With
+    `keep_days` the thread deletes older replies, at its start and every hour, in small steps between which it writes.
+    The thread starts with the first reply, or at once with `keep_days`.
     """
 
     def __init__(
@@ -51,11 +61,11 @@ class BackgroundWriter:
         self.written = 0
         """Replies that are in the store, those included that had been there already."""
         self.dropped = 0
-        """Replies that were given up."""
+        """Replies that were not written: the queue was full, the store refuses them, or `close` ran out of time."""
         self.purged = 0
         """Replies that were deleted because they were too old."""
         self.failure = ""
-        """What the store said while it fails; empty while it works."""
+        """The error of a store that fails at present; empty while it works."""
         self._store = store
         self._capacity = capacity
         self._most = characters
@@ -77,22 +87,23 @@ class BackgroundWriter:
 
     @property
     def waiting(self) -> int:
-        """Replies that are not written yet."""
+        """Replies in the queue or in the batch that is being written."""
         return len(self._queue) + self._writing
 
     def put(self, reply: Reply) -> bool:
-        """Put a reply into the queue. Never waits and never fails; False when it was dropped."""
+        """Append a reply to the queue. Never blocks and never raises; False when it was dropped."""
         size = reply.size
         with self._lock:
-            room = len(self._queue) < self._capacity and (not self._queue or self._characters + size <= self._most)
-            taken = room and not self._closing.is_set()
+            # A reply longer than the whole bound is taken when it is alone: it could never be written otherwise.
+            fits = len(self._queue) < self._capacity and (not self._queue or self._characters + size <= self._most)
+            taken = fits and not self._closing.is_set()
             if taken:
                 self._queue.append(reply)
                 self._characters += size
             else:
                 self.dropped += 1
-            first_dropped = not room and not self._full
-            self._full = not room
+            first_dropped = not fits and not self._full
+            self._full = not fits
             if taken and self._thread is None:
                 self._start()
         if first_dropped:
@@ -101,7 +112,7 @@ class BackgroundWriter:
         return taken
 
     def close(self, timeout: float = 10.0) -> None:
-        """Write what waits. What is not written when the time is over is dropped."""
+        """Write the queue and stop the thread. What is not written within `timeout` seconds is dropped."""
         with self._lock:
             self._deadline = time.monotonic() + timeout
             self._closing.set()
@@ -119,54 +130,54 @@ class BackgroundWriter:
                 self._report(f"history: {lost} replies were not kept: {self.failure or 'there was no time left'}")
 
     def _start(self) -> None:
-        # A daemon, so that a store that hangs cannot keep the program; without `close` the exit still writes.
+        # A daemon, so that a store that hangs cannot keep the process alive; `atexit` is for who forgets `close`.
         self._thread = threading.Thread(target=self._run, name="asides-history", daemon=True)
         self._thread.start()
         atexit.register(self.close)
 
     def _run(self) -> None:
-        writer = _StoreConnection(self._store, self._report)
+        store = _StoreConnection(self._store, self._report)
         try:
             while True:
-                # Asked before writing: what was put into the queue before it closed must not be left there.
-                last = self._closing.is_set()
-                if not self._write_all(writer) or last:
+                # Read before writing: a reply that was put before `close` must not stay in the queue.
+                closing = self._closing.is_set()
+                if not self._write_all(store) or closing:
                     return
                 if time.monotonic() >= self._next_purge:
-                    self._purge(writer)
-                    continue  # something may have come meanwhile
+                    self._purge(store)
+                    continue  # replies may have come meanwhile
                 if self._wake.wait(self._until_purge()):
                     self._closing.wait(GATHER)
         finally:
-            writer.close()
+            store.close()
 
     def _until_purge(self) -> float | None:
-        """Seconds until it is time to look for replies that are too old; None for never."""
+        """Seconds until the next deletion; None without `keep_days`."""
         return max(0.0, self._next_purge - time.monotonic()) if self._keep_days else None
 
-    def _purge(self, writer: _StoreConnection) -> None:
-        """Delete what is too old. Whatever waits to be written goes first, between any two steps."""
+    def _purge(self, store: _StoreConnection) -> None:
+        """Delete what is too old. Between any two steps the queue is written first."""
         self._next_purge = time.monotonic() + PURGE_EVERY
         try:
             deleted = 0
-            for step in writer.purge(ReplyFilter(until=datetime.now(UTC) - timedelta(days=self._keep_days))):
+            for step in store.purge(ReplyFilter(until=datetime.now(UTC) - timedelta(days=self._keep_days))):
                 self.purged += step.replies - deleted
                 deleted = step.replies
                 self._to_compact = self._to_compact or deleted > 0
-                if self._closing.is_set() or not self._write_all(writer):
+                if self._closing.is_set() or not self._write_all(store):
                     return
             if self._to_compact:
-                writer.compact()
+                store.compact()
                 self._to_compact = False
         except HistoryError as error:
-            writer.close()
+            store.close()
             self._report(f"history: replies older than {self._keep_days} days were not all deleted: {error}")
 
-    def _write_all(self, writer: _StoreConnection) -> bool:
-        """Write what waits. False when the time to do so is over."""
+    def _write_all(self, store: _StoreConnection) -> bool:
+        """Write the queue, batch by batch. False when the time that `close` gives is over."""
         self._wake.clear()
         while batch := self._take():
-            if not self._write(writer, batch):
+            if not self._write(store, batch):
                 return False
         return True
 
@@ -177,12 +188,12 @@ class BackgroundWriter:
             self._writing = len(batch)
             return batch
 
-    def _write(self, writer: _StoreConnection, batch: list[Reply]) -> bool:
-        """Write a batch, however often it takes. False when the time to do so is over."""
+    def _write(self, store: _StoreConnection, batch: list[Reply]) -> bool:
+        """Write a batch, retrying until the store takes it. False when the time that `close` gives is over."""
         pause = FIRST_PAUSE
         while True:
             try:
-                refused = writer.write(batch)
+                refused = store.write(batch)
             except HistoryError as error:
                 if not self.failure:
                     self._report(f"history: {error}; replies wait, and are dropped when the queue is full")
@@ -197,8 +208,8 @@ class BackgroundWriter:
             self._writing = 0
             self.written += len(batch) - len(refused)
             self.dropped += len(refused)
-        for words in refused:
-            self._report(f"history: a reply was not kept: {words}")
+        for reason in refused:
+            self._report(f"history: a reply was not kept: {reason}")
         if self.failure:
             self.failure = ""
             self._report("history: writing works again")
@@ -210,13 +221,13 @@ class BackgroundWriter:
         else:
             self._closing.wait(seconds)
 
-    def _report(self, words: str) -> None:
+    def _report(self, message: str) -> None:
         if self._warn is not None:
-            self._warn(words)
+            self._warn(message)
 
 
 class _StoreConnection:
-    """The store as the thread sees it: opened when first needed, and again after a failure."""
+    """The thread's store: opened when it is first needed, and again after a failure."""
 
     def __init__(self, store: str, warn: Callable[[str], None]) -> None:
         self._store = store
@@ -225,7 +236,7 @@ class _StoreConnection:
         self._history: History | None = None
 
     def write(self, batch: list[Reply]) -> list[str]:
-        """Write a batch. Returns why each reply was refused that can never be written; raises what may pass."""
+        """Write a batch. Returns the reasons of replies that can never be written; raises where a retry may help."""
         try:
             self._add(batch)
             return []
@@ -233,19 +244,13 @@ class _StoreConnection:
             if error.retry:
                 self.close()
                 raise
-        refused = []
-        for reply in batch:
-            try:
-                self._add([reply])
-            except HistoryError as error:
-                if error.retry:
-                    self.close()
-                    raise
-                refused.append(str(error))
-        return refused
+            if len(batch) == 1:
+                return [str(error)]
+        # One of them is at fault, so each is tried alone. What is in the store already is not written twice.
+        return [reason for reply in batch for reason in self.write([reply])]
 
     def purge(self, where: ReplyFilter) -> Iterator[PurgeProgress]:
-        """Delete replies, step by step, where there is a store."""
+        """Delete replies, step by step."""
         yield from self._opened().purge(where)
 
     def compact(self) -> None:
@@ -253,10 +258,10 @@ class _StoreConnection:
         self._opened().compact()
 
     def close(self) -> None:
-        """Let go of the store, whatever state it is in."""
+        """Close the store, whatever state it is in."""
         history, self._history = self._history, None
         if history is not None:
-            # What was committed is in the store; there is nothing left to lose.
+            # What was committed is in the store, so an error here loses nothing.
             with suppress(HistoryError):
                 history.close()
 
@@ -267,7 +272,7 @@ class _StoreConnection:
             try:
                 self._history = open(self._store)
             except Error as error:
-                # Whatever it is, it is not the reply's fault, and it can be mended while we wait.
+                # Not the reply's fault, and someone may fix it meanwhile: retry.
                 raise HistoryError(str(error), retry=True) from error
             for warning in self._history.warnings:
                 if warning not in self._warned:
@@ -281,5 +286,5 @@ class _StoreConnection:
             history.add(batch)
         except HistoryError:
             raise
-        except Exception as error:  # The thread must outlive any reply.
+        except Exception as error:  # no reply, whatever is in it, may end the thread
             raise HistoryError(f"{type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""What can go wrong with kept thoughts, in words for the person who keeps them. Knows no store."""
+"""The errors of a history. Their messages name the store and say what to do."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ class HistoryError(Error):
 
 
 class DamagedError(HistoryError):
-    """The file of a history is damaged, or is none."""
+    """The store's own data is damaged: a file that is not whole or no history, a row that no reply could have made."""

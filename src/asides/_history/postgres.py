@@ -1,7 +1,7 @@
-"""Kept thoughts on a PostgreSQL server, for gateways on several machines. The same tables as the file's.
+"""The PostgreSQL store, for gateways on several machines: the tables of the file, in a schema of their own.
 
-Words are found with `tsvector`, which every server has and which finds beginnings of words and ranks; trigrams need an
-extension, and would find pieces from the middle of words, which the file does not.
+Words are searched with `tsvector` and a GIN index: every server has them, and they know prefixes, phrases and rank.
+Trigrams would need an extension and would match the middle of words, which the file does not.
 """
 
 from __future__ import annotations
@@ -13,11 +13,21 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import UsageError
-from .errors import HistoryError
+from .errors import DamagedError, HistoryError
 from .postgres_schema import LOCK, MIGRATIONS
 from .records import Reply, Thought
 from .reply_filter import ReplyFilter
-from .store import MOST_RANKED, PAGE, History, original_text, reply_row, thought_row
+from .store import (
+    MOST_RANKED,
+    PAGE,
+    REPLY_COLUMNS,
+    THOUGHT_COLUMNS,
+    History,
+    insert_into,
+    original_text,
+    reply_row,
+    thought_row,
+)
 from .text_search import Term, plain_words
 
 PASSWORD = re.compile(r"(?<=://)([^:/@]*:)[^/@]+(?=@)|(password=)[^&]+")
@@ -25,18 +35,22 @@ CONNECT_SECONDS = 10
 MOST_INDEXED = 100_000
 """Characters of a thought whose words are indexed: a `tsvector` may not be larger than 1 MiB."""
 
-INSERT_REPLY = (
-    "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body, client) "
-    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING RETURNING number"
-)
-INSERT_THOUGHT = (
-    "INSERT INTO thoughts (reply, place, text, exact, characters, complete, seconds, words) "
-    "VALUES (%s, %s, %s, %s, %s, %s, %s, to_tsvector('simple', %s))"
-)
+INSERT_REPLY = f"{insert_into('replies', REPLY_COLUMNS, '%s')} ON CONFLICT (id) DO NOTHING RETURNING number"
+# The last column is the text to index.
+INSERT_THOUGHT = f"{insert_into('thoughts', ('reply', *THOUGHT_COLUMNS, 'words'), '%s')[:-3]}to_tsvector('simple', %s))"
+DAMAGED = ("XX001", "XX002")
+"""The server's codes for a damaged table and a damaged index."""
 
 
 class PostgresHistory(History):
-    """A database."""
+    """Replies in the schema `asides` of a database: `replies`, `thoughts` (with their words), `migrations`.
+
+    `add` is one transaction, so a crash of client or server leaves each batch whole or absent. Several processes may
+    write; migrations run under an advisory lock. `name` is the address without its password.
+    """
+
+    repair = "restore a backup, or use the server's own tools, such as pg_amcheck and pg_dump"
+    migrations = MIGRATIONS
 
     def __init__(self, address: str, *, create: bool = True) -> None:
         self.name = PASSWORD.sub(r"\1\2***", address)
@@ -46,7 +60,7 @@ class PostgresHistory(History):
             raise UsageError("a postgresql:// history needs psycopg: pip install 'asides[postgres]'") from None
         self._address = address
         with self._errors():
-            # A query is prepared by the server only after several uses; through a pooler that breaks, so never.
+            # Never a prepared statement: psycopg prepares a query after several uses, and a pooler breaks that.
             self._connection: Any = self._driver.connect(
                 address, autocommit=True, connect_timeout=CONNECT_SECONDS, prepare_threshold=None
             )
@@ -64,7 +78,7 @@ class PostgresHistory(History):
             self._connection.close()
 
     def add(self, replies: Iterable[Reply]) -> int:
-        """Write replies, all or none, and say how many were new."""
+        """Write replies, all or none, and return how many were new."""
         # In one order everywhere, so that two writers of the same replies cannot wait for each other.
         named = sorted(
             (reply if reply.id else reply.named() for reply in replies), key=lambda reply: (reply.time, reply.id)
@@ -88,13 +102,13 @@ class PostgresHistory(History):
             return len(new)
 
     def compact(self) -> None:
-        """Give the room of what was purged back to the tables."""
+        """Free the space of what was purged, for the same tables."""
         with self._errors():
             for table in ("replies", "thoughts"):
                 self._connection.execute(f"VACUUM {table}")
 
     def reindex(self) -> Iterator[int]:
-        """Build the words of every thought anew, then their index. Tells after each step how many are done."""
+        """Compute the words of every thought again, then rebuild their index. Yields how many are done."""
         done = last = 0
         sql = f"SELECT number, place, text, exact FROM thoughts WHERE number > ? ORDER BY number LIMIT {PAGE}"
         while rows := self._rows(sql, (last,)):
@@ -115,11 +129,7 @@ class PostgresHistory(History):
         return int(rows[0][0])
 
     def _migrate(self, *, create: bool) -> None:
-        done = self._migrations()
-        if unknown := set(done) - MIGRATIONS.keys():
-            raise HistoryError(
-                f"{self.name} was written by a newer asides (it has {', '.join(sorted(unknown))}); update"
-            )
+        done = self._known_migrations()
         if len(done) == len(MIGRATIONS):
             return
         if not done and not create:
@@ -132,13 +142,7 @@ class PostgresHistory(History):
             self._connection.execute(
                 "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, time timestamptz NOT NULL)"
             )
-            # Another process may have done it while this one waited.
-            done = self._migrations()
-            for name, statements in MIGRATIONS.items():
-                if name not in done:
-                    for statement in statements:
-                        self._connection.execute(statement)
-                    self._connection.execute("INSERT INTO migrations VALUES (%s, now())", (name,))
+            self._run_migrations(self._connection.execute, "now()")
 
     def _migrations(self) -> list[str]:
         ((there,),) = self._rows("SELECT to_regclass('asides.migrations') IS NOT NULL")
@@ -155,7 +159,7 @@ class PostgresHistory(History):
             return [], True
         conditions, values = where.conditions()
         joined = "JOIN replies AS r ON r.number = t.reply" if conditions else ""
-        # Ranking has to read the words of every hit, so it is done for so many at most.
+        # Ranking reads the words of every hit, so it is done for MOST_RANKED at most.
         rows = self._rows(
             "WITH asked AS (SELECT to_tsquery('simple', ?) AS query), "
             f"hits AS (SELECT t.number, t.words FROM thoughts AS t {joined}, asked "
@@ -181,18 +185,20 @@ class PostgresHistory(History):
         ((lost,),) = self._rows(
             "SELECT count(*) FROM thoughts AS t LEFT JOIN replies AS r ON r.number = t.reply WHERE r.number IS NULL"
         )
-        return [f"{lost} thoughts belong to nothing"] if lost else []
+        return [f"{lost} thoughts belong to no reply"] if lost else []
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """The driver's errors in words."""
+        """Raise the driver's errors as ours."""
         try:
             yield
         except self._driver.Error as error:
-            # What the server says has its reason in the first line; the address in it may hold a password.
-            reason = str(error).strip().partition("\n")[0].replace(self._address, self.name)
+            # The first line has the reason; the address in it may hold a password.
+            reason = str(error).strip().partition("\n")[0].replace(self._address, self.name) or type(error).__name__
+            if getattr(error, "sqlstate", None) in DAMAGED:
+                raise DamagedError(f"{self.name}: {reason}; {self.repair}") from error
             away = isinstance(error, self._driver.OperationalError | self._driver.InterfaceError)
-            raise HistoryError(f"{self.name}: {reason or type(error).__name__}", retry=away) from error
+            raise HistoryError(f"{self.name}: {reason}", retry=away) from error
 
 
 def _indexed(thought: Thought) -> str:
@@ -201,6 +207,6 @@ def _indexed(thought: Thought) -> str:
 
 def _match(term: Term) -> str:
     words = [f"'{word}'" for word in plain_words(" ".join(term.words))]
-    if words and term.begins:
+    if words and term.prefix:
         words[-1] += ":*"
     return " <-> ".join(words)

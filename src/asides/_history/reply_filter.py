@@ -1,4 +1,4 @@
-"""Which replies are meant: by time, model, source, agent, conversation, client; and times as people write them."""
+"""Which replies a command is about: `ReplyFilter`, as SQL conditions; and times as people write them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from .records import label, microseconds
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
 EXPECTED = "write 90s, 30m, 12h, 2d or 3w for a time ago, today, yesterday, or a date as 2026-11-01 or 2026-11-01T15:30"
+LIKE = "lower(r.{}) LIKE ? ESCAPE '!'"
 
 
 class ReplyFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """A choice of replies. Empty: all of them."""
+    """Conditions that a reply must meet, all of them. Empty: every reply does."""
 
     since: datetime | None = None
+    """From this moment on."""
     until: datetime | None = None
     """Before this moment."""
     models: tuple[str, ...] = ()
     """Any of these, without case; `*` and `?` stand for other characters."""
     sources: tuple[str, ...] = ()
+    """Any of these."""
     agent: str = ""
     """Without case, with `*` and `?`."""
     conversation: str = ""
@@ -31,31 +34,24 @@ class ReplyFilter(msgspec.Struct, frozen=True, kw_only=True):
     """The whole fingerprint."""
 
     def conditions(self) -> tuple[str, list[str | int]]:
-        """SQL that says so of the table `replies AS r`, beginning with AND; and its values."""
-        found: list[str] = []
-        values: list[str | int] = []
-        if self.since is not None:
-            found.append("r.time >= ?")
-            values.append(microseconds(self.since))
-        if self.until is not None:
-            found.append("r.time < ?")
-            values.append(microseconds(self.until))
-        if self.models:
-            found.append("(" + " OR ".join("lower(r.model) LIKE ? ESCAPE '!'" for _ in self.models) + ")")
-            values += map(_like, self.models)
-        if self.sources:
-            found.append("r.source IN (" + ", ".join("?" for _ in self.sources) + ")")
-            values += map(label, self.sources)
-        if self.agent:
-            found.append("lower(r.agent) LIKE ? ESCAPE '!'")
-            values.append(_like(self.agent))
-        if self.conversation:
-            found.append("r.conversation = ?")
-            values.append(label(self.conversation))
-        if self.client:
-            found.append("r.client = ?")
-            values.append(label(self.client))
-        return "".join(f" AND {condition}" for condition in found), values
+        """The filter as SQL about the table `replies AS r`, beginning with AND, and the values of its placeholders."""
+        any_model = " OR ".join(LIKE.format("model") for _ in self.models)
+        tests: list[tuple[str, list[str | int]]] = [
+            ("r.time >= ?", [microseconds(self.since)] if self.since is not None else []),
+            ("r.time < ?", [microseconds(self.until)] if self.until is not None else []),
+            (f"({any_model})", [_like(model) for model in self.models]),
+            (f"r.source IN ({placeholders(len(self.sources))})", [label(source) for source in self.sources]),
+            (LIKE.format("agent"), [_like(self.agent)] if self.agent else []),
+            ("r.conversation = ?", [label(self.conversation)] if self.conversation else []),
+            ("r.client = ?", [label(self.client)] if self.client else []),
+        ]
+        used = [(test, values) for test, values in tests if values]
+        return "".join(f" AND {test}" for test, _ in used), [value for _, values in used for value in values]
+
+
+def placeholders(count: int) -> str:
+    """So many `?` for a query, with commas."""
+    return ", ".join("?" * count)
 
 
 def _like(pattern: str) -> str:
@@ -64,16 +60,19 @@ def _like(pattern: str) -> str:
 
 
 def read_time(text: str, now: datetime | None = None) -> datetime:
-    """A moment as people write it: `2d` ago, `today`, a date. Without a time zone it is local time."""
+    """A moment as people write it: `2d` ago, `today`, a date. A `UsageError` says what can be written.
+
+    Without a time zone it is local time.
+    """
     now = now or datetime.now(UTC)
-    words = text.strip().lower()
-    if ago := AGO.fullmatch(words):
+    written = text.strip().lower()
+    if ago := AGO.fullmatch(written):
         try:
             return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
         except OverflowError:
             raise UsageError(f"{text!r} is longer ago than dates reach; {EXPECTED}") from None
-    if words in ("today", "yesterday"):
-        day = now.astimezone().date() - timedelta(days=int(words == "yesterday"))
+    if written in ("today", "yesterday"):
+        day = now.astimezone().date() - timedelta(days=int(written == "yesterday"))
         return datetime.combine(day, time()).astimezone(UTC)
     try:
         return datetime.fromisoformat(text.strip()).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""What a history answers: counts, hits, figures, and how far long work has come. Plain records."""
+"""What a history returns besides replies: counts, search results, figures by model, and the progress of long work."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .text_search import Snippet
 
 
 class StoreCounts(msgspec.Struct, frozen=True):
-    """How many."""
+    """How many replies there are, and how many thoughts in them."""
 
     replies: int = 0
     thoughts: int = 0
 
 
 class ReplySummary(msgspec.Struct, frozen=True):
-    """What a list shows of a reply."""
+    """What a list shows of a reply. Its thoughts are counted, not read."""
 
     id: str
     time: datetime
@@ -27,14 +27,14 @@ class ReplySummary(msgspec.Struct, frozen=True):
     text: str
     """The answer."""
     thoughts: int
-    """How many."""
+    """The number of its thoughts."""
 
 
 class SearchHit(msgspec.Struct, frozen=True):
-    """A thought that was found."""
+    """A thought that matches a search."""
 
     reply: str
-    """The id of the reply."""
+    """The id of its reply."""
     thought: int
     """Which of the reply's thoughts, counted from 1."""
     time: datetime
@@ -45,11 +45,11 @@ class SearchHit(msgspec.Struct, frozen=True):
 
 
 class SearchResult(msgspec.Struct, frozen=True):
-    """What a search found."""
+    """The thoughts that match a search."""
 
     hits: tuple[SearchHit, ...] = ()
     ranked: bool = True
-    """Best first. False: there were too many to rank, so the newest first."""
+    """Best first. False: there were too many to rank, so the newest come first."""
 
 
 class ModelShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class ModelShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PurgeProgress(msgspec.Struct, frozen=True):
-    """How far a purge has come."""
+    """How far a purge has come, from its beginning."""
 
     seen: int = 0
     """Replies that were looked at."""
@@ -76,7 +76,7 @@ class PurgeProgress(msgspec.Struct, frozen=True):
 
 
 class CheckProgress(msgspec.Struct, frozen=True):
-    """How far a check has come, and what was wrong on the way since the last one."""
+    """How far a check has come, and the problems that were found since the step before."""
 
     replies: int
     problems: tuple[str, ...] = ()

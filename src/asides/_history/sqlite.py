@@ -1,7 +1,10 @@
-"""Kept thoughts in one file of SQLite: several writers, a log that survives a crash, words in an FTS5 index.
+"""The SQLite store: one file, several writers, a write-ahead log (WAL), words in an FTS5 index.
 
-A file that may not be written, or whose folder may not, is opened for reading alone: without the log, where there is
-none and none can be made. Whatever writes then fails and says why.
+Every batch is one transaction with `synchronous=FULL`, so what was committed survives a crash and a power cut. Deleting
+overwrites (`secure_delete`), and `compact` rewrites the index, so that nothing of a purged reply stays in the file.
+
+A file that cannot be written, or whose folder cannot, is opened read-only: with another program's WAL where that can be
+read, else the file alone. Whatever writes then fails, and the error says why.
 """
 
 from __future__ import annotations
@@ -18,19 +21,31 @@ from typing import Any
 
 from .errors import DamagedError, HistoryError
 from .records import Reply
-from .reply_filter import ReplyFilter
+from .reply_filter import ReplyFilter, placeholders
 from .results import CheckProgress
 from .sqlite_damage import check_replies, check_structure
 from .sqlite_schema import APPLICATION, MIGRATIONS
-from .store import MOST_RANKED, PAGE, History, original_text, reply_row, thought_row
+from .store import (
+    MOST_RANKED,
+    PAGE,
+    REPLY_COLUMNS,
+    THOUGHT_COLUMNS,
+    History,
+    insert_into,
+    original_text,
+    reply_row,
+    thought_row,
+)
 from .text_search import Term, indexable
 
 PATIENCE = 5.0
-"""Seconds to wait for another writer."""
+"""Seconds to wait for another writer's lock."""
+INSERT_REPLY = f"{insert_into('replies', REPLY_COLUMNS, '?')} ON CONFLICT (id) DO NOTHING"
+INSERT_THOUGHT = insert_into("thoughts", ("reply", *THOUGHT_COLUMNS), "?")
 BEGIN_PAUSE = 0.02
 LAST = 2**63 - 1
 STEP = 1000
-"""Pages of the file that are rewritten at once."""
+"""Pages of the file that `compact` rewrites at once, so that no writer waits for long."""
 
 REASONS = {
     sqlite3.SQLITE_BUSY: ("another program is writing to it; try again", True),
@@ -41,19 +56,26 @@ REASONS = {
     sqlite3.SQLITE_READONLY: ("it may only be read", True),
     sqlite3.SQLITE_PERM: ("you may not open it", True),
     sqlite3.SQLITE_NOTADB: ("this file is no history: it is not a SQLite database", True),
-    sqlite3.SQLITE_CORRUPT: ("it is damaged; `asides history verify` tells how", True),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged; `asides history verify` names the damage", True),
     sqlite3.SQLITE_TOOBIG: ("a reply is too long to be kept", False),
 }
-"""By the low byte of SQLite's code: what to say, and whether the same may work later."""
-
-
+"""By the low byte of SQLite's code: the reason for a person, and whether the same may work later."""
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 UNWRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
-"""What SQLite says of a file that is there, and that it wanted to write to or beside."""
+"""SQLite's codes for a file that exists and cannot be written, or its WAL cannot."""
 
 
 class SqliteHistory(History):
-    """A file."""
+    """Replies in a file, made with mode 0600.
+
+    Tables: `replies` and `thoughts`, `words` (FTS5 over the thoughts, without a copy of their texts), `migrations`.
+    A crash leaves the file as after the last committed batch, perhaps with a WAL beside it (`-wal`, `-shm`) that the
+    next opening reads; it never leaves half a reply. Several processes may write: each waits up to `patience` seconds
+    for the lock.
+    """
+
+    repair = "`asides history salvage -o FILE` writes all that can be read into a new file"
+    migrations = MIGRATIONS
 
     def __init__(self, path: Path, *, create: bool = True, patience: float | None = None) -> None:
         self.name = str(path)
@@ -70,7 +92,7 @@ class SqliteHistory(History):
             self.warnings += (f"{_others_may_read(mode)}; run: chmod 600 {shlex.quote(self.name)}",)
 
     def _open(self) -> None:
-        """Connect: to write, else to read, else to read the file alone as nobody changes it."""
+        """Connect: to write, else to read, else to read the file alone, without its WAL."""
         self.read_only = _why_read_only(self._path)
         if not self.read_only:
             try:
@@ -81,7 +103,7 @@ class SqliteHistory(History):
                     raise
                 self.read_only = "it cannot be written here"
         try:
-            # Where another program writes, its log is read too.
+            # Where another program writes, its WAL is read too.
             self._connect("ro")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
@@ -106,8 +128,8 @@ class SqliteHistory(History):
             self._connection.close()
 
     def add(self, replies: Iterable[Reply]) -> int:
-        """Write replies, all or none, and say how many were new."""
-        # Hashing and encoding are done before the lock is taken.
+        """Write replies, all or none, and return how many were new."""
+        # Hash and encode before the lock is taken.
         rows = []
         for reply in replies:
             named = reply if reply.id else reply.named()
@@ -117,9 +139,9 @@ class SqliteHistory(History):
             return sum(_insert(connection, row, thoughts) for row, thoughts in rows)
 
     def compact(self) -> None:
-        """Rewrite the index without the words of what was purged, and give the room back."""
-        # FTS5 only marks words as deleted until its pieces are merged. In steps, so that no writer waits for long;
-        # that the first is negative asks for all pieces, and a step that changes next to nothing was the last.
+        """Rewrite the index without the words of what was purged, shrink the file, and empty the WAL."""
+        # FTS5 only marks words as deleted until its segments are merged. A negative number of pages starts a merge of
+        # all of them, positive ones go on with it, and a step that changes fewer than two rows was the last.
         pages, changed = -STEP, 2
         while changed >= 2:
             before = self._connection.total_changes
@@ -138,7 +160,7 @@ class SqliteHistory(History):
         return int(self._rows("PRAGMA freelist_count")[0][0])
 
     def reindex(self) -> Iterator[int]:
-        """Build the index of words anew, and the others with it, in one transaction: stopped, all is as it was."""
+        """Rebuild all indexes, words included, in one transaction: if it is stopped, nothing has changed."""
         with self._transaction() as connection:
             connection.execute("DROP TABLE IF EXISTS words")
             for statement in MIGRATIONS["002_words"]:
@@ -154,19 +176,19 @@ class SqliteHistory(History):
             connection.execute("REINDEX")
 
     def size(self) -> int:
-        """Bytes of the file and its log."""
+        """Bytes of the file and its WAL."""
         files = (Path(self.name + ending) for ending in ("", "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
     def _prepare(self) -> None:
         connection = self._connection
         connection.execute("PRAGMA foreign_keys = ON")
-        # What is purged is overwritten, not only unlinked.
+        # Deleted rows are overwritten with zeros.
         connection.execute("PRAGMA secure_delete = ON")
-        # 64 MiB at most: ids are hashes, so their index is read and written all over.
+        # Up to 64 MiB: ids are hashes, so writing touches pages all over their index.
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA synchronous = FULL")
-        # In this order: another process may be making the store, and gives it both at once.
+        # In this order: another process may be making the store, and commits both at once.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if tables and application != APPLICATION:
@@ -176,12 +198,12 @@ class SqliteHistory(History):
             return
         if not tables:
             self._wait_for(lambda: connection.execute("PRAGMA auto_vacuum = INCREMENTAL"))
-            # Changing this needs the file alone for a moment, and SQLite does not wait for that by itself.
+            # This needs an exclusive lock for a moment, for which SQLite does not wait by itself.
             self._wait_for(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
         self._migrate()
 
     def _prepare_to_read(self) -> None:
-        """Make an older store look like one of today, for this connection alone."""
+        """Give an older store the columns of today, for this connection alone."""
         done = self._known_migrations()
         if "002_words" not in done:
             raise HistoryError(f"there is no history at {self.name}, and none can be made: {self.read_only}")
@@ -206,28 +228,13 @@ class SqliteHistory(History):
             return []
         return [name for (name,) in self._connection.execute("SELECT name FROM migrations")]
 
-    def _known_migrations(self) -> list[str]:
-        done = self._migrations()
-        if unknown := set(done) - MIGRATIONS.keys():
-            raise HistoryError(
-                f"{self.name} was written by a newer asides (it has {', '.join(sorted(unknown))}); update"
-            )
-        return done
-
     def _migrate(self) -> None:
-        done = self._known_migrations()
-        if len(done) == len(MIGRATIONS):
+        if len(self._known_migrations()) == len(MIGRATIONS):
             return
         with self._transaction() as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, time TEXT NOT NULL)")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            # Another process may have done it while this one waited.
-            done = self._migrations()
-            for name, statements in MIGRATIONS.items():
-                if name not in done:
-                    for statement in statements:
-                        connection.execute(statement)
-                    connection.execute("INSERT INTO migrations VALUES (?, datetime('now'))", (name,))
+            self._run_migrations(connection.execute, "datetime('now')")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._errors():
@@ -253,9 +260,9 @@ class SqliteHistory(History):
         return [number for (number,) in rows], ranked
 
     def _bounds(self, where: ReplyFilter) -> tuple[int, int]:
-        """The first and the last thought that can be of the time that is asked for.
+        """The numbers of the first and the last thought within the filter's time.
 
-        Mostly, what is written later is of a later time. Then this spares the index a walk through all other times.
+        Replies are mostly written in the order of time, so this saves FTS5 from reading the hits of all other times.
         """
         if where.since is None and where.until is None:
             return 0, LAST
@@ -263,20 +270,20 @@ class SqliteHistory(History):
         ((lowest, highest),) = self._rows(
             f"SELECT min(r.number), max(r.number) FROM replies AS r WHERE 1 = 1{conditions}", values
         )
-        # Thoughts are numbered in the order of their replies.
+        # Thoughts have rising numbers in the order of their replies.
         sql = "SELECT number FROM thoughts WHERE reply {} ? ORDER BY reply {}, place {} LIMIT 1"
         first = self._rows(sql.format(">=", "ASC", "ASC"), (lowest,))
         last = self._rows(sql.format("<=", "DESC", "DESC"), (highest,))
         return (first[0][0], last[0][0]) if first and last else (0, -1)
 
     def _delete(self, numbers: list[int]) -> None:
-        marks = ", ".join("?" for _ in numbers)
+        marks = placeholders(len(numbers))
         with self._transaction() as connection:
             thoughts = connection.execute(
                 f"SELECT number, text, exact FROM thoughts WHERE reply IN ({marks})", numbers
             ).fetchall()
             connection.executemany(
-                # The index keeps no texts, so it must be told what to forget.
+                # The index has no copy of the texts, so deleting needs them.
                 "INSERT INTO words(words, rowid, text) VALUES('delete', ?, ?)",
                 [(number, indexable(original_text(text, data))) for number, text, data in thoughts],
             )
@@ -293,10 +300,10 @@ class SqliteHistory(History):
         return problems
 
     def _check_words(self) -> list[str]:
-        """What is wrong with the index of words."""
+        """Problems of the index of words."""
         try:
             if self.read_only:
-                # FTS5's own check counts as writing. This one reads every word with all its places.
+                # FTS5's own check counts as writing. This reads every word with all its positions.
                 self._rows("CREATE VIRTUAL TABLE IF NOT EXISTS temp.every_word USING fts5vocab(main, 'words', 'row')")
                 self._rows("SELECT count(*), sum(cnt) FROM temp.every_word")
             else:
@@ -304,20 +311,18 @@ class SqliteHistory(History):
             ((indexed,),) = self._rows("SELECT count(*) FROM words_docsize")
             ((thoughts,),) = self._rows("SELECT count(*) FROM thoughts")
         except DamagedError:
-            return ["the index of words is damaged; `asides history reindex` builds it anew"]
+            return ["the index of words is damaged; `asides history reindex` rebuilds it"]
         except HistoryError as error:
             return [f"the index of words cannot be checked: {error}"]
         if indexed != thoughts:
-            return [
-                f"the index of words knows {indexed} thoughts of {thoughts}; `asides history reindex` builds it anew"
-            ]
+            return [f"the index of words has {indexed} thoughts of {thoughts}; `asides history reindex` rebuilds it"]
         return []
 
     def _check_replies(self) -> Iterator[CheckProgress]:
         if self._damaged:
-            # Trees that are not whole do not lead to every reply.
+            # SQLite finds rows through its trees, and these are damaged.
             return check_replies(self._path)
-        # What is no text is read all the same, and is then not what was written.
+        # Bytes that are no UTF-8 must not end the check: they come back as text whose hash is wrong.
         self._connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
         return super()._check_replies()
 
@@ -325,7 +330,7 @@ class SqliteHistory(History):
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         self.check_writable()
         with self._errors():
-            # At once, because a lock that is asked for later is refused without waiting.
+            # IMMEDIATE: a transaction that begins with reading gets no lock later on, and SQLite does not wait for it.
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -337,7 +342,7 @@ class SqliteHistory(History):
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """SQLite's errors in words."""
+        """Raise SQLite's errors as ours, with a reason for a person."""
         try:
             yield
         except sqlite3.Error as error:
@@ -351,7 +356,7 @@ def _why_read_only(path: Path) -> str:
     """Why a file that is there cannot be written; empty where it can."""
     if not os.access(path, os.W_OK):
         return "you may not write to the file, or it is on a disk that is mounted for reading"
-    # The log is beside it.
+    # The WAL is written there.
     if not os.access(path.parent, os.W_OK):
         return f"you may not write to its folder {path.parent}, or that is mounted for reading"
     return ""
@@ -362,7 +367,7 @@ def _others_may_read(mode: int) -> str:
 
 
 def _make_file(path: Path) -> None:
-    """An empty file that only its owner may read, unless there is one. SQLite gives its log the same mode."""
+    """Make an empty file that only its owner may read, unless there is one. SQLite gives the WAL the same mode."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
@@ -374,24 +379,16 @@ def _make_file(path: Path) -> None:
 
 
 def _insert(connection: sqlite3.Connection, row: tuple[Any, ...], thoughts: list[tuple[tuple[Any, ...], str]]) -> int:
-    added = connection.execute(
-        "INSERT INTO replies (id, time, model, source, agent, conversation, format, text, exact, body, client) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-        row,
-    )
+    added = connection.execute(INSERT_REPLY, row)
     if not added.rowcount:
         return 0
     number = added.lastrowid
     for columns, words in thoughts:
-        thought = connection.execute(
-            "INSERT INTO thoughts (reply, place, text, exact, characters, complete, seconds) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (number, *columns),
-        ).lastrowid
+        thought = connection.execute(INSERT_THOUGHT, (number, *columns)).lastrowid
         connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (thought, words))
     return 1
 
 
 def _match(term: Term) -> str:
     # Words hold letters and digits only, so there is no quote to double.
-    return f'"{" ".join(term.words)}"' + ("*" if term.begins else "")
+    return f'"{" ".join(term.words)}"' + ("*" if term.prefix else "")

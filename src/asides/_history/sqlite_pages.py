@@ -1,11 +1,14 @@
 """The pages of a SQLite file, read without SQLite, which gives up where one of them is damaged.
 
-A file is a row of pages. Rows of a table stand in its leaf pages, each in a cell: its number and its columns, whose end
-may be in a chain of other pages. A leaf that is whole can be read whatever became of the pages around it. Pages that a
-program has written last stand in the log beside the file (`-wal`) until they are copied into it; of them only those
-count whose transaction was ended.
+A file is a sequence of pages of one size. The rows of a table are in its leaf pages, one cell for each: the number of
+the row and its record, whose end may be in a chain of overflow pages. A leaf page that is whole can be read whatever
+became of the pages around it. Pages that were written last are in the write-ahead log beside the file (`-wal`) until
+SQLite copies them; of these only committed ones count. The format is documented at sqlite.org/fileformat2.html.
 
-Nothing is written, and whatever is in the file, the worst that happens is that a row is not found.
+Nothing is written, and whatever is in the file, the worst that happens is that a row is not found (`Unreadable`).
+
+    with Pages(path) as pages:
+        rows = [pages.row(2, cell) for cell in pages.cells(2) if pages.kind(2) == TABLE_LEAF]
 """
 
 from __future__ import annotations
@@ -13,46 +16,45 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 MAGIC = b"SQLite format 3\0"
 HEADER = 100
-"""Bytes at the beginning of the first page that are the file's own."""
+"""Bytes of the file header, which begins the first page."""
 SIZES = (4096, 1024, 2048, 8192, 16384, 32768, 65536, 512)
-"""How long a page may be; the usual first."""
+"""Possible sizes of a page; the default first."""
 INDEX_INTERIOR, TABLE_INTERIOR, INDEX_LEAF, TABLE_LEAF = 0x02, 0x05, 0x0A, 0x0D
 LOG_MAGICS = {0x377F0682: "<", 0x377F0683: ">"}
-"""How a log begins, and in which order its checksums count bytes."""
+"""How a write-ahead log begins, and the byte order of its checksums."""
 LOG_HEADER, FRAME_HEADER = 32, 24
 LONGEST = 1_000_000_000
-"""Bytes of a row at most, as SQLite has it."""
-WIDTHS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
+"""SQLite's limit for the bytes of a record."""
+WIDTHS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8}
+"""Bytes of a column by its serial type: integers, and 7 for a float."""
 
 Row = tuple[Any, ...]
 
 
 class Unreadable(Exception):
-    """There is no such thing in these bytes."""
+    """What should be in these bytes is not there, or not whole."""
 
 
 class Pages:
-    """A file and its log, page by page, counted from 1."""
+    """A file and its write-ahead log, page by page, counted from 1."""
 
     def __init__(self, path: Path) -> None:
         self._file: BinaryIO = path.open("rb")
         self._length = path.stat().st_size
         begin = self._read(0, HEADER).ljust(HEADER, b"\0")
-        self.has_header = begin.startswith(MAGIC)
-        """Whether the file begins as one of SQLite does."""
         size = int.from_bytes(begin[16:18])
         size = 65536 if size == 1 else size
-        self.has_header = self.has_header and size in SIZES
+        self.has_header = begin.startswith(MAGIC) and size in SIZES
+        """Whether the file begins with a header of SQLite."""
         self.size = size if self.has_header else SIZES[0]
         """Bytes of a page."""
         self._reserved = begin[20] if self.has_header else 0
-        self.said = int.from_bytes(begin[28:32]) if self.has_header else 0
-        """How many pages the header says that there are."""
+        self.header_count = int.from_bytes(begin[28:32]) if self.has_header else 0
+        """The number of pages according to the header."""
         self._logged: dict[int, int] = {}
         self._counted = 0
         self._log: BinaryIO | None = None
@@ -64,30 +66,28 @@ class Pages:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
         if self._log is not None:
             self._log.close()
 
     @property
     def count(self) -> int:
-        """How many pages there are, a last one that is cut off included."""
+        """The number of pages, a last one that is cut off included."""
         return self._counted or -(-self._length // self.size)
 
     @property
     def has_size(self) -> bool:
-        """Whether anything says how long a page is."""
+        """Whether the header or the log gives the size of a page."""
         return self.has_header or bool(self._counted)
 
     @property
     def usable(self) -> int:
-        """Bytes of a page that hold something."""
+        """Bytes of a page without its reserved end."""
         return self.size - self._reserved
 
     def page(self, number: int) -> bytes:
-        """The bytes of a page; what is missing of it is zero."""
+        """The bytes of a page; zeros for what is missing of it."""
         if self._log is not None and number in self._logged:
             self._log.seek(self._logged[number])
             return self._log.read(self.size).ljust(self.size, b"\0")
@@ -96,12 +96,12 @@ class Pages:
         return self._read((number - 1) * self.size, self.size).ljust(self.size, b"\0")
 
     def kind(self, number: int) -> int:
-        """What a page says that it is."""
-        return self.page(number)[HEADER if number == 1 else 0]
+        """The type of a page: a table's or an index's, leaf or interior; any other number for what is none."""
+        return self.page(number)[_start(number)]
 
     def cells(self, number: int) -> list[int]:
-        """Where the cells of a page begin."""
-        page, start = self.page(number), HEADER if number == 1 else 0
+        """The offsets of the cells of a page."""
+        page, start = self.page(number), _start(number)
         width = {TABLE_LEAF: 8, INDEX_LEAF: 8, TABLE_INTERIOR: 12, INDEX_INTERIOR: 12}.get(page[start])
         if width is None:
             return []
@@ -114,45 +114,37 @@ class Pages:
 
     def children(self, number: int) -> list[int]:
         """The pages under an interior page."""
-        page, start = self.page(number), HEADER if number == 1 else 0
+        page, start = self.page(number), _start(number)
         if page[start] not in (TABLE_INTERIOR, INDEX_INTERIOR):
             return []
         below = [int.from_bytes(page[place : place + 4]) for place in self.cells(number)]
         return [*below, int.from_bytes(page[start + 8 : start + 12])]
 
     def row(self, number: int, place: int) -> tuple[int, Row]:
-        """The number of the row in a cell of a table, and its columns. A text that is no UTF-8 keeps its bytes."""
+        """The number and the columns of the row in a table's cell. Bytes that are no UTF-8 become lone surrogates."""
         page = self.page(number)
         length, place = _varint(page, place)
         rowid, place = _varint(page, place)
-        rowid -= (rowid >> 63) << 64
-        most = self.usable - 35
-        return rowid, _columns(self._payload(page, place, length, most))
+        return rowid - ((rowid >> 63) << 64), _columns(self._payload(page, place, length, self.usable - 35))
 
     def key(self, number: int, place: int) -> Row:
-        """The columns in a cell of an index."""
+        """The columns of an index's cell."""
         page = self.page(number)
-        if page[HEADER if number == 1 else 0] == INDEX_INTERIOR:
+        if page[_start(number)] == INDEX_INTERIOR:
             place += 4
         length, place = _varint(page, place)
-        most = (self.usable - 12) * 64 // 255 - 23
-        return _columns(self._payload(page, place, length, most))
+        return _columns(self._payload(page, place, length, (self.usable - 12) * 64 // 255 - 23))
 
-    def chain(self, number: int, place: int) -> Iterator[int]:
-        """The further pages that hold the end of a table's row."""
+    def overflow(self, number: int, place: int) -> Iterator[int]:
+        """The overflow pages of the row in a table's cell, as far as the chain can be followed."""
         page = self.page(number)
         length, place = _varint(page, place)
         _, place = _varint(page, place)
-        here = self._here(length, self.usable - 35)
-        following = int.from_bytes(page[place + here : place + here + 4]) if here < length else 0
-        for _ in range(-(-(length - here) // max(1, self.usable - 4))):
-            if not 1 <= following <= self.count:
-                return
-            yield following
-            following = int.from_bytes(self.page(following)[:4])
+        local = self._local(length, self.usable - 35)
+        return self._chain(page, place + local, length - local)
 
     def free(self) -> set[int]:
-        """The pages that hold nothing, as far as their list can be read."""
+        """The pages of the freelist, as far as it can be read."""
         following, found = int.from_bytes(self.page(1)[32:36]) if self.has_header else 0, set[int]()
         while 1 <= following <= self.count and following not in found:
             page = self.page(following)
@@ -163,33 +155,40 @@ class Pages:
         return found
 
     def _payload(self, page: bytes, place: int, length: int, most: int) -> bytes:
-        """The bytes of a cell, those in other pages with them."""
-        here = self._here(length, most)
-        if length > min(LONGEST, self.count * self.size) or place + here > self.usable:
+        """The record of a cell, with its end in overflow pages. `most`: the bytes that the cell's own page may hold."""
+        local = self._local(length, most)
+        if length > min(LONGEST, self.count * self.size) or place + local > self.usable:
             raise Unreadable
-        pieces, left = [page[place : place + here]], length - here
-        following = int.from_bytes(page[place + here : place + here + 4]) if left else 0
-        while left > 0:
-            further = self.page(following)
-            pieces.append(further[4 : min(self.usable, 4 + left)])
-            left -= len(pieces[-1])
-            following = int.from_bytes(further[:4])
-        return b"".join(pieces)
+        further = [self.page(number)[4 : self.usable] for number in self._chain(page, place + local, length - local)]
+        payload = b"".join([page[place : place + local], *further])[:length]
+        if len(payload) < length:
+            raise Unreadable
+        return payload
 
-    def _here(self, length: int, most: int) -> int:
-        """How many bytes of a cell stand in its own page."""
+    def _local(self, length: int, most: int) -> int:
+        """How many bytes of a record are in the cell's own page."""
         if length <= most:
             return length
         least = (self.usable - 12) * 32 // 255 - 23
-        here = least + (length - least) % (self.usable - 4)
-        return here if here <= most else least
+        local = least + (length - least) % (self.usable - 4)
+        return local if local <= most else least
+
+    def _chain(self, page: bytes, place: int, left: int) -> Iterator[int]:
+        """The pages that hold so many more bytes; the number of the first is at `place`."""
+        # Bounded by `left`, so that a chain that leads back to itself ends.
+        while left > 0:
+            number = int.from_bytes(page[place : place + 4])
+            if not 1 <= number <= self.count:
+                return
+            yield number
+            page, place, left = self.page(number), 0, left - (self.usable - 4)
 
     def _read(self, place: int, size: int) -> bytes:
         self._file.seek(place)
         return self._file.read(size)
 
     def _read_log(self, log: BinaryIO) -> None:
-        """Find the newest of each page in the log, up to the last transaction that was ended."""
+        """Find the newest version of each page in the log, up to the last commit whose checksum is right."""
         header = log.read(LOG_HEADER)
         order = LOG_MAGICS.get(int.from_bytes(header[:4]))
         size = int.from_bytes(header[8:12])
@@ -214,17 +213,22 @@ class Pages:
                 pending.clear()
 
 
+def _start(number: int) -> int:
+    """Where the content of a page begins: the first page begins with the file header."""
+    return HEADER if number == 1 else 0
+
+
 def _checksum(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]:
     first, second = sums
-    words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
-    for even, odd in zip(words, words, strict=True):
+    numbers = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
+    for even, odd in zip(numbers, numbers, strict=True):
         first = (first + even + second) & 0xFFFFFFFF
         second = (second + odd + first) & 0xFFFFFFFF
     return first, second
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number of one to nine bytes, and where it ends."""
+    """A number of one to nine bytes, and the offset behind it."""
     value = 0
     for count in range(9):
         if place >= len(data):
@@ -240,7 +244,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 
 def _columns(record: bytes) -> Row:
-    """The columns of a row, which begins with the kind of each."""
+    """The columns of a record, whose header has the serial type of each."""
     end, place = _varint(record, 0)
     if end > len(record):
         raise Unreadable
@@ -251,7 +255,7 @@ def _columns(record: bytes) -> Row:
     columns: list[Any] = []
     place = end
     for kind in kinds:
-        width = WIDTHS.get(kind, 8 if kind == 7 else (kind - 12) // 2 if kind >= 12 else 0)
+        width = WIDTHS.get(kind, (kind - 12) // 2 if kind >= 12 else 0)
         data = record[place : place + width]
         if len(data) != width or kind in (10, 11):
             raise Unreadable

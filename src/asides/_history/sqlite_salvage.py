@@ -1,48 +1,51 @@
-"""What can still be read of a damaged file: every reply whose rows are whole, one after another. Writes nothing.
+"""What can still be read of a damaged SQLite file: every reply whose rows are whole. Writes nothing.
 
-The rows are found page by page, not through the trees that lead to them, and known by their columns. Whether a reply
-is what was written is told by its id, which is the hash of all of it. What is missing is told by the rest: ids that
-the index still knows, thoughts whose reply is gone.
+Rows are found page by page, not through the trees that lead to them, and recognised by their columns. A reply whose id
+is the hash of what was read is whole. Lost ones leave traces: ids in the index, thoughts whose reply is gone. So every
+reply comes out whole, in part (with the notice `salvaged` and an id of its own), or counted as lost.
+
+    with Salvage(path) as salvage:
+        for pages_seen in salvage.scan(): ...
+        for salvaged in salvage.replies(): ...
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import msgspec
 
 from .records import EPOCH, Notice, Reply, Thought, from_microseconds, identity
 from .sqlite_pages import INDEX_INTERIOR, INDEX_LEAF, SIZES, TABLE_LEAF, Pages, Row, Unreadable
-from .store import make_reply, original_text
+from .store import NOT_READABLE, make_reply, original_text
 
 ID = 32
 """Characters of an id."""
 STEP = 64
-"""Pages between two reports."""
+"""Pages between two reports of progress."""
 MISSING = "salvaged"
 
 Place = tuple[int, int]
-"""A page, and where in it a cell begins."""
+"""A page, and the offset of a cell in it."""
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """One reply, or what is left of it."""
+    """What is left of one reply."""
 
     number: int
-    """Its place in the order of writing."""
+    """Its number, which is the order of writing."""
     id: str
-    """The id that it had; empty where nothing tells it."""
+    """The id that it had; empty where it is lost too."""
     reply: Reply | None
     """None when it is lost."""
     missing: str = ""
-    """What could not be read of it; empty when it is whole."""
+    """What of it could not be read; empty when it is whole."""
 
 
 class Salvage:
-    """A damaged file."""
+    """The replies of a damaged file: `scan` first, then `replies`."""
 
     def __init__(self, path: Path) -> None:
         self.pages = Pages(path)
@@ -53,20 +56,18 @@ class Salvage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.pages.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self.pages.__exit__(*error)
 
     @property
-    def known(self) -> int:
-        """How many replies there are signs of. After `scan`."""
-        return len(self._replies.keys() | self._thoughts.keys() | self._ids.keys())
+    def known(self) -> set[int]:
+        """The numbers of the replies that left any trace. After `scan`."""
+        return self._replies.keys() | self._thoughts.keys() | self._ids.keys()
 
     def scan(self) -> Iterator[int]:
-        """Look through all pages for rows. Tells now and then how many pages were seen."""
+        """Look through all pages for rows. Yields now and then how many pages were read."""
         if not self.pages.has_size:
-            # Nothing says how long a page is: the length with which most rows are found.
+            # The size of a page is lost with the header: take the one with which most rows are found.
             self.pages.size = max(SIZES, key=self._rows_found)
         free = self.pages.free()
         for number in range(1, self.pages.count + 1):
@@ -78,10 +79,10 @@ class Salvage:
     def replies(self) -> Iterator[Salvaged]:
         """What is left of every reply, in the order of writing. After `scan`."""
         time = EPOCH
-        for number in sorted(self._replies.keys() | self._thoughts.keys() | self._ids.keys()):
+        for number in sorted(self.known):
             found = self._salvage(number)
             if found.reply is not None and number not in self._replies:
-                # Only its thoughts are there. It was written after the one before it.
+                # Only its thoughts are there, so its time is unknown: that of the reply before it.
                 found = msgspec.structs.replace(found, reply=msgspec.structs.replace(found.reply, time=time).named())
             elif found.reply is not None:
                 time = found.reply.time
@@ -89,10 +90,7 @@ class Salvage:
 
     def _rows_found(self, size: int) -> int:
         self.pages.size = size
-        count = 0
-        for number in range(1, self.pages.count + 1):
-            count += sum(1 for _ in self._table_rows(number))
-        return count
+        return sum(1 for number in range(1, self.pages.count + 1) for _ in self._table_rows(number))
 
     def _look(self, number: int) -> None:
         for place, rowid, row in self._table_rows(number):
@@ -137,7 +135,7 @@ class Salvage:
         row = (number, *row[1:11], row[11] if len(row) > 11 else "")
         try:
             reply = make_reply(row, thoughts)
-        except (ValueError, TypeError, OverflowError, msgspec.MsgspecError):
+        except NOT_READABLE:
             return Salvaged(number, row[1], self._clean_text(row, thoughts), "not all that belongs to it can be read")
         if identity(reply) == reply.id:
             return Salvaged(number, reply.id, reply)

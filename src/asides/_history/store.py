@@ -1,16 +1,24 @@
-"""The interface of kept thoughts, and all of it that needs no more than tables and SQL that both stores understand.
+"""`History`, the interface of both stores, and everything that plain SQL on their common tables can do.
 
-Knows neither SQLite nor PostgreSQL: a store says how to connect, to write and to find words.
+The table `replies` has one row per reply, `thoughts` one per thought, numbered in the order of writing. Names and the
+answer are columns; what no query asks for (calls, notices, what was asked) is JSON in `body`. A text that a database
+cannot hold as text (NUL, half a surrogate pair) is stored readable in `text` and as bytes in `exact`.
+
+A reply's id is the hash of its content: the same reply is stored once, and `verify` can tell whether a row is what was
+written. Long work (`replies`, `purge`, `verify`, `reindex`) goes page by page and yields its progress, so
+memory stays constant, no lock is held for long, and a caller may stop between two steps.
+
+SQLite and PostgreSQL are subclasses: they connect, migrate, write, and search words.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 
@@ -29,43 +37,55 @@ from .records import (
     read_body,
     readable,
 )
-from .reply_filter import ReplyFilter
+from .reply_filter import ReplyFilter, placeholders
 from .results import CheckProgress, ModelShare, PurgeProgress, ReplySummary, SearchHit, SearchResult, StoreCounts
 from .text_search import Term, find_snippet, read_query
 
 PAGE = 200
 """Replies read, checked or deleted at once: constant memory, and no lock for long."""
 MOST_RANKED = 5000
-"""With more hits than this a word says little about a thought: then the newest come first, at once."""
-REPLY = (
-    "r.number, r.id, r.time, r.model, r.source, r.agent, r.conversation, r.format, r.text, r.exact, r.body, r.client"
-)
+"""With more hits than this, ranking would read too much and tell too little: then the newest come first."""
+REPLY_COLUMNS = ("id", "time", "model", "source", "agent", "conversation", "format", "text", "exact", "body", "client")
+"""The columns of `reply_row`, in its order."""
+THOUGHT_COLUMNS = ("place", "text", "exact", "characters", "complete", "seconds")
+"""The columns of `thought_row`, in its order."""
+REPLY = ", ".join(f"r.{column}" for column in ("number", *REPLY_COLUMNS))
+NOT_READABLE = (ValueError, TypeError, OverflowError, msgspec.MsgspecError)
+"""What reading a row raises that no reply could have written."""
 ALL = ReplyFilter()
 
 
 class History(ABC):
-    """Kept replies and thoughts. For one thread; open another in each."""
+    """A store of replies and their thoughts. For one thread; open another in each.
+
+    Errors are `HistoryError`s: `retry` says whether the same may work later. `DamagedError` means that the store's own
+    data is damaged.
+    """
 
     name: str
-    """The store in words: its path or address, without a password."""
+    """Its path or address, without a password."""
     warnings: tuple[str, ...] = ()
-    """What its owner should know, as that others may read it."""
+    """What its owner should know, such as that others may read it."""
     read_only: str = ""
     """Why it can only be read; empty where it can be written."""
+    repair: ClassVar[str]
+    """What helps where the store is damaged."""
+    migrations: ClassVar[Mapping[str, Sequence[str]]]
+    """The statements that make the tables, by name, in order. A name's statements never change."""
 
     # What each store does in its own way.
 
     @abstractmethod
     def add(self, replies: Iterable[Reply]) -> int:
-        """Write replies, all or none, and say how many were new. What is there already is not written again."""
+        """Write replies, all or none, and return how many were new. What is there already is not written again."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
 
     @abstractmethod
     def compact(self) -> None:
-        """Make what was purged unreadable and give its room back."""
+        """Make what was purged unreadable, and free its space."""
 
     @abstractmethod
     def size(self) -> int:
@@ -73,7 +93,7 @@ class History(ABC):
 
     @abstractmethod
     def reindex(self) -> Iterator[int]:
-        """Build the index of words anew, from the thoughts. Tells after each step how many are done."""
+        """Rebuild the index of words from the thoughts. Yields after each step how many are done."""
 
     @abstractmethod
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -91,19 +111,49 @@ class History(ABC):
     def _check_store(self) -> list[str]:
         """What is wrong with the store itself."""
 
-    # What follows from it.
+    @abstractmethod
+    def _migrations(self) -> list[str]:
+        """The names of the migrations that were run here."""
+
+    # What follows from that.
+
+    def _known_migrations(self) -> list[str]:
+        """The migrations that were run here. An error where one of them is not known: a newer version ran it."""
+        done = self._migrations()
+        if unknown := set(done) - self.migrations.keys():
+            raise HistoryError(
+                f"{self.name} was written by a newer asides (it has {', '.join(sorted(unknown))}); update"
+            )
+        return done
+
+    def _run_migrations(self, execute: Callable[[str], object], now: str) -> None:
+        """Run the migrations that are missing, in the transaction that is open. `now` is the present time in SQL."""
+        # Read in the transaction, because another process may have run them while this one waited for the lock.
+        done = self._migrations()
+        for name, statements in self.migrations.items():
+            if name not in done:
+                for statement in (*statements, f"INSERT INTO migrations VALUES ('{name}', {now})"):
+                    execute(statement)
+
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """Report a row that cannot be read as damage of the store."""
+        try:
+            yield
+        except NOT_READABLE as error:
+            raise DamagedError(
+                f"{self.name}: {what} cannot be read ({error}); `asides history verify` names all such replies"
+            ) from error
 
     def check_writable(self) -> None:
-        """Raise an error that says why, where the store can only be read."""
+        """Raise a `HistoryError` where the store can only be read."""
         if self.read_only:
             raise HistoryError(f"{self.name} can only be read: {self.read_only}", retry=True)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def keep(
@@ -178,10 +228,11 @@ class History(ABC):
             f"FROM replies AS r WHERE 1 = 1{conditions} ORDER BY r.time DESC, r.number DESC LIMIT ?",
             [*values, limit],
         )
-        return [
-            ReplySummary(id, from_microseconds(time), model, source, client, original_text(text, data), thoughts)
-            for id, time, model, source, client, text, data, thoughts in rows
-        ]
+        with self._reading("a reply"):
+            return [
+                ReplySummary(id, from_microseconds(time), model, source, client, original_text(text, data), thoughts)
+                for id, time, model, source, client, text, data, thoughts in rows
+            ]
 
     def count(self, where: ReplyFilter = ALL) -> StoreCounts:
         """How many replies and thoughts there are."""
@@ -194,29 +245,30 @@ class History(ABC):
         return StoreCounts(replies[0][0], thoughts[0][0])
 
     def conversation(self, id: str) -> list[Turn]:
-        """A conversation's memory, in order: what goes back to a model. Clean text, and calls that may be run."""
+        """The turns of a conversation to send back to a model: what was asked, clean answers, calls that may be run."""
         rows = self._rows(
             "SELECT r.text, r.exact, r.body FROM replies AS r WHERE r.conversation = ? ORDER BY r.time, r.number",
             (label(id),),
         )
         turns: list[Turn] = []
-        for text, data, rest in rows:
-            held = read_body(rest)
-            calls = tuple(call for call in held.calls if call.error is None)
-            turns += (*held.asked, Turn("assistant", original_text(text, data), calls))
+        with self._reading("a reply"):
+            for text, data, rest in rows:
+                held = read_body(rest)
+                calls = tuple(call for call in held.calls if call.error is None)
+                turns += (*held.asked, Turn("assistant", original_text(text, data), calls))
         return turns
 
     def search(self, query: str, where: ReplyFilter = ALL, *, limit: int = 20) -> SearchResult:
-        """Thoughts that hold all words of the query; after them those in which a word only begins so.
+        """Thoughts that hold all words of the query; after them those that hold words which begin like them.
 
-        Words in double quotes must stand together. Nothing else has a meaning, and nothing is an error.
+        Words in double quotes must stand together. No other character has a meaning, and no query is an error.
         """
         terms = read_query(query)
         if not terms or limit < 1:
             return SearchResult()
         whole = [Term(term.words, False) for term in terms]
         numbers, ranked = self._find(whole, where, limit)
-        if len(numbers) < limit and any(term.begins for term in terms):
+        if len(numbers) < limit and any(term.prefix for term in terms):
             more, more_ranked = self._find(terms, where, limit)
             seen = set(numbers)
             numbers += [number for number in more if number not in seen]
@@ -224,7 +276,7 @@ class History(ABC):
         return SearchResult(tuple(self._hits(numbers[:limit], terms)), ranked)
 
     def stats(self, where: ReplyFilter = ALL) -> list[ModelShare]:
-        """How much there is of each model and source, most replies first."""
+        """Figures by model and source, most replies first."""
         conditions, values = where.conditions()
         thoughts = {
             (model, source): (count, characters)
@@ -240,28 +292,26 @@ class History(ABC):
             f"WHERE 1 = 1{conditions} GROUP BY r.model, r.source ORDER BY 3 DESC, 1, 2",
             values,
         )
-        shares = []
-        for model, source, replies, first, last in rows:
-            count, characters = thoughts.get((model, source), (0, 0))
-            shares.append(
+        with self._reading("a reply"):
+            return [
                 ModelShare(
                     model=model,
                     source=source,
                     replies=replies,
-                    thoughts=int(count),
-                    characters=int(characters),
+                    thoughts=int(thoughts.get((model, source), (0, 0))[0]),
+                    characters=int(thoughts.get((model, source), (0, 0))[1]),
                     first=from_microseconds(first),
                     last=from_microseconds(last),
                 )
-            )
-        return shares
+                for model, source, replies, first, last in rows
+            ]
 
     def purge(
         self, where: ReplyFilter = ALL, match: re.Pattern[str] | None = None, *, dry_run: bool = False
     ) -> Iterator[PurgeProgress]:
-        """Delete replies, or those of them in which something matches. Tells after each step how far it is.
+        """Delete replies, or those of them in which `match` is found. Yields its progress after each step.
 
-        Every step is whole: one may stop between two. `compact` afterwards makes it final on the disk.
+        Each step is one transaction, so a caller may stop between two. `compact` afterwards removes it from the disk.
         """
         seen = replies = thoughts = 0
         for page in self._pages(where, 0):
@@ -274,7 +324,7 @@ class History(ABC):
             yield PurgeProgress(seen, replies, thoughts)
 
     def verify(self) -> Iterator[CheckProgress]:
-        """Check the store itself, then that every reply is what its id says. Tells after each step how far it is."""
+        """Check the store itself, then that every reply has the hash that is its id. Yields its progress."""
         yield CheckProgress(0, tuple(self._check_store()))
         yield from self._check_replies()
 
@@ -315,21 +365,17 @@ class History(ABC):
     def _replies(self, rows: list[tuple[Any, ...]]) -> list[Reply]:
         thoughts: dict[int, list[Thought]] = {row[0]: [] for row in rows}
         if rows:
-            marks = ", ".join("?" for _ in rows)
             for number, index, text, data, complete, seconds in self._rows(
                 "SELECT t.reply, t.place, t.text, t.exact, t.complete, t.seconds FROM thoughts AS t "
-                f"WHERE t.reply IN ({marks}) ORDER BY t.reply, t.place",
+                f"WHERE t.reply IN ({placeholders(len(rows))}) ORDER BY t.reply, t.place",
                 list(thoughts),
             ):
                 thoughts[number].append(Thought(index, original_text(text, data), bool(complete), seconds))
         return [self._reply(row, thoughts[row[0]]) for row in rows]
 
     def _reply(self, row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
-        try:
+        with self._reading(f"reply {row[1]}"):
             return make_reply(row, thoughts)
-        except (ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
-            said = f"{self.name}: reply {row[1]} cannot be read ({error}); `asides history verify` tells more"
-            raise DamagedError(said) from error
 
     def _hits(self, numbers: list[int], terms: list[Term]) -> list[SearchHit]:
         if not numbers:
@@ -338,21 +384,23 @@ class History(ABC):
             "SELECT t.number, t.text, t.exact, r.id, r.time, r.model, r.source, r.agent, "
             "(SELECT count(*) FROM thoughts AS o WHERE o.reply = t.reply AND o.place <= t.place) "
             "FROM thoughts AS t JOIN replies AS r ON r.number = t.reply "
-            f"WHERE t.number IN ({', '.join('?' for _ in numbers)})",
+            f"WHERE t.number IN ({placeholders(len(numbers))})",
             numbers,
         )
-        hits = {
-            number: SearchHit(
-                id, place, from_microseconds(time), model, source, agent, find_snippet(original_text(text, data), terms)
-            )
-            for number, text, data, id, time, model, source, agent, place in rows
-        }
+        with self._reading("a reply"):
+            hits = {
+                number: SearchHit(
+                    *(id, place, from_microseconds(time), model, source, agent),
+                    find_snippet(original_text(text, data), terms),
+                )
+                for number, text, data, id, time, model, source, agent, place in rows
+            }
         # One may have been purged since it was found.
         return [hits[number] for number in numbers if number in hits]
 
 
 def reply_row(reply: Reply) -> tuple[Any, ...]:
-    """A reply as the columns `id` to `body`, and `client`."""
+    """A reply as `REPLY_COLUMNS`."""
     return (
         reply.id,
         microseconds(reply.time),
@@ -368,7 +416,7 @@ def reply_row(reply: Reply) -> tuple[Any, ...]:
 
 
 def thought_row(thought: Thought) -> tuple[Any, ...]:
-    """A thought as the columns `place` to `seconds`."""
+    """A thought as `THOUGHT_COLUMNS`."""
     return (
         thought.index,
         *text_columns(thought.text),
@@ -379,7 +427,7 @@ def thought_row(thought: Thought) -> tuple[Any, ...]:
 
 
 def text_columns(text: str) -> tuple[str, bytes | None]:
-    """A text as the columns `text` and `exact`; the second only where the first cannot say all."""
+    """A text as the columns `text` and `exact`; the second is NULL where the first holds all of it."""
     data = exact(text)
     return (text, None) if data is None else (readable(text), data)
 
@@ -387,6 +435,11 @@ def text_columns(text: str) -> tuple[str, bytes | None]:
 def original_text(text: str, data: bytes | None) -> str:
     """The reverse of `text_columns`."""
     return text if data is None else bytes(data).decode("utf-8", "surrogatepass")
+
+
+def insert_into(table: str, columns: Sequence[str], mark: str) -> str:
+    """The statement that inserts a row; `mark` is the driver's placeholder."""
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))})"
 
 
 def make_reply(row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
@@ -413,7 +466,7 @@ def make_reply(row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
 
 
 def _matches(reply: Reply, pattern: re.Pattern[str]) -> bool:
-    """Whether the pattern is in the answer, a thought, a call, or what was asked: who purges a secret means all."""
+    """Whether the pattern is in the answer, a thought, a call, or what was asked: a secret may be in any of them."""
     calls = [*reply.calls, *(call for turn in reply.asked for call in turn.calls)]
     texts = (
         reply.text,

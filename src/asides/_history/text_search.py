@@ -1,4 +1,4 @@
-"""Searching by words: what is indexed, how a query is understood, and the piece of text to show. Knows no store."""
+"""Full-text search: what is indexed of a text, how a query is read, and which snippet to show. Knows no store."""
 
 from __future__ import annotations
 
@@ -7,71 +7,73 @@ import unicodedata
 
 import msgspec
 
-# Written without spaces between words, so each character is taken as a word and several as a phrase.
+# Scripts without spaces between words: each character is indexed as a word, and several are searched as a phrase.
 UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 WORD = re.compile(r"[^\W_]+")
-UNKEEPABLE = re.compile("[\0\ud800-\udfff]")
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""What databases refuse in a text: NUL, and halves of surrogate pairs."""
 ACCENT = re.compile("[\u0300-\u0331]")
-"""Accents that stand behind their letter: both indexes leave them out, so they part no word of a query."""
+"""Combining accents: both indexes leave them out, so they must not split a word of a query."""
 LONGEST_WORD = 200
-"""Characters of a word that count. Longer ones are data, not words, and one store refuses them past 2 KB."""
+"""Characters of a word that are indexed. Longer ones are data, not words, and PostgreSQL refuses them past 2 KB."""
 SNIPPET = 160
+"""Characters of a snippet."""
 MOST_TERMS = 32
-"""Of a longer query the rest does not count."""
+"""Terms of a query that are used; the rest of a longer one is ignored."""
 MOST_PLACES = 200
-"""How many places in a text are looked at to choose what to show."""
+"""Matches of each term that are considered for the snippet."""
 
 
 class Term(msgspec.Struct, frozen=True):
-    """Words that must stand next to each other."""
+    """One term of a query: words that must stand next to each other."""
 
     words: tuple[str, ...]
-    begins: bool
-    """Whether the last word may go on."""
+    prefix: bool
+    """Whether the last word matches words that begin with it, too."""
 
 
 class Snippet(msgspec.Struct, frozen=True):
-    """A piece of a text around what was found."""
+    """The part of a text that shows why it matches."""
 
     text: str
     """One line: whitespace of every kind is a space."""
     marks: tuple[tuple[int, int], ...]
-    """Where in it the words stand that were searched for."""
+    """The ranges in it that match the query."""
     line: int
-    """The line of the whole text in which the first of them stands, counted from 1."""
+    """The line of the whole text in which the first match stands, counted from 1."""
 
 
 def indexable(text: str) -> str:
-    """The text as the index of SQLite gets it. A change of this needs a migration that builds the index anew."""
+    """The text as SQLite's index gets it. Changing this function needs a migration that rebuilds the index."""
     if text.isascii() and "\0" not in text:
         return text
-    return UNSPACED.sub(r" \g<0> ", UNKEEPABLE.sub(" ", text))
+    return UNSPACED.sub(r" \g<0> ", UNSTORABLE.sub(" ", text))
 
 
 def plain_words(text: str) -> list[str]:
-    """The words of a text without case and accents: what is indexed where the index does not do this itself."""
+    """The words of a text without case and accents, for PostgreSQL, whose index does not remove these itself."""
     if not text.isascii():
-        text = UNSPACED.sub(r" \g<0> ", _bare(UNKEEPABLE.sub(" ", text).casefold()))
+        text = UNSPACED.sub(r" \g<0> ", _bare(UNSTORABLE.sub(" ", text).casefold()))
     return [word[:LONGEST_WORD] for word in WORD.findall(text.casefold())]
 
 
 def read_query(query: str) -> list[Term]:
-    """A query as terms: each word is one, and what stands in double quotes. Nothing in it is an error."""
+    """The terms of a query: each word is one, and so is what stands in double quotes. Nothing in it is an error."""
     terms: list[Term] = []
-    for place, piece in enumerate(ACCENT.sub("", UNKEEPABLE.sub(" ", query)).split('"')):
+    for place, piece in enumerate(ACCENT.sub("", UNSTORABLE.sub(" ", query)).split('"')):
         quoted = place % 2 == 1
         for phrase in [piece] if quoted else piece.split():
             words = tuple(word[:LONGEST_WORD] for word in WORD.findall(UNSPACED.sub(r" \g<0> ", phrase)))
             if words:
-                # A single letter begins half of all words; it is meant as it stands.
-                begins = not quoted and len(words[-1]) > 1 and not UNSPACED.match(words[-1])
-                terms.append(Term(words, begins))
+                # A single letter would match half of all words as a prefix.
+                prefix = not quoted and len(words[-1]) > 1 and not UNSPACED.match(words[-1])
+                terms.append(Term(words, prefix))
     return terms[:MOST_TERMS]
 
 
 def find_snippet(text: str, terms: list[Term]) -> Snippet:
-    """The piece of the text that holds most of the terms."""
-    # Found without accents, so looked for without; each character stays in its place.
+    """The part of the text that holds most of the terms."""
+    # The index ignores accents, so this does too; character by character, so that offsets stay right.
     bare = text if text.isascii() else text.translate({ord(character): _letter(character) for character in set(text)})
     places: list[tuple[int, int, int]] = []
     for number, term in enumerate(terms):
@@ -114,5 +116,5 @@ def _pattern(term: Term) -> re.Pattern[str]:
     unspaced = UNSPACED.match(term.words[0]) is not None
     words = r"[\W_]*" if unspaced else r"[\W_]+"
     begin = "" if unspaced else r"(?<![^\W_])"
-    end = r"[^\W_]*" if term.begins else "" if UNSPACED.match(term.words[-1]) else r"(?![^\W_])"
+    end = r"[^\W_]*" if term.prefix else "" if UNSPACED.match(term.words[-1]) else r"(?![^\W_])"
     return re.compile(begin + words.join(re.escape(_bare(word)) for word in term.words) + end, re.IGNORECASE)

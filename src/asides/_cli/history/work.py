@@ -45,7 +45,6 @@ BATCH = 200
 BATCH_CHARACTERS = 4 * 1024 * 1024
 MOST_COMPLAINTS = 20
 """Lines of an import that are complained about one by one."""
-SALVAGE = "`asides history salvage -o FILE` writes all that can be read into a new file"
 _HOW_TO_GO_ON = {
     "jsonl": "the same command with --resume goes on there",
     "files": "the same command goes on there",
@@ -276,7 +275,9 @@ def verify(options: argparse.Namespace) -> int:
         state = "sound" if not problems else amount(problems, "problem", "problems")
         complain(f"{name}: {replies(done)} checked, {state}{' so far' if interrupt.came else ''}")
         if damaged:
-            complain(SALVAGE)
+            from ..._history.sqlite import SqliteHistory  # here, because few files are damaged
+
+            complain(SqliteHistory.repair)
         if interrupt.came:
             return INTERRUPTED
     return ODD if problems else OK
@@ -290,17 +291,18 @@ def _steps(options: argparse.Namespace, opened: ExitStack) -> tuple[str, int, It
         history = opened.enter_context(open(store, create=False))
         return history.name, history.count().replies, history.verify()
     except DamagedError:
+        path = _path(store)
+        if path is None:
+            raise
         from ..._history.sqlite_damage import examine  # here, because few files are damaged
 
-        return str(_path(store)), 0, examine(_path(store))
+        return str(path), 0, examine(path)
 
 
-def _path(store: str) -> Path:
-    """The file of a store."""
+def _path(store: str) -> Path | None:
+    """The file of a store; None for one on a server."""
     named = store or default_store()
-    if named.startswith(POSTGRES):
-        raise UsageError("salvage reads a damaged file; a server has its own tools for that, as pg_dump and backups")
-    return Path(named).expanduser()
+    return None if named.startswith(POSTGRES) else Path(named).expanduser()
 
 
 def salvage(options: argparse.Namespace) -> int:
@@ -308,6 +310,8 @@ def salvage(options: argparse.Namespace) -> int:
     from ..._history.sqlite_salvage import Salvage  # here, because few files are damaged
 
     path, output = _path(find_store(options.store)), Path(options.output)
+    if path is None:
+        raise UsageError("salvage reads a damaged file; a server has its own tools for that, as pg_dump and backups")
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
     if output.exists() and any(output.samefile(part) for part in _files(path)):
@@ -323,7 +327,7 @@ def salvage(options: argparse.Namespace) -> int:
             complain(f"{path}: nothing in it looks like a kept reply")
             return FAILED
         try:
-            with progress("read", damaged.known) as shown, JsonLines(output) as lines:
+            with progress("read", len(damaged.known)) as shown, JsonLines(output) as lines:
                 for done, found in enumerate(damaged.replies(), 1):
                     whole += not found.missing
                     partly += bool(found.missing) and found.reply is not None
@@ -337,7 +341,7 @@ def salvage(options: argparse.Namespace) -> int:
             complain("stopped; nothing was written, and the same command begins again")
             output.with_name(output.name + ".part").unlink(missing_ok=True)
             return INTERRUPTED
-        cut = damaged.pages.said > damaged.pages.count
+        cut = damaged.pages.header_count > damaged.pages.count
     more = "; the file is cut off, so there may have been more" if cut else ""
     complain(f"{path}: {replies(whole)} read whole, {partly:,} in part, {lost:,} known to be lost{more}")
     complain(f"written to {output}; `asides history import --store NEW {output}` makes a new store of it")
@@ -362,7 +366,9 @@ def reindex(options: argparse.Namespace) -> int:
                     if interrupt.came:
                         break
         except DamagedError as error:
-            complain(f"{error}; the index alone cannot be mended, but {SALVAGE}")
+            if _path(history.name) is None:
+                raise
+            complain(f"{error}; the index alone cannot be mended, but {history.repair}")
             return FAILED
         if interrupt.came:
             complain("stopped; the same command begins again")
