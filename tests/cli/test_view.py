@@ -218,6 +218,8 @@ def test_help_teaches() -> None:
 
 def test_importing_the_command_line_does_not_import_the_viewer() -> None:
     """prompt_toolkit is for those who look, not for the filter."""
-    script = "import sys, asides._cli.filter, asides._cli.show, asides.terminal\nprint('prompt_toolkit' in sys.modules)"
+    script = (
+        "import sys, asides._cli.filter, asides._cli.display, asides.terminal\nprint('prompt_toolkit' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout == b"False\n"

@@ -17,8 +17,8 @@ from ..families import get_format
 from ..message import Message
 from ..policies import Policies
 from . import COMMANDS, EXIT_CODES, FAILED, INTERRUPTED, ODD, OK
+from .display import Display, choose
 from .options import Arguments, add_options, check_options, explain_unknown, policies
-from .show import Show, choose
 from .streams import STDIN, Interrupt, Streams
 
 DESCRIPTION = """\
@@ -54,15 +54,15 @@ def run(arguments: list[str]) -> int:
     format = find_format(options.format)
     streams = Streams(raw=options.raw)
     if os.isatty(STDIN) and streams.err.terminal:
-        streams.say("reads what you type; Ctrl-D ends it, `asides --help` tells more")
+        streams.message("reads what you type; Ctrl-D ends it, `asides --help` tells more")
         streams.flush()
     with Interrupt() as interrupt:
-        show = choose(options, streams)
+        display = choose(options, streams)
         chosen = policies(options, collect=options.save)
-        reading = Reading(format, chosen, streams, show, verbose=options.verbose, keep=keeping(options))
-        code = reading.read(interrupt.read(STDIN, lambda: show.idle))
+        reader = InputReader(format, chosen, streams, display, verbose=options.verbose, keep=keeping(options))
+        code = reader.read(interrupt.read(STDIN, lambda: display.idle))
         if interrupt.failure is not None:
-            streams.say(f"standard input: {interrupt.failure.strerror}")
+            streams.message(f"standard input: {interrupt.failure.strerror}")
             streams.flush()
             code = FAILED
         return INTERRUPTED if interrupt.came else code
@@ -87,7 +87,7 @@ def keeping(options: argparse.Namespace) -> Callable[[Message], bool] | None:
     )
 
 
-class Reading:
+class InputReader:
     """Takes one input after another apart and shows what is in it."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Reading:
         format: Format,
         policies: Policies,
         streams: Streams,
-        show: Show,
+        display: Display,
         *,
         verbose: bool,
         keep: Callable[[Message], bool] | None = None,
@@ -104,7 +104,7 @@ class Reading:
         self._format = format
         self._policies = policies
         self._streams = streams
-        self._show = show
+        self._display = display
         self._verbose = verbose
         self._hinted = False
         states = format.states.get(THINKING, {})
@@ -112,45 +112,45 @@ class Reading:
         if verbose:
             logger = logging.getLogger("asides")
             logger.setLevel(logging.DEBUG)
-            logger.addHandler(_Log(streams))
+            logger.addHandler(_LogLines(streams))
 
     def read(self, chunks: Iterable[bytes], label: str = "") -> int:
         """Read one input to its end and return its exit code. `label` names it where there are several."""
         self._thought = False
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         parser = Parser(self._format, self._policies)
-        self._show.begin(label)
+        self._display.begin(label)
         code = OK
         try:
             for chunk in chunks:
-                self._tell(parser.feed(decoder.decode(chunk)))
-            self._tell(parser.feed(decoder.decode(b"", final=True)))
-            self._tell(parser.finish())
+                self._show_events(parser.feed(decoder.decode(chunk)))
+            self._show_events(parser.feed(decoder.decode(b"", final=True)))
+            self._show_events(parser.finish())
         except StrictError as error:
-            self._tell(error.events)
-            self._show.end()
-            self._streams.say(f"{label}: {error}" if label else str(error))
+            self._show_events(error.events)
+            self._display.end()
+            self._streams.message(f"{label}: {error}" if label else str(error))
             code = ODD
         else:
-            self._show.end()
+            self._display.end()
         self._streams.flush()
         # After the answer is out: whatever becomes of the store, the reader has it.
         if self._keep is not None and parser.message.parts and not self._keep(parser.message):
             code = FAILED
         return code
 
-    def _tell(self, events: Sequence[Event]) -> None:
-        self._show.show(events)
+    def _show_events(self, events: Sequence[Event]) -> None:
+        self._display.show(events)
         for event in events:
             if isinstance(event, Notice):
-                self._tell_notice(event)
+                self._report_notice(event)
             elif isinstance(event, PartStart) and event.kind == "thinking":
                 self._thought = True
         self._streams.flush()
 
-    def _tell_notice(self, notice: Notice) -> None:
+    def _report_notice(self, notice: Notice) -> None:
         if self._verbose:
-            self._streams.say(f"{notice.code} at character {notice.offset}: {notice.message}")
+            self._streams.message(f"{notice.code} at character {notice.offset}: {notice.message}")
         if notice.code != "stray_close" or self._thought or self._hinted:
             return
         # The notice names the marker first; the closing marker of a call says nothing about thinking.
@@ -158,13 +158,13 @@ class Reading:
         lone = next((marker for marker in self._closers if folded.startswith(marker)), "")
         if lone:
             self._hinted = True
-            self._streams.say(
+            self._streams.message(
                 f"{notice.message[: len(lone)]} closes what nothing opened, so the prompt began the thinking "
                 "and all before this marker was thought; read such output with --start thinking"
             )
 
 
-class _Log(logging.Handler):
+class _LogLines(logging.Handler):
     """The engine's debug log as lines between thoughts and answer."""
 
     def __init__(self, streams: Streams) -> None:
@@ -172,7 +172,7 @@ class _Log(logging.Handler):
         self._streams = streams
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._streams.say(record.getMessage())
+        self._streams.message(record.getMessage())
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

@@ -7,9 +7,9 @@ import os
 
 from .._engine.format import TEXT
 from . import EXIT_CODES, FAILED, INTERRUPTED, OK
-from .filter import Reading, find_format, keeping
+from .display import choose
+from .filter import InputReader, find_format, keeping
 from .options import Arguments, add_options, check_options, policies
-from .show import choose
 from .streams import STDIN, Interrupt, Streams
 
 DESCRIPTION = """\
@@ -37,9 +37,9 @@ def run(arguments: list[str]) -> int:
     if options.start is None and format.start == TEXT:
         options.start = "undecided"
     streams = Streams(raw=options.raw)
-    show = choose(options, streams)
+    display = choose(options, streams)
     chosen = policies(options, collect=options.save)
-    reading = Reading(format, chosen, streams, show, verbose=options.verbose, keep=keeping(options))
+    reader = InputReader(format, chosen, streams, display, verbose=options.verbose, keep=keeping(options))
     several = len(options.files) > 1
     code = OK
     with Interrupt() as interrupt:
@@ -49,12 +49,12 @@ def run(arguments: list[str]) -> int:
             except OSError as error:
                 interrupt.failure = error
             else:
-                chunks = interrupt.read(descriptor, lambda: show.idle)
-                code = max(code, reading.read(chunks, path if several else ""))
+                chunks = interrupt.read(descriptor, lambda: display.idle)
+                code = max(code, reader.read(chunks, path if several else ""))
                 if descriptor != STDIN:
                     os.close(descriptor)
             if interrupt.failure is not None:
-                streams.say(f"{path}: {interrupt.failure.strerror}")
+                streams.message(f"{path}: {interrupt.failure.strerror}")
                 streams.flush()
                 interrupt.failure = None
                 code = FAILED

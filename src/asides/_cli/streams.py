@@ -1,6 +1,13 @@
-"""The standard streams as bytes: reading as it comes, writing at once, Ctrl-C as a question. Knows no events.
+"""The standard streams as bytes: reading as it comes, writing at once, Ctrl-C between chunks. Knows no events.
 
-Bytes that are not UTF-8 pass through unchanged: they are read and written with `surrogateescape`.
+Bytes that are not UTF-8 pass through unchanged: they are read and written with `surrogateescape`. On a terminal what
+models wrote is sanitized; a pipe or a file gets it byte for byte. Standard output and standard error are often the same
+screen, and then a line of one must not go on in a line of the other: `Streams` keeps track of that, so write to them
+through `answer()`, `aside()`, `line()` and `message()`.
+
+    with Interrupt() as interrupt:
+        for chunk in interrupt.read(STDIN): ...       ends at the end of input, at Ctrl-C, or at a failure
+        interrupt.came, interrupt.failure             which of them it was
 """
 
 from __future__ import annotations
@@ -160,7 +167,7 @@ class Streams:
             self.err.write("\n")
 
     def around_lines(self, before: Callable[[], object], after: Callable[[], object]) -> None:
-        """Whom to ask before a line comes between the thoughts, and whom to tell of it."""
+        """What to call before and after a line comes between the thoughts: `Thoughts.pause` and `wrote_line`."""
         self._before_line, self._after_line = before, after
 
     def line(self, text: str) -> None:
@@ -171,9 +178,9 @@ class Streams:
         if self._after_line is not None:
             self._after_line()
 
-    def say(self, message: str) -> None:
+    def message(self, text: str) -> None:
         """A line of our own to the person."""
-        self.line(f"asides: {message}")
+        self.line(f"asides: {text}")
 
     def flush(self) -> None:
         """Write what was added to either."""
@@ -182,18 +189,18 @@ class Streams:
 
 
 def complain(message: str) -> None:
-    """Say something on standard error where no streams are open."""
+    """Write a message to standard error where no streams are open."""
     streams = Streams()
-    streams.say(message)
+    streams.message(message)
     streams.flush()
 
 
 def _never() -> None:
-    """No time is too long."""
+    """Wait as long as it takes."""
 
 
 class Interrupt:
-    """Ctrl-C as a question, asked between chunks so that nothing is torn. A second one ends at once."""
+    """Ctrl-C as a flag that is looked at between chunks, so that no chunk is torn. A second one ends at once."""
 
     def __init__(self) -> None:
         self.came = False

@@ -16,9 +16,9 @@ from ..errors import UsageError
 from ..terminal import Screen
 from ..terminal.document import Document
 from . import INTERRUPTED, OK
+from .display import read_style
 from .filter import find_format
 from .options import Arguments, add_reading, add_style, check_style, policies
-from .show import read_style
 from .streams import READ_SIZE, STDIN, STDOUT, Output, complain
 
 DESCRIPTION = """\

@@ -83,7 +83,7 @@ def _is_conversation(options: argparse.Namespace, streams: Streams) -> bool:
 def _choices(options: argparse.Namespace, config: Config, model: str, think: Think) -> Choices:
     from ..._config import policies_of, resolve_model
     from ...terminal import Style
-    from ..show import read_style
+    from ..display import read_style
     from .reply import Choices
 
     settings = resolve_model(config, model)
@@ -146,7 +146,7 @@ def _prompt(words: list[str], streams: Streams) -> str:
     """Standard input, where it is no terminal, and then the words of the command line."""
     typed = os.isatty(STDIN)
     if typed and not words:
-        streams.say("reads your question; Ctrl-D ends it")
+        streams.message("reads your question; Ctrl-D ends it")
         streams.flush()
     given = "" if typed and words else _read_stdin(needed=not words)
     prompt = " ".join(part for part in (given, *words) if part)

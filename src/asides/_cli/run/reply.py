@@ -13,16 +13,12 @@ from typing import Any, Self
 import msgspec
 
 from ...client.client import Client, Message, Reply, Think, UpstreamError
-from ...events import Event, Notice, PartEnd, PartStart, TextDelta, ToolCallDelta
 from ...policies import DEFAULTS, Policies
 from ...reply.fold import Fold
 from ...reply.items import ReplyEvent, ReplyItem
-from ...terminal import Mode, Screen, Style, Thoughts
-from ..show import Calls
-from ..streams import STDERR, Streams
-
-TICK = 0.1
-"""Seconds between two turns of the spinner."""
+from ...terminal import Style
+from ..display import ReplyDisplay
+from ..streams import Streams
 
 
 class Choices(msgspec.Struct, kw_only=True):
@@ -54,22 +50,32 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def ask(client: Client, messages: Sequence[Message], choices: Choices, streams: Streams) -> Outcome:
     """Ask for a reply and show it."""
-    show = Show(streams, choices)
+    display = ReplyDisplay(streams, mode="hide" if choices.hide else "show", style=choices.style, wrap=choices.wrap)
     fold = Fold(clock=time.monotonic)
     error: UpstreamError | None = None
+
+    def tick() -> float | None:
+        if display.idle is not None:
+            display.show(())
+            streams.flush()
+        return display.idle
+
     with _Receiving(client, messages, choices) as receiving:
-        show.wait()
+        display.wait()
+        streams.flush()
         try:
-            for item in receiving.items(show.tick):
+            for item in receiving.items(tick):
                 fold.add(item)
                 if isinstance(item, ReplyEvent) and item.choice == 0:
-                    show.show(item.event)
+                    display.show((item.event,))
+                    streams.flush()
         except UpstreamError as failure:
             error = failure
-        show.end()
+        display.end()
+        streams.flush()
     reply = fold.reply
     if error is None and not receiving.stopped:
-        show.remark(reply)
+        _remark(reply, streams)
     return Outcome(reply, receiving.stopped, error)
 
 
@@ -121,11 +127,11 @@ class _Receiving:
             self._queue.put(error)
         self._queue.put(None)
 
-    def items(self, tick: Callable[[], bool]) -> Iterator[ReplyItem]:
-        """What comes, as it comes. `tick` is called while nothing does; it says whether it wants to be called again."""
+    def items(self, tick: Callable[[], float | None]) -> Iterator[ReplyItem]:
+        """What comes, as it comes. `tick` is called while nothing does, again after the seconds that it returns."""
         while True:
             try:
-                item = self._queue.get(timeout=TICK if tick() else None)
+                item = self._queue.get(timeout=tick())
             except Empty:
                 continue
             if item is None:
@@ -135,84 +141,15 @@ class _Receiving:
             yield item
 
 
-class Show:
-    """The answer on standard output, and nothing else there; thoughts and calls on standard error."""
-
-    def __init__(self, streams: Streams, choices: Choices) -> None:
-        screen = Screen(STDERR)
-        mode: Mode = "hide" if choices.hide else "show"
-        self._streams = streams
-        self._one_screen = streams.out.terminal and streams.err.terminal
-        self._thoughts = Thoughts(
-            self._write_aside,
-            width=screen.width if screen.terminal and choices.wrap else None,
-            style=choices.style,
-            colour=screen.colour,
-            cursor=screen.cursor,
-            mode=mode,
-            shared=self._one_screen,
-            sanitize=streams.err.sanitizes,
+def _remark(reply: Reply, streams: Streams) -> None:
+    """Say what the person should know of a reply that has ended."""
+    if reply.reason == "length":
+        streams.message("cut off: the model has reached the most that it may write")
+    elif not reply.text and not reply.tool_calls:
+        streams.message(f"the model has {'thought and then ' if reply.thinking else ''}said nothing")
+    if not reply.thinking and any(notice.code == "stray_close" for notice in reply.notices):
+        streams.message(
+            "a closing marker came that nothing had opened: what stands before it was thinking; "
+            "read this model with --start thinking"
         )
-        self._calls: dict[int, Calls] = {}
-        self._lone_close = False
-
-    def _write_aside(self, text: str) -> None:
-        self._streams.out.flush()
-        self._streams.err.draw(text)
-        self._streams.err.flush()
-        if self._one_screen and text.endswith("\n"):
-            self._streams.out.at_line_start = True
-
-    def wait(self) -> None:
-        """The server has been asked."""
-        self._thoughts.wait()
-
-    def tick(self) -> bool:
-        """Time has passed. Says whether something moves."""
-        self._thoughts.tick()
-        return self._thoughts.spinning
-
-    def show(self, event: Event) -> None:
-        """Show what an event tells."""
-        self._thoughts.show(event)
-        if isinstance(event, TextDelta):
-            self._streams.answer().write(event.text)
-        elif isinstance(event, ToolCallDelta):
-            self._calls[event.index].grow(event)
-        elif isinstance(event, PartStart):
-            if event.kind == "text":
-                self._streams.answer().write(event.gap)
-            elif event.kind == "tool_call":
-                # By their index: calls that a server has split off may end together.
-                self._calls[event.index] = Calls()
-                self._calls[event.index].start(event)
-        elif isinstance(event, PartEnd) and event.index in self._calls:
-            self._line(self._calls.pop(event.index).end(event).in_words())
-        elif isinstance(event, Notice) and event.code == "stray_close":
-            self._lone_close = True
-        self._streams.flush()
-
-    def _line(self, words: str) -> None:
-        self._thoughts.pause()
-        self._streams.aside().write_line(words)
-        self._thoughts.wrote_line()
-
-    def end(self) -> None:
-        """The reply is over, or was stopped. On a terminal the next line is begun."""
-        self._thoughts.finish()
-        if self._streams.out.terminal:
-            self._streams.answer().end_line()
-        self._streams.flush()
-
-    def remark(self, reply: Reply) -> None:
-        """What the person should know of a reply that has ended."""
-        if reply.reason == "length":
-            self._streams.say("cut off: the model has reached the most that it may write")
-        elif not reply.text and not reply.tool_calls:
-            self._streams.say(f"the model has {'thought and then ' if reply.thinking else ''}said nothing")
-        if self._lone_close and not reply.thinking:
-            self._streams.say(
-                "a closing marker came that nothing had opened: what stands before it was thinking; "
-                "read this model with --start thinking"
-            )
-        self._streams.flush()
+    streams.flush()

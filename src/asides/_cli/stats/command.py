@@ -60,9 +60,9 @@ def run(arguments: list[str]) -> int:
             count_files(options.files or ["-"], options.reads, counting, interrupt, streams)
         interrupted = interrupt.came
     if interrupted:
-        streams.say("interrupted; these are the figures up to here")
+        streams.message("interrupted; these are the figures up to here")
     for note in counting.notes():
-        streams.say(note)
+        streams.message(note)
     streams.flush()
     # A second Ctrl-C ends at once from here on: nothing is left to be saved.
     if options.html:

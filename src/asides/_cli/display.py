@@ -1,11 +1,23 @@
-"""Events to the standard streams: the answer, the thoughts, the calls, or JSON lines. Knows no markers."""
+"""Events to the standard streams: the answer, the thoughts, the calls, or JSON lines. Knows no markers.
+
+`choose` picks what the options of the filter and of `split` ask for; `run` uses `ReplyDisplay` for its replies too.
+
+    TextDisplay        the answer on standard output, nothing else       --only text, --hide into a file
+    ReplyDisplay       the same, thoughts and calls on standard error    the default, --hide, --collapse
+    NumberedDisplay    the same, a label before each line                -n
+    ThinkingDisplay    the thoughts on standard output                   --only thinking
+    CallDisplay        each call as a line of JSON                       --only calls
+    EventDisplay       every event as a line of JSON                     --json
+
+What lays thoughts out is imported with the first event, because the filter must start fast.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,68 +30,65 @@ if TYPE_CHECKING:
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-class Show(Protocol):
+class Display:
     """What becomes of the events of one input after another."""
 
     @property
     def idle(self) -> float | None:
         """Seconds after which `show` is to be called although nothing came; None for never."""
+        return None
 
     def begin(self, label: str) -> None:
         """An input begins. `label` names it where there are several."""
 
     def show(self, events: Sequence[Event]) -> None:
-        """Write what the events tell."""
+        """Write what the events bring, in their order; without any, time has passed."""
+        raise NotImplementedError
 
     def end(self) -> None:
         """The input is over."""
 
 
-def choose(options: argparse.Namespace, streams: Streams) -> Show:
-    """The way of showing that the options ask for."""
+def choose(options: argparse.Namespace, streams: Streams) -> Display:
+    """The display that the options ask for."""
     if options.json:
-        return JsonLines(streams.out)
+        return EventDisplay(streams.out)
     if options.only == "calls":
-        return CallLines(streams.out)
+        return CallDisplay(streams.out)
     if options.only == "thinking":
-        return ThinkingOnly(streams.out, number=options.number)
+        return ThinkingDisplay(streams, number=options.number)
     if options.only == "text" or (options.hide and not streams.err.terminal):
-        return TextOnly(streams, number=options.number)
+        return TextDisplay(streams, number=options.number)
     if options.number and not options.hide and not options.collapse:
-        return NumberedWords(streams, options.style)
+        return NumberedDisplay(streams, options.style)
     mode: Mode = "hide" if options.hide else "collapse" if options.collapse else "show"
-    return Words(streams, mode=mode, number=options.number, style=options.style)
+    return ReplyDisplay(streams, mode=mode, style=options.style, calls=not options.hide, number=options.number)
 
 
-def read_style(words: str | None) -> Style:
-    """The style that was asked for."""
+def read_style(look: str | Style | None) -> Style:
+    """The style that was asked for, by its name or as it is."""
     from ..terminal import Style  # here, because a pipe needs none
 
-    return Style.parse(words or "default")
+    return look if isinstance(look, Style) else Style.parse(look or "default")
 
 
-class TextOnly:
-    """The answer on standard output and nothing else."""
+class TextDisplay(Display):
+    """The answer on standard output and nothing else, joined as `message.text` joins it."""
 
     def __init__(self, streams: Streams, *, number: bool) -> None:
         self._streams = streams
         self._number = number
         self.begin("")
 
-    @property
-    def idle(self) -> float | None:
-        """Never."""
-        return None
-
     def begin(self, label: str) -> None:
         """An input begins, on a line of its own."""
         if label:
             self._streams.answer().end_line()
         self._label = f"{label}:" if label else ""
-        self._answer = Lines(self._label if self._number else None)
+        self._lines = LineNumbers(self._label if self._number else None)
 
     def show(self, events: Sequence[Event]) -> None:
-        """Write the answer, joined as `message.text` joins it."""
+        """Write the answer."""
         for event in events:
             self._show_text(event)
 
@@ -90,13 +99,13 @@ class TextOnly:
 
     def _show_text(self, event: Event) -> None:
         if isinstance(event, TextDelta):
-            self._streams.answer().write(self._answer.number(event.text))
+            self._streams.answer().write(self._lines.number(event.text))
         elif isinstance(event, PartStart) and event.kind == "text":
-            self._streams.answer().write(self._answer.number(event.gap))
+            self._streams.answer().write(self._lines.number(event.gap))
 
 
-class NumberedWords(TextOnly):
-    """The same, and on standard error the thoughts with a label before each line, and the calls."""
+class NumberedDisplay(TextDisplay):
+    """The answer, and on standard error the thoughts with a label before each line, and the calls."""
 
     def __init__(self, streams: Streams, style: str | None) -> None:
         self._style = PLAIN
@@ -104,26 +113,26 @@ class NumberedWords(TextOnly):
             from ..terminal.style import codes
 
             self._style = codes(read_style(style).text)
-        self._calls = Calls()
         super().__init__(streams, number=True)
 
     def begin(self, label: str) -> None:
         """An input begins, on a line of its own."""
         super().begin(label)
+        self._calls = Calls()
         self._thoughts = 0
         self._kind = ""
 
     def show(self, events: Sequence[Event]) -> None:
-        """Write what the events tell, in their order."""
+        """Write all of it."""
         for event in events:
             if isinstance(event, ThinkingDelta):
                 self._streams.aside().write(self._thought.number(event.text), self._style)
-            elif isinstance(event, ToolCallDelta):
-                self._calls.grow(event)
             elif isinstance(event, PartStart):
                 self._start_part(event)
-            elif isinstance(event, PartEnd):
-                self._end_part(event)
+            elif isinstance(event, PartEnd) and self._kind == "thinking":
+                self._streams.aside().end_line()
+            if not isinstance(event, TextDelta | ThinkingDelta) and (call := self._calls.add(event)):
+                self._streams.line(call.text)
             self._show_text(event)
 
     def _start_part(self, event: PartStart) -> None:
@@ -131,26 +140,28 @@ class NumberedWords(TextOnly):
             self._streams.part_ways()
         elif event.kind == "thinking":
             self._thoughts += 1
-            self._thought = Lines(f"{self._label}thinking {self._thoughts}:")
-        elif event.kind == "tool_call":
-            self._calls.start(event)
+            self._thought = LineNumbers(f"{self._label}thinking {self._thoughts}:")
         self._kind = event.kind
 
-    def _end_part(self, event: PartEnd) -> None:
-        if self._kind == "thinking":
-            self._streams.aside().end_line()
-        elif self._kind == "tool_call":
-            self._streams.line(self._calls.end(event).in_words())
 
-
-class Words(TextOnly):
+class ReplyDisplay(TextDisplay):
     """The answer on standard output; thoughts, laid out for reading, and calls on standard error."""
 
-    def __init__(self, streams: Streams, *, mode: Mode, number: bool, style: str | None) -> None:
+    def __init__(
+        self,
+        streams: Streams,
+        *,
+        mode: Mode,
+        style: str | Style | None,
+        calls: bool = True,
+        number: bool = False,
+        wrap: bool = True,
+    ) -> None:
+        """`calls`: whether they are shown. `wrap`: whether thoughts are wrapped to the terminal."""
         self._mode = mode
         self._style = style
-        self._calls = Calls()
-        self._kind = ""
+        self._show_calls = calls
+        self._wrap = wrap
         self._thoughts: Thoughts | None = None
         super().__init__(streams, number=number)
 
@@ -162,27 +173,27 @@ class Words(TextOnly):
     def begin(self, label: str) -> None:
         """An input begins, on a line of its own."""
         super().begin(label)
+        self._calls = Calls()
         self._name = label
         if self._thoughts is not None:
             self._thoughts.begin(label)
 
+    def wait(self) -> None:
+        """A server was asked and has not answered yet: turn the spinner until something comes."""
+        self._laid_out().wait()
+
     def show(self, events: Sequence[Event]) -> None:
-        """Write what the events tell, in their order; without any, tell that time has passed."""
+        """Write all of it; without any events, turn the spinner."""
         if not events and self._thoughts is not None:
             self._thoughts.tick()
         for event in events:
-            # Made when the first part begins, because the filter must start fast.
-            self._thoughts = self._thoughts or self._new_thoughts()
-            self._thoughts.show(event)
-            if isinstance(event, PartStart):
-                self._kind = event.kind
-                if event.kind == "tool_call":
-                    self._calls.start(event)
-            elif isinstance(event, ToolCallDelta):
-                self._calls.grow(event)
-            elif isinstance(event, PartEnd) and self._kind == "tool_call" and self._mode != "hide":
-                self._streams.line(self._calls.end(event).in_words())
-            self._show_text(event)
+            (self._thoughts or self._laid_out()).show(event)
+            if self._show_calls and not isinstance(event, TextDelta | ThinkingDelta):
+                call = self._calls.add(event)
+                if call is not None:
+                    self._streams.line(call.text)
+            if not isinstance(event, ThinkingDelta):
+                self._show_text(event)
 
     def end(self) -> None:
         """Leave nothing half drawn."""
@@ -190,13 +201,13 @@ class Words(TextOnly):
             self._thoughts.finish()
         super().end()
 
-    def _new_thoughts(self) -> Thoughts:
+    def _laid_out(self) -> Thoughts:
         from ..terminal import Screen, Thoughts  # here, because it costs start-up
 
         screen = Screen(STDERR)
-        thoughts = Thoughts(
+        thoughts = self._thoughts = Thoughts(
             self._write_thought,
-            width=screen.width if screen.terminal else None,
+            width=screen.width if screen.terminal and self._wrap else None,
             style=read_style(self._style) if screen.colour else None,
             colour=screen.colour,
             cursor=screen.cursor,
@@ -218,110 +229,71 @@ class Words(TextOnly):
             self._streams.out.at_line_start = True
 
 
-class ThinkingOnly:
-    """The thoughts on standard output and nothing else."""
-
-    def __init__(self, out: Output, *, number: bool) -> None:
-        self._out = out
-        self._number = number
-        self.begin("")
-
-    @property
-    def idle(self) -> float | None:
-        """Never."""
-        return None
+class ThinkingDisplay(TextDisplay):
+    """The thoughts on standard output and nothing else, joined as `message.thinking` joins them; numbered, each on
+    lines of its own."""
 
     def begin(self, label: str) -> None:
         """An input begins, on a line of its own."""
-        if label:
-            self._out.end_line()
-        self._label = f"{label}:" if label else ""
-        self._lines = Lines(None)
+        super().begin(label)
+        self._lines = LineNumbers(None)
         self._thoughts = 0
 
     def show(self, events: Sequence[Event]) -> None:
-        """Write the thoughts, joined as `message.thinking` joins them; numbered, each on lines of its own."""
+        """Write the thoughts."""
         for event in events:
             if isinstance(event, ThinkingDelta):
-                self._out.write(self._lines.number(event.text))
+                self._streams.answer().write(self._lines.number(event.text))
             elif isinstance(event, PartStart) and event.kind == "thinking":
                 self._thoughts += 1
                 if self._number:
-                    self._out.end_line()
-                    self._lines = Lines(f"{self._label}thinking {self._thoughts}:")
+                    self._streams.answer().end_line()
+                    self._lines = LineNumbers(f"{self._label}thinking {self._thoughts}:")
                 else:
-                    self._out.write(event.gap)
-
-    def end(self) -> None:
-        """On a terminal, leave the prompt of the shell a line of its own."""
-        if self._out.terminal:
-            self._out.end_line()
+                    self._streams.answer().write(event.gap)
 
 
-class CallLines:
-    """Each call as a line of JSON."""
+class CallDisplay(Display):
+    """Each call as a line of JSON, when it has ended. Calls that were cut off have ended too."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
-        self._calls = Calls()
-        self._calling = False
-
-    @property
-    def idle(self) -> float | None:
-        """Never."""
-        return None
 
     def begin(self, label: str) -> None:
         """An input begins. Its calls follow those before."""
+        self._calls = Calls()
 
     def show(self, events: Sequence[Event]) -> None:
         """Write the calls that have ended."""
         for event in events:
-            if isinstance(event, ToolCallDelta):
-                self._calls.grow(event)
-            elif isinstance(event, PartStart):
-                self._calling = event.kind == "tool_call"
-                if self._calling:
-                    self._calls.start(event)
-            elif isinstance(event, PartEnd) and self._calling:
-                self._out.write_bytes(json_line(self._calls.end(event)))
-
-    def end(self) -> None:
-        """The input is over. Calls that were cut off have ended too."""
+            if not isinstance(event, TextDelta | ThinkingDelta) and (call := self._calls.add(event)):
+                self._out.write_bytes(json_line(call))
 
 
-class File(msgspec.Struct, frozen=True, tag="file", tag_field="type"):
+class FileHeader(msgspec.Struct, frozen=True, tag="file", tag_field="type"):
     """In front of each file's events, where there are several files."""
 
     path: str
 
 
-class JsonLines:
+class EventDisplay(Display):
     """Every event as a line of JSON."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
 
-    @property
-    def idle(self) -> float | None:
-        """Never."""
-        return None
-
     def begin(self, label: str) -> None:
         """An input begins."""
         if label:
-            self._out.write_bytes(json_line(File(label)))
+            self._out.write_bytes(json_line(FileHeader(label)))
 
     def show(self, events: Sequence[Event]) -> None:
         """Write the events."""
         for event in events:
             self._out.write_bytes(json_line(event))
 
-    def end(self) -> None:
-        """The input is over."""
 
-
-class Call(msgspec.Struct, frozen=True):
+class ShownCall(msgspec.Struct, frozen=True):
     """A call as `--only calls` writes it."""
 
     name: str
@@ -329,30 +301,32 @@ class Call(msgspec.Struct, frozen=True):
     id: str
     error: str | None
 
-    def in_words(self) -> str:
+    @property
+    def text(self) -> str:
         """The call as a person reads it."""
         words = f"call {self.name or '(no name)'} {self.arguments}".rstrip()
         return f"{words} [{self.error}: not to be run]" if self.error else words
 
 
 class Calls:
-    """The call that is being read. Parts do not overlap, so there is only one."""
+    """Puts calls together from their events. By their index: calls that a server has split off may end together."""
 
-    def start(self, event: PartStart) -> None:
-        """A call begins."""
-        self._head = event
-        self._arguments: list[str] = []
+    def __init__(self) -> None:
+        self._open: dict[int, tuple[PartStart, list[str]]] = {}
 
-    def grow(self, event: ToolCallDelta) -> None:
-        """Its arguments grow."""
-        self._arguments.append(event.text)
+    def add(self, event: Event) -> ShownCall | None:
+        """Take the next event; the call, where this event ends one."""
+        if isinstance(event, ToolCallDelta):
+            self._open[event.index][1].append(event.text)
+        elif isinstance(event, PartStart) and event.kind == "tool_call":
+            self._open[event.index] = (event, [])
+        elif isinstance(event, PartEnd) and event.index in self._open:
+            start, arguments = self._open.pop(event.index)
+            return ShownCall(start.name, "".join(arguments), start.id, event.error)
+        return None
 
-    def end(self, event: PartEnd) -> Call:
-        """It is over."""
-        return Call(self._head.name, "".join(self._arguments), self._head.id, event.error)
 
-
-class Lines:
+class LineNumbers:
     """Puts a label and the number of the line before each line. Without a label it changes nothing."""
 
     def __init__(self, label: str | None) -> None:
