@@ -1,9 +1,11 @@
-"""The public names, and the house: which module may import which, read from the source."""
+"""The public names, and which package may import which, read from the source."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import asides
 
 PACKAGE = Path(asides.__file__).parent
+ROOT = Path(__file__).parents[1]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 VALUES = {"errors", "parts", "events", "policies", "message"}
@@ -38,6 +41,7 @@ MAY_IMPORT = {
     "terminal": VALUES,
     "analysis": READING | {"_api", "terminal"},
     "_history": READING | {"_api", "analysis"},
+    "history": {"_history"},
     "compat": READING
     | {"_api", "_config", "_history", "analysis", "client", "detect", "dialects", "render", "reply", "terminal"},
 }
@@ -54,9 +58,48 @@ def test_the_public_names_are_sorted_and_there() -> None:
 
 def test_every_public_name_is_announced() -> None:
     """What can be had from `asides` without an underscore is a module or in `__all__`."""
-    rooms = {module.stem if module.parent == PACKAGE else module.parent.name for module in MODULES}
-    others = {name for name in vars(asides) if not name.startswith("_")} - set(asides.__all__) - rooms
+    packages = {module.stem if module.parent == PACKAGE else module.parent.name for module in MODULES}
+    others = {name for name in vars(asides) if not name.startswith("_")} - set(asides.__all__) - packages
     assert others <= {"annotations"}
+
+
+PUBLIC = sorted(
+    path.stem
+    for path in PACKAGE.iterdir()
+    if not path.name.startswith("_") and (path.suffix == ".py" or (path / "__init__.py").exists())
+)
+"""The modules that are everybody's."""
+PAGES = "".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))])
+
+
+def test_few_modules_are_public() -> None:
+    """What docs do not name to users begins with an underscore."""
+    assert len(PUBLIC) <= 16
+    assert not [name for name in PUBLIC if not re.search(rf"`asides\.{name}\b", PAGES)]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_package_lists_its_names(name: str) -> None:
+    """`__all__` is sorted and every name of it is there; a package without one has nothing but modules."""
+    module = import_module(f"asides.{name}")
+    listed = getattr(module, "__all__", None)
+    if listed is None:
+        assert not hasattr(module, "__path__") or not [
+            value for value in vars(module).values() if getattr(value, "__module__", "").startswith("asides.")
+        ]
+        return
+    assert list(listed) == sorted(set(listed))
+    assert not [each for each in listed if not hasattr(module, each)]
+
+
+IMPORTS = sorted(set(re.findall(r"^(?:from asides[\w.]* import [\w, ]+|import asides[\w.]*)$", PAGES, re.M)))
+
+
+@pytest.mark.parametrize("line", IMPORTS)
+def test_docs_import_what_is_public(line: str) -> None:
+    """Examples import nothing that is gone, and nothing that is ours alone."""
+    assert not re.search(r"\b_", line)
+    exec(line, {})
 
 
 @pytest.mark.parametrize("name", asides.__all__)
@@ -74,24 +117,20 @@ def test_every_module_says_what_it_owns(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_point_one_way(path: Path) -> None:
-    """A room imports only what stands below it."""
-    room = _room(path.relative_to(PACKAGE).with_suffix("").parts)
+    """A package imports only what stands below it."""
+    package = path.relative_to(PACKAGE).with_suffix("").parts[0]
     for imported in _imports(path):
-        if imported == room or room == "__init__":
+        if imported == package or package == "__init__":
             continue
         if imported in TOP:
-            assert room in TOP, f"{room} imports {imported}, which stands on top"
-        allowed = MAY_IMPORT.get(room)
+            assert package in TOP, f"{package} imports {imported}, which stands on top"
+        allowed = MAY_IMPORT.get(package)
         if allowed is not None:
-            assert imported in allowed, f"{path.name}: {room} may not know {imported}"
-
-
-def _room(parts: tuple[str, ...]) -> str:
-    return parts[0]
+            assert imported in allowed, f"{path.name}: {package} may not know {imported}"
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """The rooms of asides that a module imports, wherever in it."""
+    """The packages of asides that a module imports, wherever in it."""
     package = ["asides", *path.relative_to(PACKAGE).parts[:-1]]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

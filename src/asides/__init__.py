@@ -17,6 +17,9 @@ if _typing.TYPE_CHECKING:
     from ._token_api import TokenParser
     from .detect import Detection, detect
 
+__version__ = "0.1.0"
+"""The version of this package, the one place where it stands."""
+
 __all__ = [
     "Detection",
     "Error",
@@ -39,6 +42,7 @@ __all__ = [
     "ToolCallDelta",
     "UnknownFormatError",
     "UsageError",
+    "__version__",
     "asplit",
     "clean",
     "detect",

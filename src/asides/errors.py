@@ -27,7 +27,7 @@ class UnknownFormatError(Error, ValueError):
     def __init__(self, name: str, near: Sequence[str] = ()) -> None:
         self.name = name
         """The name that was asked for."""
-        self.near = tuple(near)
+        self.near: tuple[str, ...] = tuple(near)
         """Names that look like it, best first."""
         hint = f"did you mean {', '.join(self.near)}?" if self.near else "asides.formats() lists the names."
         super().__init__(f"unknown format {name!r}; {hint}")
@@ -39,7 +39,7 @@ class StrictError(Error):
     def __init__(self, notice: Notice, events: Sequence[Event] = ()) -> None:
         self.notice = notice
         """What was odd, and where."""
-        self.events = tuple(events)
+        self.events: tuple[Event, ...] = tuple(events)
         """The events of this call up to the notice, which were not returned."""
         super().__init__(f"{notice.code} at character {notice.offset}: {notice.message}")
 

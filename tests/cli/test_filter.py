@@ -202,7 +202,7 @@ def test_verbose_tells_transitions_and_notices() -> None:
 def test_version() -> None:
     done = run("--version")
     assert done.returncode == 0
-    assert done.stdout.startswith(b"asides")
+    assert done.stdout.decode() == f"asides {asides.__version__}\n"
 
 
 def test_help_teaches() -> None:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, cast, get_args
 
 import msgspec
 
+from .. import __version__
 from ..errors import UnknownFormatError, UsageError
 from ..policies import DEFAULTS, CallsInThinking, Mentions, Policies, PolicyOptions, Start
 from .streams import STDOUT, Output, complain
@@ -46,19 +47,14 @@ def tell(text: str) -> None:
 
 
 class Version(argparse.Action):
-    """`--version`, which looks the number up only when asked."""
+    """`--version`."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(nargs=0, help="say the version and end", **settings)
 
     def __call__(self, parser: argparse.ArgumentParser, *others: Any) -> None:
         """Say the version and end."""
-        from importlib.metadata import PackageNotFoundError, version  # here, because it costs milliseconds
-
-        try:
-            tell(f"asides {version('asides')}\n")
-        except PackageNotFoundError:
-            tell("asides, not installed, so of no known version\n")
+        tell(f"asides {__version__}\n")
         parser.exit()
 
 

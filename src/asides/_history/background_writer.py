@@ -58,13 +58,13 @@ class BackgroundWriter:
         keep_days: int = 0,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        self.written = 0
+        self.written: int = 0
         """Replies that are in the store, those included that had been there already."""
-        self.dropped = 0
+        self.dropped: int = 0
         """Replies that were not written: the queue was full, the store refuses them, or `close` ran out of time."""
-        self.purged = 0
+        self.purged: int = 0
         """Replies that were deleted because they were too old."""
-        self.failure = ""
+        self.failure: str = ""
         """The error of a store that fails at present; empty while it works."""
         self._store = store
         self._capacity = capacity

@@ -1,1 +1,8 @@
-"""A client for model servers: messages in, events out as they come. `Client` is in `asides.client.client`."""
+"""A client for model servers: messages in, events out as they come. Synchronous, on the standard library."""
+
+from __future__ import annotations
+
+from .client import Client, Message, Think
+from .http import UpstreamError
+
+__all__ = ["Client", "Message", "Think", "UpstreamError"]

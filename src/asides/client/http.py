@@ -105,10 +105,10 @@ class Exchange:
         self._idle = idle
         self._socket: socket.socket | None = None
         self._connection = _connection(address, connect)
-        self.stopped = False
+        self.stopped: bool = False
         """Whether `stop` ended it."""
-        self.status = 0
-        self.kind = ""
+        self.status: int = 0
+        self.kind: str = ""
         """The type of what it answers with, such as `text/event-stream`."""
 
     def __enter__(self) -> Self:

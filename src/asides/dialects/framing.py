@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ _LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 _DEEPEST = 100
 """How deep a value is still written that is too deep to be written whole. Clients give up at 200 and sooner."""
 
-encode = msgspec.json.Encoder().encode
+encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
 
 
 def to_json(value: Any) -> bytes:
@@ -109,7 +110,7 @@ class SseReader:
     __slots__ = ("_begun", "_carriage", "_data", "_event", "_lines", "_rest", "pending")
 
     def __init__(self) -> None:
-        self.pending = 0
+        self.pending: int = 0
         """Bytes of an event that is not whole yet: a caller may find that it is too large to wait for."""
         self._lines = 0
         self._begun = False
@@ -180,7 +181,7 @@ class JsonLines:
     __slots__ = ("_rest", "pending")
 
     def __init__(self) -> None:
-        self.pending = 0
+        self.pending: int = 0
         """Bytes of a line that is not whole yet."""
         self._rest: list[bytes] = []
 

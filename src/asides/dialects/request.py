@@ -10,7 +10,7 @@ import msgspec
 
 from ..errors import Error
 
-log = logging.getLogger("asides")
+log: logging.Logger = logging.getLogger("asides")
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 ToolChoice = Literal["auto", "none", "required"]

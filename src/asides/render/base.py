@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from .._engine.format import Format
 from .._engine.tokens import TokenParser
-from .._engine.vocabulary import vocabulary_of
+from .._engine.vocabulary import Vocabulary, vocabulary_of
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..families import get_format
 from ..policies import Start
@@ -89,14 +89,14 @@ class Renderer:
     """Where an answer to this renderer's own prompts begins; None where the format says it."""
 
     def __init__(self, tokenizer: Any, *, history: EarlierThinking | None = None, seed: int | None = None) -> None:
-        self.vocabulary = vocabulary_of(tokenizer)
+        self.vocabulary: Vocabulary = vocabulary_of(tokenizer)
         self.history: EarlierThinking = history if history is not None else self.histories[0]
         """What becomes of earlier thinking: `strip`, `turn` or `keep`."""
         if self.history not in self.histories:
             raise RendererError(f"{self.name} has no history {history!r}; it has {', '.join(self.histories)}")
         self.seed = seed
         """Decides the ids of calls to which the model gave none; without it they are random."""
-        self.format = self._make_format()
+        self.format: Format = self._make_format()
         """How answers are read."""
 
     # What a family fills in.

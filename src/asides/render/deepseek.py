@@ -19,7 +19,7 @@ RESULT, RESULT_CLOSE = map(TemplateToken, ("<｜tool▁output▁begin｜>", "<�
 
 
 class _DeepSeekV3(Renderer):
-    stops = ("<｜end▁of▁sentence｜>",)
+    stops: ClassVar[tuple[str, ...]] = ("<｜end▁of▁sentence｜>",)
 
     def __init__(self, tokenizer: Any, *, system_role_as_user: bool = False, **options: Any) -> None:
         super().__init__(tokenizer, **options)

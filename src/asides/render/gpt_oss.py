@@ -20,7 +20,7 @@ class GptOss(Renderer):
 
     name = "gpt_oss"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("keep", "turn", "strip")
-    stops = ("<|return|>", "<|call|>")
+    stops: ClassVar[tuple[str, ...]] = ("<|return|>", "<|call|>")
     start: ClassVar[Start | None] = None
 
     def __init__(

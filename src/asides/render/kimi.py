@@ -24,7 +24,7 @@ class KimiK2(Renderer):
 
     name = "kimi_k2"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("turn", "strip", "keep")
-    stops = ("<|im_end|>",)
+    stops: ClassVar[tuple[str, ...]] = ("<|im_end|>",)
 
     def _prepare(self, messages: list[ChatMessage]) -> list[ChatMessage]:
         if any(message.role == "system" for message in messages):

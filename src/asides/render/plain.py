@@ -20,7 +20,7 @@ class RoleColon(Renderer):
 
     name = "role_colon"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("keep",)
-    whitespace = PartWhitespace(begin=" ")
+    whitespace: ClassVar[PartWhitespace] = PartWhitespace(begin=" ")
     thinks = False
     calls = False
 
@@ -77,7 +77,7 @@ class Llama3(Renderer):
 
     name = "llama3"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("keep",)
-    stops = ("<|eot_id|>",)
+    stops: ClassVar[tuple[str, ...]] = ("<|eot_id|>",)
     thinks = False
     calls = False
 

@@ -21,8 +21,8 @@ class Qwen3(Renderer):
 
     name = "qwen3"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("strip", "turn", "keep")
-    whitespace = PartWhitespace(open="\n", close="\n", after="\n\n", before_call="\n")
-    stops = ("<|im_end|>",)
+    whitespace: ClassVar[PartWhitespace] = PartWhitespace(open="\n", close="\n", after="\n\n", before_call="\n")
+    stops: ClassVar[tuple[str, ...]] = ("<|im_end|>",)
 
     def _write(self, messages: Sequence[ChatMessage], index: int, target: bool) -> RenderedMessage:
         message = messages[index]
@@ -63,7 +63,7 @@ class Qwen3DisableThinking(Qwen3):
     """Qwen3 with thinking turned off: the prompt ends with an empty block."""
 
     name = "qwen3_disable_thinking"
-    format_name = Qwen3.name
+    format_name: ClassVar[str] = Qwen3.name
 
     def _open(self, messages: Sequence[ChatMessage], role: str) -> Segments:
         header = super()._open(messages, role)

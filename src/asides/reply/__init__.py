@@ -1,1 +1,42 @@
-"""A reply on its way: records between two dialects, and the splitter that makes events of what an upstream sent."""
+"""One reply: the records on its way from an upstream, the splitter that makes events of them, the fold to a `Reply`."""
+
+from __future__ import annotations
+
+from .fold import Budget, Fold
+from .items import (
+    Begin,
+    CallChunk,
+    Chunk,
+    Ended,
+    Failed,
+    Foreign,
+    RawText,
+    Reason,
+    ReplyEvent,
+    ReplyItem,
+    ThinkingChunk,
+    Usage,
+)
+from .reply import Reply, Times
+from .splitter import MakeParser, Splitter
+
+__all__ = [
+    "Begin",
+    "Budget",
+    "CallChunk",
+    "Chunk",
+    "Ended",
+    "Failed",
+    "Fold",
+    "Foreign",
+    "MakeParser",
+    "RawText",
+    "Reason",
+    "Reply",
+    "ReplyEvent",
+    "ReplyItem",
+    "Splitter",
+    "ThinkingChunk",
+    "Times",
+    "Usage",
+]

@@ -73,9 +73,9 @@ class Fold:
         started: float | None = None,
     ) -> None:
         """`started`: when the reply was asked for, by `clock`; now, unless given. Without a clock, no times."""
-        self.choice = choice
+        self.choice: int = choice
         """Whose events are taken. Those of other choices are left out."""
-        self.collect = collect
+        self.collect: bool = collect
         """Whether text is held. False from the moment when the budget is used up."""
         self._budget = budget or Budget()
         self._clock = clock
@@ -88,17 +88,17 @@ class Fold:
         self.first_answer: float | None = None
         """When the first text or call came, by the clock."""
         self._thought = False
-        self.answered = False
+        self.answered: bool = False
         """Whether any text or call has come."""
-        self.calls = 0
+        self.calls: int = 0
         """How many calls have begun."""
-        self.next_index = 0
+        self.next_index: int = 0
         """The index of a part that would come behind all that have come."""
         self.notices: dict[str, int] = {}
         """How many notices of each code have come."""
         self._collector = Collector()
         self._texts = self._collector.texts
-        self.begin = Begin()
+        self.begin: Begin = Begin()
         self.usage: Usage | None = None
         self._ended: Ended | None = None
 

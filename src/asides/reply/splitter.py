@@ -66,7 +66,7 @@ class Splitter:
     ) -> None:
         """`choices`: how many were asked for; pieces of others are left out and counted. None: any number."""
         self._most = sys.maxsize if choices is None else choices
-        self.surplus = 0
+        self.surplus: int = 0
         """Pieces of choices that nobody asked for."""
         self._format = format
         self._make_parser = make_parser

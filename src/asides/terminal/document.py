@@ -30,10 +30,10 @@ class Block:
         """Which thought it is, counted from one."""
         self.shown = shown
         """Whether its lines are to be seen; only thoughts are ever hidden."""
-        self.complete = True
-        self.length = 0
+        self.complete: bool = True
+        self.length: int = 0
         """Characters, as the model wrote them."""
-        self.lines = [""]
+        self.lines: list[str] = [""]
         self._longest = longest
         self._sanitizer = Sanitizer()
 

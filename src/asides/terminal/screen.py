@@ -13,11 +13,11 @@ class Screen:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self.terminal = os.isatty(descriptor)
+        self.terminal: bool = os.isatty(descriptor)
         """Whether a person looks at it."""
-        self.cursor = self.terminal and os.environ.get("TERM", "") not in ("", "dumb")
+        self.cursor: bool = self.terminal and os.environ.get("TERM", "") not in ("", "dumb")
         """Whether it knows escape codes, so that words may be moved and lines taken back."""
-        self.colour = self.cursor and not os.environ.get("NO_COLOR")
+        self.colour: bool = self.cursor and not os.environ.get("NO_COLOR")
         """Whether words may be coloured."""
 
     def width(self) -> int:

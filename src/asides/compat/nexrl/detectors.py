@@ -43,9 +43,9 @@ class BaseReasoningFormatDetector:
         self.think_end_token = think_end_token
         self.stream_reasoning = stream_reasoning
         """Whether reasoning is given as it comes; else each thought is given when it has ended."""
-        self.format = get_format(format) if format else Format.tags(think_start_token, think_end_token)
+        self.format: Format = get_format(format) if format else Format.tags(think_start_token, think_end_token)
         """How text is read."""
-        self.force_reasoning = force_reasoning
+        self.force_reasoning: bool = force_reasoning
         """Whether output begins inside reasoning."""
         if continue_final_message:
             before = Parser(self.format, start=self._start, calls=False, collect=False)

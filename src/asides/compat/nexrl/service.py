@@ -77,12 +77,14 @@ class InferenceServiceClient:
         self._model = model
         if isinstance(reasoning_parser, str):
             reasoning_parser = create_reasoning_parser(reasoning_parser)
-        self.reasoning_parser = reasoning_parser or parser_from_config(config)
+        self.reasoning_parser: BaseReasoningParser = reasoning_parser or parser_from_config(config)
         tool_parser = tool_parser or _setting(config, "tool_parser")
         if not tool_parser:
             format = self.reasoning_parser.detector.format
             tool_parser = ToolParser(format if format.calls else "auto")
-        self.tool_parser = create_tool_parser(tool_parser) if isinstance(tool_parser, str) else tool_parser
+        self.tool_parser: ToolParser | BaseToolParser = (
+            create_tool_parser(tool_parser) if isinstance(tool_parser, str) else tool_parser
+        )
 
     def generate(self, messages: Sequence[Message], **parameters: Any) -> dict[str, Any]:
         """The messages of the reply and nothing else: `{"choices": [{"message": {...}}]}`."""

@@ -53,7 +53,7 @@ class ToolParser(BaseToolParser):
     """Reads calls as a format writes them."""
 
     def __init__(self, format: str | Format = "auto", *, tools: list[dict[str, Any]] | None = None) -> None:
-        self.format = get_format(format)
+        self.format: Format = get_format(format)
         self.tools = tools
         """Tool definitions in OpenAI's shape: they give types to untyped arguments."""
 

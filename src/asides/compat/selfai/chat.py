@@ -56,7 +56,7 @@ class ChatClient:
         self._format = without_call_markers(format)
         self._start = start
         self.ui = ui
-        self.config = config if isinstance(config, ThinkTags) else read_config(config)
+        self.config: ThinkTags = config if isinstance(config, ThinkTags) else read_config(config)
         self.memory: list[dict[str, Any]] = []
         """What was said, as messages: clean text, and with `save_to_memory` the `thoughts` beside it."""
 

@@ -81,7 +81,7 @@ class AnthropicReader:
     __slots__ = ("_alike", "_block", "_delta", "_idle", "_inputs", "_over", "_stop", "_told", "_usage", "frames")
 
     def __init__(self) -> None:
-        self.frames = SseReader()
+        self.frames: SseReader = SseReader()
         self._alike = AlikeFrames()
         self._idle = True
         self._block: dict[str, Any] = {}

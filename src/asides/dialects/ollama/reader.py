@@ -106,7 +106,7 @@ class OllamaReader:
     __slots__ = ("_begun", "_calls", "_over", "frames")
 
     def __init__(self) -> None:
-        self.frames = JsonLines()
+        self.frames: JsonLines = JsonLines()
         self._begun = False
         self._calls = 0
         self._over = False

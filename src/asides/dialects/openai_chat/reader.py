@@ -17,7 +17,7 @@ from ..framing import SseReader, read_odd_json
 from .errors import failed_of
 from .request import NAME, REASONING, detail_text
 
-decode = msgspec.json.decode
+_decode = msgspec.json.decode
 
 REASONS: dict[str, Reason] = {
     "stop": "stop",
@@ -45,7 +45,7 @@ class ChatReader:
     _dialect = NAME
 
     def __init__(self) -> None:
-        self.frames = SseReader()
+        self.frames: SseReader = SseReader()
         self._alike = AlikeFrames()
         self._idle = True
         self._begun = False
@@ -116,7 +116,7 @@ class ChatReader:
                 self._done(pieces)
             return  # keep-alive junk
         try:
-            frame = decode(data)
+            frame = _decode(data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             frame = read_odd_json(data)
         if type(frame) is not dict:
@@ -251,12 +251,12 @@ class ChoiceReader:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.ended = False
+        self.ended: bool = False
         self._calls: dict[int, tuple[int, str]] = {}
         """By the upstream's index: our number and the upstream's id."""
         self._last = -1
         self._seen_thinking = False
-        self.in_thinking = False
+        self.in_thinking: bool = False
 
     def read(self, choice: dict[str, Any], delta: Any, pieces: list[Chunk]) -> None:
         """Read a choice of a frame or of a whole reply; `delta` is what it says."""

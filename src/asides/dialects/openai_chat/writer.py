@@ -235,9 +235,9 @@ class ChoiceWriter:
         """Whether a closing tag was written last, and a blank line with it."""
         self._behind_call = False
         """Whether the text that stands for a call was written last."""
-        self.gap = ""
+        self.gap: str = ""
         """What to write before the next words."""
-        self.has_text = False
+        self.has_text: bool = False
 
     def deltas_of(self, item: ReplyEvent) -> list[Delta]:
         """What an item adds to the message."""

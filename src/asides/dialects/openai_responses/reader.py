@@ -86,7 +86,7 @@ class ResponsesReader:
     text_frame = None
 
     def __init__(self) -> None:
-        self.frames = SseReader()
+        self.frames: SseReader = SseReader()
         self._items = _Items()
         self._begun: Begin | None = None
         self._over = False
