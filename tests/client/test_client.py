@@ -75,16 +75,36 @@ def test_thinking_is_asked_for_in_the_servers_words(think: Any, openai: Any, oll
         assert "reasoning_effort" not in upstream.asked[0]
 
 
-def test_open_models_are_switched_in_their_template_too() -> None:
+@pytest.mark.parametrize(
+    ("model", "think", "sent"),
+    [
+        ("Qwen/Qwen3-8B", False, {"enable_thinking": False}),
+        ("Qwen/Qwen3-8B", None, None),
+        ("deepseek-v3.1", True, {"thinking": True}),
+        ("ibm-granite/granite-3.3-8b-instruct", True, {"thinking": True}),
+        ("ibm-granite/granite-3.2-8b-instruct", False, {"thinking": False}),
+        ("NousResearch/Hermes-4-14B", True, {"thinking": True}),
+        ("LGAI-EXAONE/EXAONE-4.0-32B", True, {"enable_thinking": True}),
+        # No keyword of its template turns it off.
+        ("moonshotai/Kimi-K2-Thinking", False, None),
+        ("moonshotai/Kimi-K3", "xhigh", {"thinking": True, "thinking_effort": "max"}),
+        ("gpt-oss:20b", "high", {"reasoning_effort": "high"}),
+        ("gpt-oss:20b", True, None),
+        ("tencent/Hy3", True, {"reasoning_effort": "high"}),
+        ("tencent/Hy3", "medium", {"reasoning_effort": "high"}),
+        ("tencent/Hy3", False, {"reasoning_effort": "no_think"}),
+        ("upstage/Solar-Open-100B", False, {"reasoning_effort": "minimal"}),
+        ("upstage/Solar-Open-100B", "low", {"reasoning_effort": "medium"}),
+        ("MiniMaxAI/MiniMax-M3", True, {"thinking_mode": "enabled"}),
+        ("ByteDance-Seed/Seed-OSS-36B-Instruct", False, {"thinking_budget": 0}),
+        ("somebody/unheard-of-7b", True, None),
+    ],
+)
+def test_open_models_are_switched_in_their_template_too(model: str, think: Any, sent: Any) -> None:
     """A model whose name is known gets its chat template's switch; without thinking options it gets nothing."""
     with serve(ANSWER) as upstream:
-        client = Client(upstream.url)
-        client.ask("hi", model="Qwen/Qwen3-8B", think=False)
-        client.ask("hi", model="deepseek-v3.1", think=True)
-        client.ask("hi", model="Qwen/Qwen3-8B")
-        client.ask("hi", model="gpt-oss:20b", think="high")
-    sent = [body.get("chat_template_kwargs") for body in upstream.asked]
-    assert sent == [{"enable_thinking": False}, {"thinking": True}, None, None]
+        Client(upstream.url).ask("hi", model=model, think=think)
+    assert upstream.asked[0].get("chat_template_kwargs") == sent
 
 
 def test_a_server_without_templates_is_asked_again_without_the_switch() -> None:

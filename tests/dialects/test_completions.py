@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from asides.dialects import openai_completions as completions
 from asides.dialects.request import Request, RequestError, TextPiece, ThinkingOptions, Turn, WriteOptions
-from asides.families import get_format
+from asides.families import Switch, get_format
 from asides.reply.items import Begin, Chunk, Ended, Failed, Foreign, RawText, ReplyItem, ThinkingChunk, Usage
 from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
@@ -256,7 +256,7 @@ def test_the_upstreams_own_words_are_used_for_another_dialects_request() -> None
     asked = Request(
         dialect="ollama", model="m", prompt="Go", stream=True, thinking=ThinkingOptions(think=False, show=False)
     )
-    assert completions.write_request(asked, WriteOptions(switch="enable_thinking", model="big")) == {
+    assert completions.write_request(asked, WriteOptions(switch=Switch(), model="big")) == {
         "model": "big",
         "prompt": "Go",
         "stream": True,

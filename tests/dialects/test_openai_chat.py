@@ -34,7 +34,7 @@ from asides.dialects.request import (
     WriteOptions,
 )
 from asides.events import PartEnd, PartStart
-from asides.families import get_format
+from asides.families import Switch, get_format
 from asides.reply.items import (
     Begin,
     CallChunk,
@@ -942,19 +942,19 @@ def test_details_are_sent_back_as_they_came() -> None:
 def test_switches_are_mapped_to_what_the_upstream_knows() -> None:
     """A keyword of the chat template, or the effort."""
     off = msgspec.structs.replace(CONVERSATION, thinking=ThinkingOptions(think=False, show=False))
-    assert chat.write_request(off, WriteOptions(switch="enable_thinking"))["chat_template_kwargs"] == {
-        "enable_thinking": False
+    assert chat.write_request(off, WriteOptions(switch=Switch()))["chat_template_kwargs"] == {"enable_thinking": False}
+    assert chat.write_request(off, WriteOptions(switch=Switch.named("thinking")))["chat_template_kwargs"] == {
+        "thinking": False
     }
-    assert chat.write_request(off, WriteOptions(switch="thinking"))["chat_template_kwargs"] == {"thinking": False}
     assert chat.write_request(off)["reasoning_effort"] == "none"
     on = msgspec.structs.replace(CONVERSATION, thinking=ThinkingOptions(think=True, effort="high", budget=99))
-    body = chat.write_request(on, WriteOptions(switch="reasoning_effort", budget="reasoning.max_tokens"))
+    body = chat.write_request(on, WriteOptions(switch=Switch.named("reasoning_effort"), budget="reasoning.max_tokens"))
     assert body["reasoning_effort"] == "high"
     assert body["chat_template_kwargs"] == {"reasoning_effort": "high"}
     assert body["reasoning"] == {"max_tokens": 99}
     assert chat.write_request(on, WriteOptions(budget="thinking_token_budget"))["thinking_token_budget"] == 99
     asked = chat.read_request({"messages": HELLO, "reasoning_effort": "none"})
-    body = chat.write_request(asked, WriteOptions(switch="enable_thinking"))
+    body = chat.write_request(asked, WriteOptions(switch=Switch()))
     assert (body["reasoning_effort"], body["chat_template_kwargs"]) == ("none", {"enable_thinking": False})
 
 

@@ -33,7 +33,7 @@ from asides.dialects.request import (
     WriteOptions,
 )
 from asides.events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.families import get_format
+from asides.families import Switch, get_format
 from asides.reply.items import Begin, CallChunk, Chunk, Ended, Failed, RawText, Reason, ReplyEvent, ReplyItem, Usage
 from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
@@ -1184,7 +1184,7 @@ def test_a_request_of_another_dialect() -> None:
             "stream": True,
         }
     )
-    body = responses.write_request(asked, WriteOptions(model="other", switch="enable_thinking"))
+    body = responses.write_request(asked, WriteOptions(model="other", switch=Switch()))
     thinking = body["input"][1]
     assert thinking.pop("id").startswith("rs_")
     assert body == {

@@ -99,7 +99,7 @@ async def _model(state: State, upstream: Upstream, model: str) -> bool:
     own = "text" if format is None or format.start != "thinking" else "thinking"
     _print(state, f"  start     {start or own}, from {who}")
     if profile.switch:
-        _print(state, f"  switch    {profile.switch}: {profile.on!r} thinks, {profile.off!r} does not")
+        _print(state, f"  switch    {profile.switch}")
     pieces = await ask(state, upstream, model)
     seen = read(pieces, format or get_format("passthrough"), start, settings)
     return _judge(state, seen, pieces, format, start or own)

@@ -16,29 +16,17 @@ import msgspec
 from .._config.schema import ModelSettings
 from .._engine.format import END, HEADER, Format
 from ..detect import Detection, detect
-from ..detect.from_name import look_up, probe
+from ..detect.from_name import find_switch, look_up, probe
 from ..detect.result import begin_of
 from ..dialects.servers import ShownModel
 from ..errors import Error
-from ..families import get_format
+from ..families import Switch, get_format
 from .bodies import off_loop, read_json
 from .refusals import Refusal
 from .upstreams import ASK_AGAIN, Upstream, UpstreamLost, own_headers
 
 log = logging.getLogger("asides.gateway")
 
-SWITCHES = {
-    # By format, for servers that do not show their template: the keyword of the family's own template.
-    "enable_thinking": (
-        "qwen3 qwen3.5 qwen3_coder dots interns1 glm45 glm47 nemotron_v3 hunyuan_a13b gemma4 poolside_v1 minicpm5 "
-        "ernie45 hermes step3p5 ling3"
-    ),
-    "thinking": (
-        "deepseek_v3 deepseek_v3_thinking deepseek_v31 deepseek_v32 deepseek_v4 kimi_k2 kimi_k25 granite granite_3.3"
-    ),
-    "reasoning_effort": "harmony hy_v3 solar_open",
-}
-_KEYWORDS = {format: keyword for keyword, formats in SWITCHES.items() for format in formats.split()}
 MOST_SECONDS = 5.0
 """That a request waits for what its server may tell."""
 MOST_MODELS = 10_000
@@ -60,10 +48,8 @@ class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
     """Where output begins, where the template or the name tells it."""
     start_on: str | None = None
     """The same with thinking asked for."""
-    switch: str = ""
-    """The template's keyword that switches thinking."""
-    on: Any = True
-    off: Any = False
+    switch: Switch | None = None
+    """How the template switches thinking."""
     field: str = ""
     """The field in which the template looks for earlier thinking."""
     capabilities: tuple[str, ...] | None = None
@@ -93,7 +79,7 @@ class Profiles:
     async def resolve(self, upstream: Upstream, model: str, settings: ModelSettings, key: str = "") -> ModelProfile:
         """What is known of a model at an upstream, which is asked with this key where it has none configured."""
         if settings.format.lower() in ("none", "passthrough"):
-            return ModelProfile(format=None, format_source="configuration", switch=settings.switch)
+            return ModelProfile(format=None, format_source="configuration", switch=Switch.named(settings.switch))
         shown, capabilities = await self._ask(upstream, settings.name or model, key)
         place = (upstream.name, model)
         known = self._known.get(place)
@@ -110,7 +96,8 @@ class Profiles:
         shown: Detection | None,
         capabilities: tuple[str, ...] | None,
     ) -> ModelProfile:
-        named = probe(settings.name or model) if look_up(settings.name or model) else None
+        name = settings.name or model
+        named = probe(name) if look_up(name) else None
         start: str | None = None
         if settings.format:
             format, source = get_format(settings.format), "configuration"
@@ -124,7 +111,7 @@ class Profiles:
             format, source = get_format("auto"), "nobody"
             if named is not None and named.begin == "thinking":
                 start = "thinking"
-        switch = settings.switch or _KEYWORDS.get(format.name, "")
+        switch = _choose_switch(settings.switch, shown, find_switch(name, format))
         known = ModelProfile(format=format, format_source=source, start=start, switch=switch, capabilities=capabilities)
         if shown is None:
             return known
@@ -133,9 +120,6 @@ class Profiles:
             # What is told of a template that opens its turns otherwise does not fit a format that begins in a header.
             start=shown.start if format.start != HEADER else None,
             start_on=shown.start_on if format.start != HEADER else None,
-            switch=settings.switch or shown.switch or "",
-            on=True if shown.on is None else shown.on,
-            off=False if shown.off is None else shown.off,
             field=shown.field or "",
         )
 
@@ -167,6 +151,20 @@ class Profiles:
             log.debug("%s tells nothing of %r: %s", upstream.name, model, error)
         finally:
             self._shown[upstream.name, model] = (time.monotonic(), detection, capabilities)
+
+
+def _choose_switch(configured: str, shown: Detection | None, known: Switch | None) -> Switch | None:
+    """The keyword that is configured, else the one of the template that the server shows, else the family's.
+
+    Where it is the family's too, the card's values count: it knows efforts, and what means no thinking.
+    """
+    keyword = configured or (shown.switch if shown is not None else known and known.keyword) or ""
+    if known is not None and known.keyword == keyword:
+        return known
+    switch = Switch.named(keyword)
+    if switch is None or shown is None or shown.switch != keyword:
+        return switch
+    return msgspec.structs.replace(switch, on=shown.on, off=shown.off)
 
 
 def _detect(template: str, model: str) -> Detection | None:

@@ -27,8 +27,6 @@ def write_request(
         field=field or profile.field or "reasoning_content",
         keep_thinking=settings.keep_thinking or "all",
         switch=profile.switch,
-        on=profile.on,
-        off=profile.off,
         budget=settings.budget,
         model=settings.name,
         usage=True,

@@ -28,7 +28,7 @@ from ..reply.splitter import Splitter
 from .http import MOST_ERROR, MOST_WHOLE, Exchange, Stopped, UpstreamError, read_address
 
 if TYPE_CHECKING:
-    from ..detect.result import Finding
+    from ..families import Switch
 
 __all__ = ["Client", "Kind", "Message", "Reply", "Think", "UpstreamError", "name_some"]
 
@@ -45,15 +45,6 @@ CONNECT, IDLE = 10.0, 600.0
 
 _VERSIONED = re.compile(r"/(?:v\d+\w*|openai)$")
 """How addresses end that name the API already."""
-_SWITCHES = {
-    "deepseek_v31": "thinking",
-    "deepseek_v32": "thinking",
-    "deepseek_v4": "thinking",
-    "kimi_k25": "thinking",
-    "kimi_k3": "thinking",
-    "harmony": "",
-}
-"""The chat template's keyword that turns thinking on and off, where it is not `enable_thinking`."""
 
 
 class Client:
@@ -136,7 +127,9 @@ class Client:
         """
         tools = policies.tools if tools is None else tools
         request = _request(messages, model, think, tools, extra or {})
-        named = _told_by_name(model)
+        from ..detect.from_name import find_switch, probe  # here, because a client that only lists models needs none
+
+        named = probe(model)
         found = get_format(next(iter(named.formats), "auto") if format is None else format)
         policies = policies.but(
             start=start or policies.start,
@@ -146,7 +139,7 @@ class Client:
             collect=False,
         )
         # Who serves an open model that thinks knows chat templates.
-        switch = _SWITCHES.get(found.name, "enable_thinking") if think is not None and named.thinks else ""
+        switch = find_switch(model, found) if think is not None and named.thinks else None
         try:
             while True:
                 with self._send(request, switch) as exchange:
@@ -156,7 +149,7 @@ class Client:
                     error = self._refusal(exchange, model)
                 # What only helps is left out for a server that does not know it; `reasoning_effort` says the same.
                 if error.status in (400, 422) and switch and "chat_template_kwargs" in error.message:
-                    switch = ""
+                    switch = None
                 elif error.status in (400, 422) and request.include_usage and "stream_options" in error.message:
                     request = msgspec.structs.replace(request, include_usage=False)
                 else:
@@ -180,7 +173,7 @@ class Client:
 
     # The way there.
 
-    def _send(self, request: Request, switch: str) -> Exchange:
+    def _send(self, request: Request, switch: Switch | None) -> Exchange:
         field = self._fields.get(request.model, self.server.thinking_field)
         options = WriteOptions(field=field, keep_thinking="tool_turns", switch=switch, stream=True)
         body = self.server.chat.write_request(request, options)
@@ -318,12 +311,6 @@ def _request(
         # Ollama is told true or false, not an effort.
         return msgspec.structs.replace(request, thinking=ThinkingOptions(think=think, sent=request.thinking.sent))
     return request
-
-
-def _told_by_name(model: str) -> Finding:
-    from ..detect.from_name import probe  # here, because a client that only lists models needs none of it
-
-    return probe(model)
 
 
 def _first(format: Format, thinking: ThinkingOptions) -> Start | None:

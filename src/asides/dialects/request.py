@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from ..errors import Error
+
+if TYPE_CHECKING:
+    from ..families import Switch
 
 log: logging.Logger = logging.getLogger("asides")
 
@@ -176,12 +179,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_thinking: Literal["all", "tool_turns", "none"] = "all"
     """Which earlier thinking the model's format needs: all, that of turns with calls and since the last user's
     message, or none."""
-    switch: str = ""
-    """The keyword of the chat template that turns thinking on and off; empty where there is none."""
-    on: Any = True
-    """What that keyword is set to for thinking."""
-    off: Any = False
-    """And for none."""
+    switch: Switch | None = None
+    """The keywords of the chat template that turn thinking on and off; None where there are none."""
     budget: str = ""
     """The name under which this upstream knows a thinking budget; empty where it knows none."""
     stream: bool | None = None
@@ -192,6 +191,14 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the upstream shall say what a streamed reply cost, though the caller did not ask."""
     special_tokens: bool = False
     """Whether the upstream shall leave special tokens in its text, where it has a choice: markers are among them."""
+
+
+def template_arguments(request: Request, options: WriteOptions) -> dict[str, Any]:
+    """The keywords for the chat template: the caller's own, and those that switch thinking as the caller asks."""
+    if options.switch is None:
+        return dict(request.template_arguments)
+    thinking = request.thinking
+    return {**options.switch.arguments(thinking.think, thinking.effort), **request.template_arguments}
 
 
 def without_seals(request: Request) -> Request:

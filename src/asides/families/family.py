@@ -30,6 +30,8 @@ from .._engine.calls.syntax import CallSyntax
 from .._engine.format import Format
 from .._engine.tag_markers import TagRule
 
+EFFORT = "reasoning_effort"
+"""The keyword of the effort in most templates."""
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 """The efforts that requests name, weakest first."""
 UNRANKED = 100
@@ -49,10 +51,25 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     """Its value for thinking; None: left out, because the model thinks anyway."""
     off: Any = False
     """Its value for no thinking; None: left out, because nothing turns it off."""
-    effort: str = "reasoning_effort"
+    effort: str = EFFORT
     """The keyword of the effort."""
     efforts: tuple[str, ...] = ()
     """The efforts that the template takes, weakest first; none where it reads no effort."""
+
+    @staticmethod
+    def named(keyword: str) -> Switch | None:
+        """A switch of which only the keyword is known; None where it is empty."""
+        if keyword != EFFORT:
+            return Switch(keyword=keyword) if keyword else None
+        return Switch(keyword=EFFORT, on=None, off="none", efforts=EFFORTS)
+
+    def __str__(self) -> str:
+        """For a person: the keyword, its values, the efforts."""
+        meant = ((self.on, "thinks"), (self.off, "does not"))
+        values = [f"{value!r} {what}" for value, what in meant if value is not None]
+        if self.efforts:
+            values.append(("" if self.effort == self.keyword else f"{self.effort} ") + "|".join(self.efforts))
+        return f"{self.keyword}: {', '.join(values)}"
 
     def arguments(self, think: bool | None, effort: str | None = None) -> dict[str, Any]:
         """The template's arguments for a request that asks for thinking, for none, or (None) for neither."""

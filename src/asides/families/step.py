@@ -50,5 +50,5 @@ FAMILY = Family(
         Model(r"\bstep-?{}", "step3", True, "3"),
     ),
     # Nothing turns thinking off: the prompt always opens it.
-    switch={"step3p5": Switch(on=None, off=None, efforts=("low", "medium", "high"))},
+    switch={"step3p5": Switch(keyword="reasoning_effort", on=None, off=None, efforts=("low", "medium", "high"))},
 )

@@ -24,6 +24,7 @@ from ..request import (
     Turn,
     WriteOptions,
     leave_out,
+    template_arguments,
 )
 from ..shared_fields import shared_by_responses
 from ..tags import untagged
@@ -467,16 +468,12 @@ def write_thinking_options(body: dict[str, Any], request: Request, options: Writ
     """Tell the upstream how to think: in the caller's own words if it speaks the same dialect, else in its own."""
     thinking = request.thinking
     body.update(thinking.sent if same else {})
-    template = dict(request.template_arguments)
-    if thinking.think is not None and options.switch not in ("", "reasoning_effort"):
-        template.setdefault(options.switch, options.on if thinking.think else options.off)
+    template = template_arguments(request, options)
     if not same:
         if thinking.effort is not None:
             body["reasoning_effort"] = thinking.effort
         elif thinking.think is False and not options.switch:
             body["reasoning_effort"] = "none"
-    if options.switch == "reasoning_effort" and thinking.effort is not None:
-        template.setdefault("reasoning_effort", thinking.effort)
     if thinking.budget is not None and options.budget:
         outer, _, inner = options.budget.partition(".")
         if inner:

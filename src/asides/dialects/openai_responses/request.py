@@ -30,6 +30,7 @@ from ..request import (
     WriteOptions,
     leave_out,
     log,
+    template_arguments,
 )
 from ..shared_fields import shared_by_chat
 from ..tags import untagged
@@ -470,9 +471,7 @@ def _write_tool(tool: Tool, same: bool) -> dict[str, Any]:
 
 def _write_thinking_options(body: dict[str, Any], request: Request, options: WriteOptions) -> None:
     thinking = request.thinking
-    template = dict(request.template_arguments)
-    if thinking.think is not None and options.switch not in ("", "reasoning_effort"):
-        template.setdefault(options.switch, options.on if thinking.think else options.off)
+    template = template_arguments(request, options)
     if template:
         body["chat_template_kwargs"] = template
     if request.dialect == NAME:

@@ -1,0 +1,108 @@
+"""How thinking is switched: by the keyword of the model's own chat template, the same in `run` and in the gateway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asides._config.schema import ModelSettings
+from asides._gateway.model_profile import Profiles
+from asides.detect import Detection
+from asides.detect.from_name import find_switch
+from asides.families import Switch, families, switch_of
+
+KEYWORDS = {
+    "enable_thinking": """
+        apertus cohere_command3 deepseek_r1 dots ernie45 gemma4 glm45 glm47 hermes hunyuan_a13b interns1 ling3 longcat
+        minicpm5 nemotron_v3 poolside_v1 qwen3 qwen3.5 qwen3_coder qwen3_thinking reka_edge rwkv_world
+    """,
+    "thinking": """
+        deepseek_v3 deepseek_v31 deepseek_v32 deepseek_v3_thinking deepseek_v4 granite granite_3.3 kimi_k25 kimi_k3
+    """,
+    "reasoning_effort": "cohere harmony hy_v3 mistral solar_open step3p5",
+    "thinking_mode": "minimax_m3",
+    "thinking_budget": "seed_oss",
+    "": """
+        apriel apriel_1.6 auto functionary_v3_2 functiongemma gigachat3 granite4 granite_20b_fc inkling jamba json kimi
+        kimi_k2 lfm2 llama3_json llama4_pythonic minimax_m2 muse nemotron_deci nemotron_nano_v2 olmo3 olmo3_think
+        passthrough phi4_mini_json pythonic role_colon step3 think_tag xlam
+    """,
+}
+"""What the templates read. A new family is a decision, so it is written down here too."""
+
+
+def test_the_keyword_of_every_format_is_decided() -> None:
+    found: dict[str, list[str]] = {}
+    for family in families():
+        for format in family.formats:
+            switch = switch_of(format)
+            found.setdefault("" if switch is None else switch.keyword, []).append(format.name)
+    assert {keyword: sorted(names) for keyword, names in found.items()} == {
+        keyword: sorted(names.split()) for keyword, names in KEYWORDS.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("switch", "think", "effort", "arguments"),
+    [
+        (Switch(), True, None, {"enable_thinking": True}),
+        (Switch(), False, None, {"enable_thinking": False}),
+        (Switch(), None, None, {}),
+        (Switch(), True, "high", {"enable_thinking": True}),
+        (Switch(on=None, off="no"), True, None, {}),
+        (Switch(on=None, off=None), False, None, {}),
+        (Switch(efforts=("high", "max")), True, "max", {"enable_thinking": True, "reasoning_effort": "max"}),
+        (Switch(efforts=("high", "max")), True, "minimal", {"enable_thinking": True, "reasoning_effort": "high"}),
+        (Switch(efforts=("high", "max")), True, "xhigh", {"enable_thinking": True, "reasoning_effort": "max"}),
+        (Switch(efforts=("high", "max")), True, "odd", {"enable_thinking": True}),
+        (Switch(efforts=("high", "max")), False, "none", {"enable_thinking": False}),
+        (Switch.named("reasoning_effort"), True, "low", {"reasoning_effort": "low"}),
+        (Switch.named("reasoning_effort"), False, None, {"reasoning_effort": "none"}),
+        (Switch.named("thinking"), True, None, {"thinking": True}),
+    ],
+)
+def test_what_a_request_sends(
+    switch: Switch, think: bool | None, effort: str | None, arguments: dict[str, Any]
+) -> None:
+    assert switch.arguments(think, effort) == arguments
+
+
+def test_no_keyword_is_no_switch() -> None:
+    assert Switch.named("") is None
+
+
+def shown(switch: str | None, on: Any = None, off: Any = None) -> Detection:
+    """What a server's template shows."""
+    return Detection(format="auto", thinks=True, start="text", switch=switch, on=on, off=off)
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "template", "sent"),
+    [
+        ("granite-3.3-8b", ModelSettings(), None, {"thinking": True}),
+        ("kimi-k2-thinking", ModelSettings(), None, {}),
+        ("kimi-k2-thinking", ModelSettings(switch="thinking"), None, {"thinking": True}),
+        ("tencent/Hy3", ModelSettings(), None, {"reasoning_effort": "high"}),
+        ("somebody/unheard-of", ModelSettings(format="hy_v3"), None, {"reasoning_effort": "high"}),
+        ("somebody/unheard-of", ModelSettings(), None, {}),
+        ("somebody/unheard-of", ModelSettings(), shown("deep", "yes", "no"), {"deep": "yes"}),
+        # A template that shows no switch has none, whatever its family's has.
+        ("Qwen/Qwen3-8B", ModelSettings(), shown(None), {}),
+        ("Qwen/Qwen3-8B", ModelSettings(switch="mine"), shown("enable_thinking", True, False), {"mine": True}),
+        # What the family's card has for the same keyword counts: at medium effort it thinks anyway.
+        ("gpt-oss", ModelSettings(), shown("reasoning_effort", "high", None), {}),
+    ],
+)
+def test_the_gateway_asks_the_same_way(
+    model: str, settings: ModelSettings, template: Detection | None, sent: dict[str, Any]
+) -> None:
+    profile = Profiles()._make_profile(model, settings, template, None)
+    assert (profile.switch.arguments(True) if profile.switch is not None else {}) == sent
+
+
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "granite-3.3-8b", "tencent/Hy3", "NousResearch/Hermes-4-14B"])
+def test_run_and_gateway_have_one_switch(model: str) -> None:
+    profile = Profiles()._make_profile(model, ModelSettings(), None, None)
+    assert profile.format is not None
+    assert profile.switch == find_switch(model, profile.format)
