@@ -52,16 +52,14 @@ def index() -> str:
             raise SystemExit(f"{module}.py: names that another card has: {', '.join(sorted(doubled))}")
         names |= wanted_names(family)
         homes |= {format.name: module for format in family.formats}
-        renderers |= {
-            name: (entry.module, entry.cls, entry.options) for name, entry in sorted(family.renderers.items())
-        }
+        renderers |= {name: (entry.module, entry.cls, entry.options) for name, entry in family.renderers.items()}
     return (
         _HEAD.format(about="Which card has a name, so that no other is imported.")
         + _assignment("NAMES", dict(sorted(names.items())))
         + '"""For every name and alias, folded, the canonical name of the format."""\n'
         + _assignment("MODULES", dict(sorted(homes.items())))
         + '"""For every format, the module of its card."""\n'
-        + _assignment("RENDERERS: dict[str, tuple[str, str, dict[str, str]]]", dict(sorted(renderers.items())))
+        + _assignment("RENDERERS: dict[str, tuple[str, str, dict[str, str]]]", renderers)
         + '"""For every renderer, its module and class in `asides.render`, and the options of its name."""\n'
     )
 

@@ -213,12 +213,12 @@ def _has_dropped(turn: Turn) -> bool:
 
 
 def _is_own_id(call: CachedCall, seed: int) -> bool:
-    """Whether a call's id was made here at random. Kimi's shape is counted, not random, so it never is."""
+    """Whether a call's id was made here at random. One that counts the calls is not random, so it never is."""
     if call.part >= MOST_PARTS:
         return False
     # The place among the parts that the id was made for may be an earlier one: a parser counts its own.
     places = range(call.part, -1, -1)
-    return any(call.id == make_id(shape, seed, place, "", 0) for place in places for shape in ("openai", "mistral"))
+    return any(call.id == make_id(shape, seed, place, "", 0) for place in places for shape in ("call", "short"))
 
 
 def _digest(*fields: str | bytes) -> bytes:

@@ -228,7 +228,7 @@ MARKERS = Distinctive(
             close=("<|tool_call_end|>",),
             section=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
             section_close=("<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
-            id_shape="kimi",
+            id_shape="counted",
             separators=("<|tool_call_argument_begin|>",),
             numbered=True,
         ),
@@ -279,12 +279,12 @@ MARKERS = Distinctive(
         NamedCalls(
             open=("[TOOL_CALLS]",),
             section_close=("[/TOOL_CALLS]",),
-            id_shape="mistral",
+            id_shape="short",
             separators=("[ARGS]",),
             direct=True,
             call_id="[CALL_ID]",
         ),
-        JsonCalls(open=("[TOOL_CALLS]",), section_close=("[/TOOL_CALLS]",), id_shape="mistral"),
+        JsonCalls(open=("[TOOL_CALLS]",), section_close=("[/TOOL_CALLS]",), id_shape="short"),
         XmlCalls(
             open=("<atem:invoke name=",),
             close=("</atem:invoke>",),

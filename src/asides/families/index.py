@@ -225,18 +225,18 @@ MODULES = {
 }
 """For every format, the module of its card."""
 RENDERERS: dict[str, tuple[str, str, dict[str, str]]] = {
-    "deepseekv3": ("deepseek", "DeepSeekV3DisableThinking", {}),
-    "deepseekv3_disable_thinking": ("deepseek", "DeepSeekV3DisableThinking", {}),
     "deepseekv3_thinking": ("deepseek", "DeepSeekV3Thinking", {}),
+    "deepseekv3_disable_thinking": ("deepseek", "DeepSeekV3DisableThinking", {}),
+    "deepseekv3": ("deepseek", "DeepSeekV3DisableThinking", {}),
+    "role_colon": ("plain", "RoleColon", {}),
     "gpt_oss": ("gpt_oss", "GptOss", {}),
-    "gpt_oss_high_reasoning": ("gpt_oss", "GptOss", {"effort": "high"}),
+    "gpt_oss_no_sysprompt": ("gpt_oss", "GptOss", {}),
     "gpt_oss_low_reasoning": ("gpt_oss", "GptOss", {"effort": "low"}),
     "gpt_oss_medium_reasoning": ("gpt_oss", "GptOss", {"effort": "medium"}),
-    "gpt_oss_no_sysprompt": ("gpt_oss", "GptOss", {}),
+    "gpt_oss_high_reasoning": ("gpt_oss", "GptOss", {"effort": "high"}),
     "kimi_k2": ("kimi", "KimiK2", {}),
     "llama3": ("plain", "Llama3", {}),
     "qwen3": ("qwen3", "Qwen3", {}),
     "qwen3_disable_thinking": ("qwen3", "Qwen3DisableThinking", {}),
-    "role_colon": ("plain", "RoleColon", {}),
 }
 """For every renderer, its module and class in `asides.render`, and the options of its name."""

@@ -14,7 +14,7 @@ K2_CALLS = NamedCalls(
     close=("<|tool_call_end|>",),
     separators=("<|tool_call_argument_begin|>",),
     numbered=True,
-    id_shape="kimi",
+    id_shape="counted",
 )
 """`<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>` in a section: K2."""
 K3_CALLS = XmlCalls(

@@ -16,10 +16,10 @@ MISTRAL_NAMED = NamedCalls(
     separators=("[ARGS]",),
     direct=True,
     call_id="[CALL_ID]",
-    id_shape="mistral",
+    id_shape="short",
 )
 """`[TOOL_CALLS]f[ARGS]{}` or `[TOOL_CALLS]f{}`: from the eleventh tokenizer on."""
-MISTRAL_LIST = JsonCalls(open=("[TOOL_CALLS]",), section_close=(_CALLS_CLOSE,), id_shape="mistral")
+MISTRAL_LIST = JsonCalls(open=("[TOOL_CALLS]",), section_close=(_CALLS_CLOSE,), id_shape="short")
 """`[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "..."}]`: before the eleventh tokenizer."""
 
 MISTRAL = Format.tags(

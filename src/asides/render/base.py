@@ -24,6 +24,7 @@ from .._engine.tokens import TokenParser
 from .._engine.vocabulary import Vocabulary, vocabulary_of
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..families import get_format
+from ..families.index import RENDERERS
 from ..policies import Start
 from .messages import ChatMessage, EarlierThinking, MessageDict, RendererError, read_message
 from .whitespace import PartWhitespace, WhitespaceRemover
@@ -68,13 +69,16 @@ class RenderedMessage(NamedTuple):
     """What a model samples: the content, and the token that ends the message."""
 
 
+_NAMES = {cls: name for name, (_, cls, options) in reversed(RENDERERS.items()) if not options}
+"""For each class that a card names, the first of its names that stands for no options."""
+
+
 class Renderer:
     """Writes conversations for one family of models, and reads what such a model answers."""
 
     name: ClassVar[str]
-    """Its name for `get_renderer`."""
-    format_name: ClassVar[str] = ""
-    """The format of its answers, where that has another name than the renderer."""
+    """Its name for `get_renderer`, which is also a name of the format of its answers. The card of the family has it; a
+    renderer that no card names gives its own."""
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("turn", "strip", "keep")
     """What may become of earlier thinking; the default first."""
     whitespace: ClassVar[PartWhitespace] = PartWhitespace()
@@ -87,6 +91,10 @@ class Renderer:
     """Whether it can write calls."""
     start: ClassVar[Start | None] = "text"
     """Where an answer to this renderer's own prompts begins; None where the format says it."""
+
+    def __init_subclass__(cls) -> None:
+        if "name" not in cls.__dict__ and cls.__name__ in _NAMES:
+            cls.name = _NAMES[cls.__name__]
 
     def __init__(self, tokenizer: Any, *, history: EarlierThinking | None = None, seed: int | None = None) -> None:
         self.vocabulary: Vocabulary = vocabulary_of(tokenizer)
@@ -102,7 +110,7 @@ class Renderer:
     # What a family fills in.
 
     def _make_format(self) -> Format:
-        return get_format(self.format_name or self.name)
+        return get_format(self.name)
 
     def _begin(self) -> Segments:
         """What stands before the first message."""

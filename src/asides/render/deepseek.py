@@ -56,7 +56,6 @@ class _DeepSeekV3(Renderer):
 class DeepSeekV3Thinking(_DeepSeekV3):
     """DeepSeek V3.1 with thinking: the prompt ends with the opener, but for one that ends with a tool's result."""
 
-    name = "deepseekv3_thinking"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("turn", "strip", "keep")
     start: ClassVar[Start | None] = "thinking"
 
@@ -88,8 +87,6 @@ class DeepSeekV3Thinking(_DeepSeekV3):
 class DeepSeekV3DisableThinking(_DeepSeekV3):
     """DeepSeek V3.1 without thinking: the prompt ends with the closer."""
 
-    name = "deepseekv3_disable_thinking"
-    format_name = "deepseek_v3"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("strip",)
 
     def _open(self, messages: Sequence[ChatMessage], role: str) -> Segments:

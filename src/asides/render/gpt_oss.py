@@ -18,7 +18,6 @@ Effort = Literal["low", "medium", "high"]
 class GptOss(Renderer):
     """gpt-oss. With `effort` a system message in the family's own words stands first; without it there is none."""
 
-    name = "gpt_oss"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("keep", "turn", "strip")
     stops: ClassVar[tuple[str, ...]] = ("<|return|>", "<|call|>")
     start: ClassVar[Start | None] = None

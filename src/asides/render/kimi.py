@@ -22,7 +22,6 @@ DEFAULT = "You are Kimi, an AI assistant created by Moonshot AI."
 class KimiK2(Renderer):
     """Kimi K2. The prompt opens no block: the model does. Without thinking it writes an empty one."""
 
-    name = "kimi_k2"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("turn", "strip", "keep")
     stops: ClassVar[tuple[str, ...]] = ("<|im_end|>",)
 

@@ -18,7 +18,6 @@ USER = "\n\nUser:"
 class RoleColon(Renderer):
     """`User: ...` and `Assistant: ...`, for models without tokens of their own for turns."""
 
-    name = "role_colon"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("keep",)
     whitespace: ClassVar[PartWhitespace] = PartWhitespace(begin=" ")
     thinks = False
@@ -75,7 +74,6 @@ def _named(vocabulary: Vocabulary, which: str) -> str:
 class Llama3(Renderer):
     """Llama 3: a header for every turn, and a token that ends it."""
 
-    name = "llama3"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("keep",)
     stops: ClassVar[tuple[str, ...]] = ("<|eot_id|>",)
     thinks = False

@@ -19,7 +19,6 @@ RESULT, RESULT_CLOSE = map(TemplateToken, ("<tool_response>", "</tool_response>"
 class Qwen3(Renderer):
     """Qwen3 with thinking. The prompt opens no block: the model does."""
 
-    name = "qwen3"
     histories: ClassVar[tuple[EarlierThinking, ...]] = ("strip", "turn", "keep")
     whitespace: ClassVar[PartWhitespace] = PartWhitespace(open="\n", close="\n", after="\n\n", before_call="\n")
     stops: ClassVar[tuple[str, ...]] = ("<|im_end|>",)
@@ -61,9 +60,6 @@ class Qwen3(Renderer):
 
 class Qwen3DisableThinking(Qwen3):
     """Qwen3 with thinking turned off: the prompt ends with an empty block."""
-
-    name = "qwen3_disable_thinking"
-    format_name: ClassVar[str] = Qwen3.name
 
     def _open(self, messages: Sequence[ChatMessage], role: str) -> Segments:
         header = super()._open(messages, role)

@@ -1,21 +1,18 @@
-"""Renderers by name. `register_renderer` adds one."""
+"""Renderers by name: those that the cards of the families name, and those that `register_renderer` adds."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from ..errors import UsageError
+from ..families.index import RENDERERS
 from ..families.registry import fold
 from .base import Renderer
-from .deepseek import DeepSeekV3DisableThinking, DeepSeekV3Thinking
-from .gpt_oss import GptOss
-from .kimi import KimiK2
 from .messages import RendererError
-from .plain import Llama3, RoleColon
-from .qwen3 import Qwen3, Qwen3DisableThinking
 
 Factory = Callable[..., Renderer]
 
@@ -46,18 +43,6 @@ def renderers() -> list[str]:
     return sorted(_names.values())
 
 
-for _class in (
-    RoleColon,
-    Llama3,
-    Qwen3,
-    Qwen3DisableThinking,
-    DeepSeekV3Thinking,
-    DeepSeekV3DisableThinking,
-    KimiK2,
-    GptOss,
-):
-    register_renderer(_class.name, _class)
-register_renderer("deepseekv3", DeepSeekV3DisableThinking)
-register_renderer("gpt_oss_no_sysprompt", GptOss)
-for _effort in ("low", "medium", "high"):
-    register_renderer(f"gpt_oss_{_effort}_reasoning", partial(GptOss, effort=_effort))
+for _name, (_module, _class, _options) in RENDERERS.items():
+    _factory = getattr(import_module(f".{_module}", __package__), _class)
+    register_renderer(_name, partial(_factory, **_options) if _options else _factory)

@@ -308,7 +308,7 @@ class _Choice:
         """The id of a call; another one where it has none, or one that was given before."""
         seed = self._seed
         while not id or id in self._ids:
-            id = make_id("openai", seed, index, "", 0)
+            id = make_id("call", seed, index, "", 0)
             seed += 1
         self._ids.add(id)
         return id

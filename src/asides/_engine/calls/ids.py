@@ -12,9 +12,9 @@ _MASK = (1 << 64) - 1
 
 def make_id(shape: IdShape, seed: int, index: int, name: str, ordinal: int) -> str:
     """An id in the shape that the ecosystem of this format expects."""
-    if shape == "kimi":
+    if shape == "counted":
         return f"functions.{name}:{ordinal}"
-    if shape == "mistral":
+    if shape == "short":
         return _letters(seed, index, 9)
     return "call_" + _letters(seed, index, 24)
 

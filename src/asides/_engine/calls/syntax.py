@@ -9,7 +9,8 @@ import msgspec
 
 from .reader import Reader, Sink
 
-IdShape = Literal["openai", "mistral", "kimi"]
+IdShape = Literal["call", "short", "counted"]
+"""`call_` and 24 letters, nine letters, or `functions.` with the name and the number of the call."""
 
 
 class CallSyntax(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -34,7 +35,7 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Whether a marker of `open` acts only where a line begins, because others write such tags too."""
     sibling: bool = False
     """Whether another family writes this: it is read because it shares an opener, and tells nothing of the format."""
-    id_shape: IdShape = "openai"
+    id_shape: IdShape = "call"
     """The shape of ids that the model did not write."""
 
     @property

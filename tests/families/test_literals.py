@@ -1,0 +1,79 @@
+"""A name of a model family's format is written in the family's card, and nowhere else in the code.
+
+Read from the source: string constants that are no docstrings and compare equal to a name, as names compare. Cards say
+which formats are generic (`Family.generic`): those may be named anywhere. An alias that is one plain word counts as
+little as a company's name does (`openai`, which is also an API): what is one word must be a format's own name to count.
+Names in `__all__` are Python's.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import asides
+from asides.families import families
+from asides.families.registry import fold
+
+PACKAGE = Path(asides.__file__).parent
+ALLOWED = ("families", "compat")
+NAMES = {
+    fold(name): format.name
+    for family in families()
+    if not family.generic
+    for format in family.formats
+    for name in (format.name, *format.aliases)
+    if name == format.name or not re.fullmatch("[a-z]+", name)
+}
+
+
+def literals(source: str) -> Iterator[tuple[int, str]]:
+    """The lines and values of strings that are no documentation and no Python names."""
+    tree = ast.parse(source)
+    passed: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            passed.add(node.value)
+        elif isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
+            passed.update(ast.walk(node))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in passed:
+            yield node.lineno, node.value
+
+
+def named(source: str) -> list[str]:
+    """The names of formats that a source writes."""
+    return [f"line {line}: {value!r}" for line, value in literals(source) if fold(value) in NAMES]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] not in ALLOWED],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_no_name_of_a_familys_format_is_written_outside_its_card(path: Path) -> None:
+    found = named(path.read_text(encoding="utf-8"))
+    assert not found, "ask the family's card instead (asides.families.family_of, switch_of, families)"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('format = "qwen3"', True),
+        ('format = "GPT-OSS"', True),
+        ('kinds = {"deepseek_v3.1": 1}', True),
+        ('f"{x}-harmony" if x == "harmony" else ""', True),
+        ('"qwen3"', False),
+        ('def f():\n    """harmony"""', False),
+        ('__all__ = ["Qwen3"]', False),
+        ('kind = "openai"', False),
+        ('format = "auto" or "json" or "think_tag" or "passthrough"', False),
+        ('"the format qwen3".split()', False),
+    ],
+)
+def test_what_counts(source: str, found: bool) -> None:
+    assert bool(named(source)) is found
