@@ -1,6 +1,6 @@
-"""Ollama's kind of interface: `ThinkingParser().process(chunk)` gives what was thought and what was said.
+"""Ollama's kind of interface: `ThinkingParser().process(chunk)` returns the thinking and the content of a chunk.
 
-Thin over `asides.Parser`. Calls are words here: they stay in the content as they were written.
+Thin over `asides.Parser`. Calls are text here: they stay in the content as they were written.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EFFORTS: dict[str, bool | Level] = {
 
 
 class ProcessedChunk(msgspec.Struct, frozen=True):
-    """What a chunk told."""
+    """What a chunk adds."""
 
     thinking: str | None = None
     """More of the thinking; None where there is none."""
@@ -63,7 +63,7 @@ class ThinkingParser:
 
     @property
     def held(self) -> int:
-        """How many characters wait for what follows them."""
+        """How many characters are held back."""
         return self._parser.held
 
     def process(self, chunk: str) -> ProcessedChunk:
@@ -72,7 +72,7 @@ class ThinkingParser:
         return ProcessedChunk(thinking or None, content)
 
     def finish(self) -> ProcessedChunk:
-        """The reply is over: what was held back."""
+        """Release what was held back at the end of a reply."""
         thinking, content = self._texts.take(self._parser.finish())
         self._begin()
         return ProcessedChunk(thinking or None, content)
@@ -92,10 +92,9 @@ class ThinkValue(msgspec.Struct, frozen=True):
             return cls(value)
         if not isinstance(value, str):
             raise UsageError(f"think must be a boolean or string ({_CHOICES})")
-        for level in LEVELS:
-            if value == level:
-                return cls(level)
-        raise UsageError(f'invalid think value: "{value}" (must be {_CHOICES})')
+        if value not in LEVELS:
+            raise UsageError(f'invalid think value: "{value}" (must be {_CHOICES})')
+        return cls(value)
 
     @classmethod
     def from_effort(cls, effort: str | None) -> ThinkValue | None:
@@ -108,12 +107,12 @@ class ThinkValue(msgspec.Struct, frozen=True):
 
     @property
     def enabled(self) -> bool:
-        """Whether the model shall think."""
+        """Whether the model should think."""
         return self.value is not False
 
     @property
     def level(self) -> Level | None:
-        """How much; true is `medium`, as in Ollama. None where it shall not think."""
+        """How much; true is `medium`, as in Ollama. None where it should not think."""
         if isinstance(self.value, bool):
             return "medium" if self.value else None
         return self.value

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from .detectors import (
+from .reasoning import (
     DETECTORS,
     BaseReasoningFormatDetector,
+    BaseReasoningParser,
     DeepSeekR1Detector,
     KimiDetector,
     MiniMaxAppendThinkDetector,
     NanoV3Detector,
     Qwen3Detector,
-    Step3Detector,
-    ThinkTagDetector,
-    UnknownParserError,
-)
-from .parsers import (
-    BaseReasoningParser,
     ReasoningParser,
     ReasoningParseResult,
+    Step3Detector,
+    ThinkTagDetector,
     ThinkTagReasoningParser,
+    UnknownParserError,
     create_reasoning_parser,
 )
 from .service import HolderOutput, InferenceServiceClient, parser_from_config, split_output

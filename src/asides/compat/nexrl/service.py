@@ -1,4 +1,4 @@
-"""NexRL around its parsers: the service holder's step, the configuration key, and an inference client."""
+"""What NexRL builds on its parsers: the service holder's step, the configuration key, and an inference client."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from ..._api import parse
 from ..._config.schema import Config
 from ...parts import Thinking
 from ..source import Message, Source, Transport
-from .detectors import MiniMaxAppendThinkDetector
-from .parsers import BaseReasoningParser, create_reasoning_parser
+from .reasoning import BaseReasoningParser, MiniMaxAppendThinkDetector, create_reasoning_parser
 from .tools import BaseToolParser, ToolParser, create_tool_parser
 
 if TYPE_CHECKING:
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class HolderOutput(NamedTuple):
-    """What a service holder hands on."""
+    """What a service holder returns."""
 
     reasoning_string: str | None
     """The reasoning between its tokens, for the client's parser; None where there is none."""
     content: str
-    """The rest. Calls stand in it as they were written, for the tool parser."""
+    """The rest. Calls are in it as they were written, for the tool parser."""
 
 
 def split_output(raw: str, reasoning_parser: str | BaseReasoningParser = "think_tag") -> HolderOutput:
@@ -60,7 +59,7 @@ def _setting(config: Mapping[str, Any] | Config | None, name: str) -> str:
 
 
 class InferenceServiceClient:
-    """Asks a model and gives back its answer, its reasoning and its calls, each in its own field."""
+    """Sends messages to a model and returns answer, reasoning and calls, each in its own field."""
 
     def __init__(
         self,
@@ -98,15 +97,14 @@ class InferenceServiceClient:
             choice["message"] = self._clean(choice["message"])
         return reply
 
-    def _clean(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        raw, reasoning = said.get("content") or "", said.get("reasoning_content")
-        calls = list(said.get("tool_calls") or ())
+    def _clean(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        raw, reasoning = sent.get("content") or "", sent.get("reasoning_content")
+        calls = list(sent.get("tool_calls") or ())
         if not reasoning and not (calls and not raw):
-            # What the server has split off is not looked for once more.
-            held = split_output(raw, self.reasoning_parser)
-            raw = held.content
-            if held.reasoning_string is not None:
-                reasoning = self.reasoning_parser.parse_reasoning_string(held.reasoning_string).reasoning_content
+            # The server has split nothing off, so it is still in the content.
+            reasoning_string, raw = split_output(raw, self.reasoning_parser)
+            if reasoning_string is not None:
+                reasoning = self.reasoning_parser.parse_reasoning_string(reasoning_string).reasoning_content
         found = self.tool_parser.parse(raw)
         message: dict[str, Any] = {"role": "assistant", "content": found.cleaned_content}
         thoughts = [thought for thought in (reasoning, found.reasoning_content) if thought]

@@ -1,4 +1,4 @@
-"""NexRL's tool parser: the calls in content whose reasoning is already out. Knows no call syntax; the engine does."""
+"""NexRL's tool parser: the calls in content whose reasoning was split off. Knows no call syntax; the engine does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..._api import parse
 from ..._engine.format import Format
 from ...errors import UnknownFormatError
 from ...families import get_format
-from .detectors import UnknownParserError
+from .reasoning import UnknownParserError
 
 _NAMES = {"deepseek": "deepseek_v31"}
 """NexRL's names that are no format's."""
@@ -27,7 +27,7 @@ class ToolCallItem(msgspec.Struct, frozen=True):
 
 
 class ParseResult(msgspec.Struct, frozen=True):
-    """What content was made of."""
+    """Content, split into text and calls."""
 
     tool_calls: list[ToolCallItem] | None
     """The calls that may be run, in order; None where there are none."""
@@ -38,14 +38,14 @@ class ParseResult(msgspec.Struct, frozen=True):
     unparsed: tuple[dict[str, str], ...] = ()
     """Calls that may not be run: `raw`, `error` and `reason`."""
     reasoning_content: str | None = None
-    """Thinking that still stood in the content."""
+    """Thinking that was still in the content."""
 
 
 class BaseToolParser:
     """Subclass it, or name a format."""
 
     def parse(self, tool_string: str) -> ParseResult:
-        """Take content apart."""
+        """Split content into text and calls."""
         raise NotImplementedError
 
 
@@ -58,7 +58,7 @@ class ToolParser(BaseToolParser):
         """Tool definitions in OpenAI's shape: they give types to untyped arguments."""
 
     def parse(self, tool_string: str) -> ParseResult:
-        """Take content apart."""
+        """Split content into text and calls."""
         # The ids of calls must differ between the replies of a conversation.
         seed = random.getrandbits(32)
         message = parse(tool_string, self.format, start="text", tools=self.tools, seed=seed)

@@ -1,4 +1,12 @@
-"""SelfAI's clients: ask a model, show its thoughts in a UI, hand on clean text; thoughts are kept only if asked for."""
+"""SelfAI's clients and their configuration: send prompts, show thoughts in a UI, return clean text.
+
+`ChatClient` stands for SelfAI's three interfaces; the planner adds reading JSON. Thoughts go to `ui` as they end, and
+the memory has them beside the clean answer only with `save_to_memory`. SelfAI's configuration section `think_tags`
+decides about all of that (`ThinkTags`).
+
+    client = ChatClient(api_base="http://127.0.0.1:8000", model="minimax-m2", ui=TerminalUI())
+    client.generate_response("You are brief.", "2+2?")
+"""
 
 from __future__ import annotations
 
@@ -6,18 +14,48 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from ..._engine.format import Format
 from ...errors import Error, UsageError
 from ...events import PartEnd, PartStart, ThinkingDelta
 from ...policies import Start
 from ...reply.items import ReplyEvent
+from ...terminal.style import codes
 from ..source import Message, Source, Transport
 from ..streaming import without_call_markers, words_of
-from .config import ThinkTags, read_config
 from .tags import FORMAT, parse_think_tags
 
 if TYPE_CHECKING:
     from ...client.client import Client
+
+
+class ThinkTags(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """SelfAI's configuration section `think_tags`."""
+
+    enabled: bool = True
+    """Whether thoughts are split off at all; without it replies pass unchanged."""
+    display_in_ui: bool = True
+    """Whether thoughts are shown, or only split off."""
+    save_to_memory: bool = False
+    """Whether a client's memory keeps the thoughts of a reply beside its clean text."""
+    display_style: str = "blue"
+    """The colour of headings: blue, cyan, grey or another."""
+
+
+def read_config(config: Mapping[str, Any] | None) -> ThinkTags:
+    """Read `think_tags` from a whole configuration, or from the section alone; defaults where it is missing."""
+    if not config:
+        return ThinkTags()
+    section = config.get("think_tags")
+    if section is None:
+        section = config if set(config) & set(ThinkTags.__struct_fields__) else {}
+    try:
+        found = msgspec.convert(section, ThinkTags)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"think_tags: {error}; its keys are {', '.join(ThinkTags.__struct_fields__)}") from error
+    codes(found.display_style)
+    return found
 
 
 class UI(Protocol):
@@ -32,7 +70,7 @@ class PlanError(Error, ValueError):
 
 
 class ChatClient:
-    """Asks a model. Thoughts go to `ui`, clean text to the caller.
+    """Sends prompts to a model. Thoughts go to `ui`, clean text to the caller.
 
     `api_base` is a server's address, or any callable that takes messages (docs/compat/selfai.md).
     """
@@ -52,13 +90,13 @@ class ChatClient:
             raise UsageError("the client needs api_base: the address of a model server, or a callable")
         self._source = Source(api_base, api_key)
         self._model = model
-        # Calls are words of the answer: SelfAI reads them further down its pipeline.
+        # Calls are text of the answer: SelfAI reads them later in its pipeline.
         self._format = without_call_markers(format)
         self._start = start
         self.ui = ui
         self.config: ThinkTags = config if isinstance(config, ThinkTags) else read_config(config)
         self.memory: list[dict[str, Any]] = []
-        """What was said, as messages: clean text, and with `save_to_memory` the `thoughts` beside it."""
+        """The conversation as messages: clean text, and with `save_to_memory` the `thoughts` beside it."""
 
     def generate_response(
         self,
@@ -84,11 +122,11 @@ class ChatClient:
         history: Sequence[Message] | None = None,
         **fields: Any,
     ) -> Iterator[str]:
-        """The clean answer as it comes. Each thought is shown when it has ended."""
+        """The clean answer, chunk by chunk. Each thought is shown when it has ended."""
         fields |= {"max_tokens": max_tokens, "temperature": temperature}
         pieces: list[str] = []
         thoughts: list[str] = []
-        for kind, text in self._told(_messages(system_prompt, history, user_prompt), fields, whole=False):
+        for kind, text in self._split_reply(_messages(system_prompt, history, user_prompt), fields, whole=False):
             if kind == "thinking":
                 thoughts.append(text)
                 self._show([text])
@@ -104,26 +142,28 @@ class ChatClient:
     def memory_text(self) -> str:
         """The memory as SelfAI writes it to a file."""
         lines: list[str] = []
-        for said in self.memory:
-            lines += ("---", "User:" if said["role"] == "user" else "SelfAI:")
-            lines += [f"<think>{thought}</think>\n" for thought in said.get("thoughts", ())]
-            lines.append(said["content"])
+        for message in self.memory:
+            lines += ("---", "User:" if message["role"] == "user" else "SelfAI:")
+            lines += [f"<think>{thought}</think>\n" for thought in message.get("thoughts", ())]
+            lines.append(message["content"])
         return "\n".join(lines) + "\n" if lines else ""
 
     def _ask(self, messages: Sequence[Message], fields: Mapping[str, Any]) -> tuple[str, list[str]]:
         pieces: list[str] = []
         thoughts: list[str] = []
-        for kind, text in self._told(messages, fields, whole=True):
+        for kind, text in self._split_reply(messages, fields, whole=True):
             (thoughts if kind == "thinking" else pieces).append(text)
         self._show(thoughts)
         return "".join(pieces), thoughts
 
-    def _told(self, messages: Sequence[Message], fields: Mapping[str, Any], whole: bool) -> Iterator[tuple[str, str]]:
-        """What the reply tells: `("thinking", a whole thought)` and `("text", more of the answer)`."""
+    def _split_reply(
+        self, messages: Sequence[Message], fields: Mapping[str, Any], whole: bool
+    ) -> Iterator[tuple[str, str]]:
+        """The reply as it comes: `("thinking", a whole thought)` and `("text", more of the answer)`."""
         kind = ""
         thought: list[str] = []
         items = self._source.items(
-            [{"role": said["role"], "content": said["content"]} for said in messages],
+            [{"role": message["role"], "content": message["content"]} for message in messages],
             model=self._model,
             format=self._format if self.config.enabled else None,
             start=(self._start or ("undecided" if whole else None)) if self.config.enabled else None,

@@ -1,9 +1,19 @@
-"""SelfAI's `parse_think_tags` and its streaming sister. Calls are words here: they stay in the clean text as written.
+"""SelfAI's functions on text: `parse_think_tags`, `parse_think_tags_streaming` and `analyze_thinking`.
 
-Knows the shape of SelfAI's loop; what a stream remembers between two chunks is in its buffer alone.
+Calls are text here: they stay in the clean text as they were written. SelfAI's streaming loop passes a buffer from call
+to call, and that is all it keeps; so the buffer is a `str` of the raw text that is not released yet, and carries the
+stream (parser and all) that reads on from there. A caller that made a plain `str` of it loses only speed.
+
+    buffer = ""
+    for chunk in chunks:
+        clean, buffer, thoughts = parse_think_tags_streaming(chunk, buffer)
+    clean, thoughts = parse_think_tags(buffer)      # the rest
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from ..._api import Parser
 from ..._engine.format import TEXT, Format
@@ -11,12 +21,15 @@ from ...events import Event, PartEnd, PartStart, ThinkingDelta
 from ...families import get_format
 from ...policies import Start
 from ..streaming import without_call_markers, words_of
-from .buffer import SHORT, LongThinkBuffer, ThinkBuffer
 
 FORMAT = "think_tag"
 """`<think>`, `<thinking>`, `<reasoning>`, `<internal>` and their like, in any case."""
 WORD = "x"
-"""Stands for the words before a plain buffer that begins with whitespace, so that the whitespace stays between."""
+"""Fed before a plain buffer that begins with whitespace: text stood before it, so the whitespace is kept."""
+SHORT = 16_384
+"""Characters up to which a buffer holds its text itself: copying more with every chunk would take quadratic time."""
+HEAD = 64
+"""Characters of a longer buffer that it holds itself."""
 
 
 def parse_think_tags(
@@ -29,7 +42,7 @@ def parse_think_tags(
     found = get_format(format)
     if start is None and found.start == TEXT:
         start = "undecided"  # a whole text shows whether the prompt had opened its first thought
-    stream = _Stream(found, start)
+    stream = _TagStream(found, start)
     clean, thoughts = stream.feed(str(response))
     rest, more_thoughts = stream.finish()
     return clean + rest, thoughts + more_thoughts
@@ -45,19 +58,19 @@ def parse_think_tags_streaming(
     """
     stream = _stream_of(buffer)
     if stream is None:
-        stream = _Stream(format, start)
+        stream = _TagStream(format, start)
         chunk = stream.resume(str(buffer)) + chunk
     clean, thoughts = stream.feed(chunk)
     return clean, stream.buffer(), thoughts
 
 
-def _stream_of(buffer: str) -> _Stream | None:
-    """The stream that a buffer carries; None for a plain `str`, and for a buffer that the stream has gone on from."""
+def _stream_of(buffer: str) -> _TagStream | None:
+    """The stream that a buffer carries; None for a plain `str`, and for a buffer from before the last chunk."""
     stream = buffer.stream if isinstance(buffer, ThinkBuffer) else None
-    return stream if isinstance(stream, _Stream) and stream.is_at(buffer) else None
+    return stream if isinstance(stream, _TagStream) and stream.is_at(buffer) else None
 
 
-class _Stream:
+class _TagStream:
     """One stream: its parser, and the raw text that is not yet released."""
 
     def __init__(self, format: str | Format, start: Start | None) -> None:
@@ -66,21 +79,21 @@ class _Stream:
         self._mark = 0
         """Up to this offset everything was released."""
         self._tail: list[str] = []
-        """What stands behind it, in pieces. It only grows; when the mark moves there is a new list."""
+        """The raw text from there on. A list only grows, because buffers share it; a moved mark gets a new one."""
         self._open = ""
         """The kind of the part that has not ended."""
-        self._said = False
+        self._has_text = False
         self._around = ""
-        """The whitespace between the last text and a thought that has ended, until the next text begins."""
+        """The whitespace before a thought that has ended, until the next text begins and decides about it."""
         self._thought: list[str] = []
         self._last: ThinkBuffer | None = None
 
     def resume(self, before: str) -> str:
-        """Go on from a plain buffer, which is to be fed next."""
+        """Prepare for a plain buffer, which is fed next."""
         if before[:1].isspace() and self._parser.state == "text":
             self._parser.feed(WORD)
             self._length = self._mark = len(WORD)
-            self._open, self._said = "text", True
+            self._open, self._has_text = "text", True
         return before
 
     def is_at(self, buffer: str) -> bool:
@@ -94,14 +107,14 @@ class _Stream:
             self._tail = ["".join(self._tail) + chunk]
         else:
             self._tail.append(chunk)
-        return self._tell(self._parser.feed(chunk))
+        return self._split(self._parser.feed(chunk))
 
     def finish(self) -> tuple[str, list[str]]:
-        """The stream is over: the rest of both."""
+        """The rest of both, at the end of the stream."""
         self._last = None
-        return self._tell(self._parser.finish())
+        return self._split(self._parser.finish())
 
-    def _tell(self, events: list[Event]) -> tuple[str, list[str]]:
+    def _split(self, events: list[Event]) -> tuple[str, list[str]]:
         clean: list[str] = []
         thoughts: list[str] = []
         for event in events:
@@ -109,7 +122,7 @@ class _Stream:
                 self._open = event.kind
             if self._open != "thinking":
                 clean.append(words_of(event, self._open))
-                self._said, self._around = self._said or bool(self._open), ""
+                self._has_text, self._around = self._has_text or bool(self._open), ""
             elif isinstance(event, ThinkingDelta):
                 self._thought.append(event.text)
             elif isinstance(event, PartEnd):
@@ -125,7 +138,7 @@ class _Stream:
 
     def _whitespace_before(self) -> str:
         raw = "".join(self._tail)
-        return raw[: len(raw) - len(raw.lstrip())] if self._said else ""
+        return raw[: len(raw) - len(raw.lstrip())] if self._has_text else ""
 
     def _release(self, mark: int) -> None:
         if mark > self._mark:
@@ -133,7 +146,7 @@ class _Stream:
             self._mark = mark
 
     def buffer(self) -> ThinkBuffer:
-        """What is not yet released, as a `str` that knows this stream."""
+        """The raw text that is not released yet, as a `str` that carries this stream."""
         if self._length - self._mark <= SHORT:
             self._last = ThinkBuffer("".join([self._around, *self._tail]))
         else:
@@ -141,3 +154,73 @@ class _Stream:
             self._last = LongThinkBuffer.of(self._around, self._tail, size)
         self._last.stream = self
         return self._last
+
+
+class ThinkBuffer(str):
+    """The raw text that is not released yet. As a plain `str` it gives the same, save whitespace at the cut."""
+
+    stream: object = None
+    """The `_TagStream` that reads on from here."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy or a pickle has the text alone, not the stream."""
+        return str, (str(self),)
+
+
+class LongThinkBuffer(ThinkBuffer):
+    """The same for a long thought: the stream has its text, which is joined only when somebody looks at it.
+
+    Every method of `str` sees the whole text. Functions in C that read a `str` directly (`re`, `json`, `"".join`) see
+    only its beginning: give them `str(buffer)`.
+    """
+
+    _before: str
+    _pieces: list[str]
+    _count: int
+    _size: int
+
+    @classmethod
+    def of(cls, before: str, pieces: list[str], size: int) -> LongThinkBuffer:
+        """A buffer of `size` characters: the pieces that are in the list now."""
+        buffer = cls(before + pieces[0][:HEAD])
+        buffer._before, buffer._pieces, buffer._count, buffer._size = before, pieces, len(pieces), size
+        return buffer
+
+    def __str__(self) -> str:
+        return "".join([self._before, *self._pieces[: self._count]])
+
+    def __len__(self) -> int:
+        return self._size
+
+
+def _on_whole_text(name: str) -> Any:
+    def method(self: LongThinkBuffer, *values: Any, **options: Any) -> Any:
+        return getattr(str(self), name)(*values, **options)
+
+    return method
+
+
+for _name in set(vars(str)) - {"__new__", "__str__", "__len__", "__doc__", "__getattribute__", "__sizeof__"}:
+    setattr(LongThinkBuffer, _name, _on_whole_text(_name))
+
+
+def _add_before(self: LongThinkBuffer, other: str) -> str:
+    return other + str(self)
+
+
+LongThinkBuffer.__radd__ = _add_before  # type: ignore[attr-defined]  # `str` has none; without it `x + buffer` is short
+
+
+def analyze_thinking(think_contents: Sequence[str]) -> dict[str, Any]:
+    """SelfAI's four figures of thoughts, and the parts of its score (`asides.analysis`); zeros where there are none."""
+    from ...analysis import quality
+
+    found = quality(think_contents)
+    count = len(think_contents)
+    return {
+        "num_steps": count,
+        "avg_length": sum(map(len, think_contents)) / count if count else 0.0,
+        "contains_questions": any("?" in thought for thought in think_contents),
+        "quality_score": found.score,
+        "quality_parts": found.parts,
+    }

@@ -1,4 +1,4 @@
-"""SelfAI's look of thoughts on a terminal: `💭 [Thinking 1]`, the text two columns in, a blank line after each."""
+"""How SelfAI shows thoughts on a terminal: `💭 [Thinking 1]`, the text indented by two, a blank line after each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TerminalUI:
     """Shows thoughts to a person."""
 
     def __init__(self, style: str = "blue", *, file: TextIO | None = None, colour: bool | None = None) -> None:
-        codes(style)  # so that a colour which does not exist is told here, not at the first thought
+        codes(style)  # an unknown colour is an error here, not at the first thought
         self.style = style
         """The colour of headings; `blue`, `cyan`, `grey` or any other that the terminal page names."""
         self._file = file

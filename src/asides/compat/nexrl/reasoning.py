@@ -1,6 +1,11 @@
-"""NexRL's detectors: one for each way of writing reasoning, `(reasoning, content)` out. Subclass the base for another.
+"""NexRL's reasoning detectors and parsers: text in, `(reasoning, content)` out, whole and streamed.
 
-Knows NexRL's names and start states. Calls are words to a detector: the tool parser reads them after it.
+A detector knows one way of writing reasoning: NexRL's tokens and start state, read by one of our formats. A parser is
+a detector with the methods that NexRL calls; `create_reasoning_parser` makes one by name. Calls are content here: the
+tool parser reads them afterwards. For another way, subclass `BaseReasoningFormatDetector` and add it to `DETECTORS`.
+
+    parser = create_reasoning_parser("qwen3")
+    parser.parse("<think>2+2</think>4").reasoning_content        # '2+2'
 """
 
 from __future__ import annotations
@@ -8,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from ..._api import Parser, parse
-from ..._engine.format import Format
-from ...errors import Error
+from ..._engine.format import TEXT, THINKING, Format
+from ...errors import Error, UnknownFormatError
 from ...families import get_format
 from ...message import Message
 from ...parts import ToolCall
@@ -42,9 +49,9 @@ class BaseReasoningFormatDetector:
         self.think_start_token = think_start_token
         self.think_end_token = think_end_token
         self.stream_reasoning = stream_reasoning
-        """Whether reasoning is given as it comes; else each thought is given when it has ended."""
+        """Whether reasoning is returned chunk by chunk; else each thought when it has ended."""
         self.format: Format = get_format(format) if format else Format.tags(think_start_token, think_end_token)
-        """How text is read."""
+        """The format by which text is read."""
         self.force_reasoning: bool = force_reasoning
         """Whether output begins inside reasoning."""
         if continue_final_message:
@@ -68,23 +75,26 @@ class BaseReasoningFormatDetector:
 
     def detect_and_parse(self, text: str) -> Reading:
         """The reasoning and the content of a whole text."""
-        message = parse(text, self.format, start=self.whole_start, calls=False)
+        message = self._parse(text)
         return message.thinking or None, message.text
 
     def closes_reasoning(self, text: str) -> bool:
         """Whether a whole text did not end inside reasoning."""
-        return _closes_reasoning(parse(text, self.format, start=self.whole_start, calls=False))
+        return _closes_reasoning(self._parse(text))
 
     def is_complete(self, text: str) -> bool:
         """Whether a whole text ended neither inside reasoning nor inside a call."""
-        message = parse(text, self.format, start=self.whole_start, calls=False)
+        message = self._parse(text)
         if not _closes_reasoning(message):
             return False
         # A model may be served with tools in another family's syntax, so the common ones count as well.
         return not any(_ends_in_call(message.text, format) for format in (self.format, "auto"))
 
+    def _parse(self, text: str) -> Message:
+        return parse(text, self.format, start=self.whole_start, calls=False)
+
     def parse_streaming_increment(self, new_text: str) -> Reading:
-        """What a chunk tells."""
+        """The reasoning and the content that a chunk adds."""
         if self._parser is None:
             self._parser = Parser(self.format, start=self._start, calls=False, collect=False)
             self._texts = TwoTexts(whole_thoughts=not self.stream_reasoning)
@@ -92,7 +102,7 @@ class BaseReasoningFormatDetector:
         return reasoning or None, content
 
     def finish(self) -> Reading:
-        """The stream is over: what was held back. The next chunk begins another reply."""
+        """Release what was held back at the end of a stream. The next chunk begins another reply."""
         if self._parser is None:
             return None, ""
         reasoning, content = self._texts.take(self._parser.finish())
@@ -101,7 +111,7 @@ class BaseReasoningFormatDetector:
 
 
 def _closes_reasoning(message: Message) -> bool:
-    # Also where nothing stands behind the start token, so that there is no part to be incomplete.
+    # By the notice, because a start token with nothing behind it makes no part that could be incomplete.
     return not any(notice.code == "unclosed_thinking" for notice in message.notices)
 
 
@@ -118,7 +128,7 @@ class Qwen3Detector(BaseReasoningFormatDetector):
 
 
 class ThinkTagDetector(BaseReasoningFormatDetector):
-    """Any of the tags that models are asked for (`<think>`, `<reasoning>`…), in any case."""
+    """Any of the tags that prompts ask for (`<think>`, `<reasoning>`…), in any case."""
 
     def __init__(self, stream_reasoning: bool = True, force_reasoning: bool = False, **options: Any) -> None:
         super().__init__("<think>", "</think>", force_reasoning, stream_reasoning, format="think_tag", **options)
@@ -186,4 +196,103 @@ DETECTORS: dict[str, Callable[..., BaseReasoningFormatDetector]] = {
     "nano_v3": NanoV3Detector,
     "minimax_append_think": MiniMaxAppendThinkDetector,
 }
-"""By the name that `create_reasoning_parser` knows. Put your own class here to make it known by a name."""
+"""Detectors by their names for `create_reasoning_parser`; add your own class here."""
+
+
+class ReasoningParseResult(msgspec.Struct, frozen=True):
+    """A whole text, split."""
+
+    reasoning_content: str | None
+    """The reasoning, several thoughts joined; None where there is none."""
+    cleaned_content: str
+    """The content. Calls stand in it as they were written, for the tool parser."""
+    is_valid: bool = True
+    """False when the text ended inside reasoning or inside a call."""
+
+
+class BaseReasoningParser:
+    """A parser around a detector: whole texts, and streams."""
+
+    def __init__(self, detector: BaseReasoningFormatDetector) -> None:
+        self.detector = detector
+
+    def parse(self, text: str) -> ReasoningParseResult:
+        """Split a whole text."""
+        reasoning, content = self.detector.detect_and_parse(text)
+        return ReasoningParseResult(reasoning or None, content, self.detector.is_complete(text))
+
+    def parse_non_stream(self, text: str) -> Reading:
+        """The reasoning and the content of a whole text."""
+        return self.detector.detect_and_parse(text)
+
+    def parse_stream_chunk(self, chunk: str) -> Reading:
+        """The reasoning and the content that a chunk adds."""
+        return self.detector.parse_streaming_increment(chunk)
+
+    def finish(self) -> Reading:
+        """Release the reasoning and the content that were held back at the end of a stream."""
+        return self.detector.finish()
+
+    def detect_reasoning(self, text: str) -> bool:
+        """Whether there is reasoning in a whole text."""
+        return self.detector.detect_and_parse(text)[0] is not None
+
+    def extract_reasoning_string(self, text: str) -> str | None:
+        """The reasoning of a whole text between its tokens, as a service holder returns it; None where there is none.
+
+        Where the text ended inside reasoning, the end token is missing here too.
+        """
+        detector = self.detector
+        reasoning = detector.detect_and_parse(text)[0]
+        if not reasoning:
+            return None
+        end = detector.think_end_token if detector.closes_reasoning(text) else ""
+        return f"{detector.think_start_token}{reasoning}{end}"
+
+    def parse_reasoning_string(self, text: str) -> ReasoningParseResult:
+        """Split what a service holder returned."""
+        return self.parse(text)
+
+
+class ReasoningParser(BaseReasoningParser):
+    """The parser around any detector."""
+
+
+class ThinkTagReasoningParser(BaseReasoningParser):
+    """NexRL's default, for tags of any spelling."""
+
+    def __init__(self, force_reasoning: bool = False) -> None:
+        super().__init__(ThinkTagDetector(stream_reasoning=False, force_reasoning=force_reasoning))
+
+
+def create_reasoning_parser(
+    parser_type: str = "think_tag", stream_reasoning: bool = False, force_reasoning: bool | None = None
+) -> BaseReasoningParser:
+    """A parser by name: a detector's, or that of any format that puts thinking between two markers.
+
+    `force_reasoning` None is the detector's own default.
+    """
+    name = parser_type.lower().replace("-", "_")
+    if name in ("think_tag", "think") and not stream_reasoning:
+        return ThinkTagReasoningParser(bool(force_reasoning))
+    forced = {} if force_reasoning is None else {"force_reasoning": force_reasoning}
+    if name in DETECTORS:
+        return ReasoningParser(DETECTORS[name](stream_reasoning=stream_reasoning, **forced))
+    return ReasoningParser(_detector_of_format(name, stream_reasoning, force_reasoning))
+
+
+def _detector_of_format(name: str, stream_reasoning: bool, forced: bool | None) -> BaseReasoningFormatDetector:
+    try:
+        format = get_format(name)
+    except UnknownFormatError as error:
+        near = f"did you mean {', '.join(error.near)}? " if error.near else ""
+        names = ", ".join(DETECTORS)
+        raise UnknownParserError(f"unknown reasoning parser {name!r}; {near}there are {names}") from error
+    opener = next((marker for marker, state in format.states.get(TEXT, {}).items() if state == THINKING), None)
+    closer = next((marker for marker, state in format.states.get(THINKING, {}).items() if state == TEXT), None)
+    if opener is None or closer is None or format.settle is not None or format.header is not None:
+        raise UnknownParserError(
+            f"{name} puts no thinking between two markers; read it with asides.parse(text, {name!r})"
+        )
+    force = format.start == THINKING if forced is None else forced
+    return BaseReasoningFormatDetector(opener, closer, force, stream_reasoning, format=format)
