@@ -15,7 +15,7 @@ import msgspec
 
 import asides
 from asides.analysis import analyze
-from asides.analysis.groups import Groups
+from asides.analysis.summary import Groups
 from asides.analysis.traces import decode, find_replies
 from benchmarks import measure, samples
 

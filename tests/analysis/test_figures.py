@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import asides
 from asides.analysis import analyze, analyze_thoughts, quality
-from asides.analysis.grading import PARTS, grade
+from asides.analysis.figures import PARTS, grade
 
 REPLY = (
     "<think>First, add two and two. Is it four?\n\nWait, let me check with fingers.</think>It is four."

@@ -6,11 +6,10 @@ import re
 import subprocess
 from pathlib import Path
 
-from asides.analysis import grading, repetition
-from asides.analysis.grading import PARTS
-from asides.analysis.groups import MOST_GROUPS
+from asides.analysis import figures, repetition
+from asides.analysis.figures import PARTS
 from asides.analysis.report import CHARTED
-from asides.analysis.summary import COUNTED, HAVING
+from asides.analysis.summary import COUNTED, HAVING, MOST_GROUPS
 from asides.analysis.traces import OUTPUT_FIELDS, REASONING_FIELDS, SECONDS_FIELDS
 from asides.analysis.turns import APART
 from tests.cli.running import COMMAND, environment
@@ -54,10 +53,10 @@ def test_every_figure_and_every_part_is_explained() -> None:
 def test_the_numbers_are_those_of_the_code() -> None:
     """A constant that changes must change here too."""
     for said in (
-        f"words / ({grading.ENOUGH_WORDS} × thoughts)",
-        f"{grading.STEP_WORDS} × steps / words",
-        f"{grading.CHECK_WORDS} × (questions + turns) / max(words, {grading.CHECK_WORDS})",
-        f"1 up to {grading.CALM_TURNS:.0f} turns in 100 words, falling evenly to 0 at {grading.RESTLESS_TURNS:.0f}",
+        f"words / ({figures.ENOUGH_WORDS} × thoughts)",
+        f"{figures.STEP_WORDS} × steps / words",
+        f"{figures.CHECK_WORDS} × (questions + turns) / max(words, {figures.CHECK_WORDS})",
+        f"1 up to {figures.STEADY_TURNS:.0f} turns in 100 words, falling evenly to 0 at {figures.RESTLESS_TURNS:.0f}",
         f"runs of {repetition.SIZE} words",
         f"at least {repetition.LOOP_TIMES} times in a row and covers at least {repetition.LOOP_WORDS} words; "
         f"{repetition.PLAIN_LOOP_WORDS} if it has no letter",

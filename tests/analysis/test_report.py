@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 
 import asides
 from asides.analysis import analyze
-from asides.analysis.groups import Groups
 from asides.analysis.report import report
+from asides.analysis.summary import Groups
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&amp;</title></svg></style>\x00\x1b[31m\u202eevil\ud800"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .figures import Figures, analyze, analyze_thoughts, quality
-from .grading import Quality
+from .figures import Figures, Quality, analyze, analyze_thoughts, quality
 from .repetition import Loop
 from .summary import Summary, summarize
 

@@ -1,6 +1,7 @@
 """Charts as inline SVG: bars, ranges, histograms. Knows numbers and names, nothing of what they measure.
 
 Every chart has a title for those who do not see it, takes its colours from the page's classes, and escapes every word.
+A chart is a list of SVG elements and a height; its width is the same for all, and the page scales it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from math import ceil, floor, log10
 
 import msgspec
 
-from ..terminal.table import clean, shorten
+from ..terminal.table import clean, percent, shorten
 
 WIDTH = 860
 NAME = 250
@@ -68,8 +69,8 @@ def stacked(title: str, kinds: Sequence[str], rows: Sequence[Series]) -> str:
         left = float(NAME)
         for which, value in enumerate(row.values):
             length = room * value / most if most else 0.0
-            told = f"{row.name}, {kinds[which]}: {value:.1f}"
-            drawn.append(_rectangle(left, top + 4, length, 18, f"c{which % COLUMN_COLOURS}", told))
+            tooltip = f"{row.name}, {kinds[which]}: {value:.1f}"
+            drawn.append(_rectangle(left, top + 4, length, 18, f"c{which % COLUMN_COLOURS}", tooltip))
             left += length
         drawn.append(_text(left + 6, top + 18, f"{sum(row.values):.1f}", "value"))
     return _drawing(title, drawn, 36 + len(rows) * ROW)
@@ -95,11 +96,11 @@ def ranges(title: str, rows: Sequence[Series]) -> str:
     for number, row in enumerate(rows):
         top = 10 + number * ROW
         p10, p25, p50, p75, p90 = row.values
-        told = f"{row.name}: median {p50:,.0f}, half of all from {p25:,.0f} to {p75:,.0f}"
+        tooltip = f"{row.name}: median {p50:,.0f}, half of all from {p25:,.0f} to {p75:,.0f}"
         drawn.append(_name(row.name, top + 17))
-        drawn.append(_rectangle(place(p10), top + 10, max(1.0, place(p90) - place(p10)), 4, "c0 thin", told))
-        drawn.append(_rectangle(place(p25), top + 4, max(2.0, place(p75) - place(p25)), 16, "c0 soft", told))
-        drawn.append(_rectangle(place(p50) - 1.5, top + 2, 3, 20, "c0", told))
+        drawn.append(_rectangle(place(p10), top + 10, max(1.0, place(p90) - place(p10)), 4, "c0 thin", tooltip))
+        drawn.append(_rectangle(place(p25), top + 4, max(2.0, place(p75) - place(p25)), 16, "c0 soft", tooltip))
+        drawn.append(_rectangle(place(p50) - 1.5, top + 2, 3, 20, "c0", tooltip))
         drawn.append(_text(WIDTH - 80, top + 17, row.note, "value"))
     return _drawing(title, drawn, bottom + 24)
 
@@ -120,8 +121,8 @@ def histograms(title: str, labels: Sequence[str], rows: Sequence[Series]) -> str
             tall = 80 * value / most if most else 0.0
             # What occurs at all can be seen.
             tall = max(1.5, tall) if value else 0.0
-            told = f"{row.name}, {labels[at] or 'the bin between'}: {value:.1%}"
-            drawn.append(_rectangle(left + at * each + 1, base - tall, each - 2, tall, "c0", told))
+            tooltip = f"{row.name}, {labels[at] or 'the bin between'}: {value:.1%}"
+            drawn.append(_rectangle(left + at * each + 1, base - tall, each - 2, tall, "c0", tooltip))
         for at, label in enumerate(labels):
             if label:
                 drawn.append(_text(left + (at + 0.5) * each, base + 15, label, "tick"))
@@ -130,9 +131,7 @@ def histograms(title: str, labels: Sequence[str], rows: Sequence[Series]) -> str
 
 
 def _written(value: float, write: str) -> str:
-    if write == "percent":
-        return f"{value:.1%}" if 0 < value < 0.0995 else f"{value:.0%}"
-    return f"{value:.2f}"
+    return percent(value) if write == "percent" else f"{value:.2f}"
 
 
 def _drawing(title: str, drawn: Sequence[str], height: float) -> str:
@@ -152,6 +151,6 @@ def _text(x: float, y: float, text: str, kind: str) -> str:
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
 
 
-def _rectangle(x: float, y: float, width: float, height: float, kind: str, told: str = "") -> str:
+def _rectangle(x: float, y: float, width: float, height: float, kind: str, tooltip: str = "") -> str:
     shape = f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}" height="{height:.1f}"'
-    return f"{shape}><title>{escape(clean(told))}</title></rect>" if told else f"{shape}/>"
+    return f"{shape}><title>{escape(clean(tooltip))}</title></rect>" if tooltip else f"{shape}/>"

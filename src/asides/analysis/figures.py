@@ -1,22 +1,60 @@
-"""The figures of one reply: what can be counted in its thinking, its answer and its calls. Reads no file."""
+"""The figures of one reply: what can be counted in its thinking, its answer and its calls, and the quality score.
+
+A reply is counted from its `Message` (`analyze`), whose raw text also shows thoughts with nothing in them, which are no
+parts; or from thoughts that are already apart (`analyze_thoughts`), as the history keeps them. The score is a heuristic
+of how thinking looks, never of whether it is right; docs/analysis.md says what each of its parts measures, and the two
+must change together.
+
+    figures = analyze(asides.parse(text))
+    figures.steps, figures.turns, figures.quality.score
+
+Reads no file and knows formats as data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 
 from .._api import parse
-from .._engine.format import Format
+from .._engine.format import HEADER, TEXT, THINKING, Format
+from ..families import get_format
 from ..message import Message
 from ..parts import Text, Thinking, ToolCall
-from .empty import count_empty
-from .grading import Quality, grade
 from .repetition import Loop, repetition
 from .turns import TurnKind, count_turns
 from .words import count_questions, count_steps, words
 
 CountTokens = Callable[[str], int]
+ENOUGH_WORDS = 20
+"""Words of a thought from which on it has full substance."""
+STEP_WORDS = 120
+"""Words of a step up to which thinking is fully structured."""
+CHECK_WORDS = 200
+"""One question or turn of mind in so many words is full checking."""
+STEADY_TURNS = 3.0
+"""Turns in a hundred words up to which thinking is fully steady."""
+RESTLESS_TURNS = 10.0
+"""Turns in a hundred words from which on it is not steady at all."""
+
+PARTS = ("substance", "structure", "checking", "steadiness", "freshness", "closed")
+"""Each from 0 to 1."""
+
+
+class Quality(msgspec.Struct, frozen=True):
+    """A score and what it is made of. It unpacks: `score, parts = quality(thoughts)`."""
+
+    score: float
+    """From 0 to 1."""
+    parts: dict[str, float]
+    """By name, each from 0 to 1."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.score, self.parts))
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +116,7 @@ def analyze(
         calls=calls,
         # A thought that was cut off before its first word is no part, but there is a notice.
         unclosed=max(sum(not thought.complete for thought in thoughts), codes.count("unclosed_thinking")),
-        empty=count_empty(message, format),
+        empty=_count_empty(message, format),
         drafts=codes.count("draft_call"),
         tokens=tokens,
         seconds=seconds,
@@ -130,22 +168,22 @@ def _figures(
     tokens: CountTokens | None,
     seconds: float | None,
 ) -> Figures:
-    said = [thought for thought in thoughts if not thought.isspace() and thought]
-    empty += len(thoughts) - len(said)
+    filled = [thought for thought in thoughts if thought and not thought.isspace()]
+    empty += len(thoughts) - len(filled)
     # A blank line between them, so that no word, step or n-gram reaches across by accident.
-    thinking = "\n\n".join(said)
+    thinking = "\n\n".join(filled)
     found = words(thinking)
     repeats = repetition(thinking, found)
     kinds = count_turns(thinking)
     steps, questions, turns = count_steps(thinking), count_questions(thinking), sum(kinds.values())
-    thinking_characters, call_characters = sum(map(len, said)), sum(len(call.raw or call.arguments) for call in calls)
+    thinking_characters, call_characters = sum(map(len, filled)), sum(len(call.raw or call.arguments) for call in calls)
     written = thinking_characters + len(text) + call_characters
     return Figures(
-        blocks=len(said),
+        blocks=len(filled),
         steps=steps,
         thinking_characters=thinking_characters,
         thinking_words=len(found),
-        thinking_tokens=None if tokens is None else sum(map(tokens, said)),
+        thinking_tokens=None if tokens is None else sum(map(tokens, filled)),
         text_characters=len(text),
         text_words=len(words(text)),
         text_tokens=None if tokens is None else tokens(text),
@@ -163,7 +201,7 @@ def _figures(
         broken_calls=sum(call.error is not None for call in calls),
         seconds=seconds,
         quality=grade(
-            thoughts=len(said) + empty,
+            thoughts=len(filled) + empty,
             words=len(found),
             steps=steps,
             questions=questions,
@@ -172,3 +210,69 @@ def _figures(
             unclosed=unclosed,
         ),
     )
+
+
+def grade(
+    *, thoughts: int, words: int, steps: int, questions: int, turns: int, repetition: float, unclosed: int
+) -> Quality:
+    """The quality of thinking with these figures. `thoughts` counts the empty ones too."""
+    if not words:
+        return Quality(0.0, dict.fromkeys(PARTS, 0.0))
+    restless = 100 * turns / max(words, 100)
+    parts = {
+        "substance": min(1.0, words / (ENOUGH_WORDS * max(thoughts, 1))),
+        "structure": min(1.0, STEP_WORDS * max(steps, 1) / words),
+        "checking": min(1.0, CHECK_WORDS * (questions + turns) / max(words, CHECK_WORDS)),
+        "steadiness": min(1.0, max(0.0, (RESTLESS_TURNS - restless) / (RESTLESS_TURNS - STEADY_TURNS))),
+        "freshness": 1.0 - repetition,
+        "closed": 1.0 - min(1.0, unclosed / max(thoughts, 1)),
+    }
+    manner = sum(parts[name] for name in ("substance", "structure", "checking", "steadiness")) / 4
+    # These multiply: a thought that loops or was cut off is spoiled as a whole, however it began.
+    score = manner * parts["freshness"] * (0.5 + 0.5 * parts["closed"])
+    return Quality(round(score, 4), {name: round(part, 4) for name, part in parts.items()})
+
+
+def _count_empty(message: Message, format: str | Format = "auto") -> int:
+    """How many thoughts were opened and closed with nothing but whitespace between."""
+    pattern = _pattern(get_format(format))
+    return sum(1 for gap in _gaps(message) for _ in pattern.finditer(gap))
+
+
+def _gaps(message: Message) -> Iterator[str]:
+    """What stands in no part; the first as if on a line of its own, so that the very beginning can be told."""
+    at = 0
+    for part in message.parts:
+        start, end = part.span
+        if start > at:
+            yield message.raw[at:start] if at else "\0" + message.raw[:start]
+        at = max(at, end)
+    if at < len(message.raw):
+        yield message.raw[at:] if at else "\0" + message.raw
+
+
+@lru_cache(maxsize=64)
+def _pattern(format: Format) -> re.Pattern[str]:
+    text, thinking = format.states.get(TEXT, {}), format.states.get(THINKING, {})
+    opens = [_marker(marker, format) for marker, state in text.items() if state == THINKING]
+    closes = [_marker(marker, format) for marker, state in thinking.items() if state == TEXT]
+    shapes = []
+    if opens and closes:
+        # A close before any text ends a thought that the prompt had opened.
+        shapes.append(rf"(?:\0|{'|'.join(opens)})\s*(?:{'|'.join(closes)})")
+    header = format.header
+    if header is not None and header.channel_marker and header.body:
+        channels = "|".join(re.escape(name) for name, state in header.channels.items() if state == THINKING)
+        ends = "|".join(re.escape(marker) for marker, state in thinking.items() if state not in (TEXT, HEADER))
+        if channels and ends:
+            opener = rf"{re.escape(header.channel_marker)}(?:{channels})\b[^<]{{0,64}}{re.escape(header.body)}"
+            shapes.append(rf"{opener}\s*(?:{ends})")
+    return re.compile("|".join(shapes) or r"(?!)", re.IGNORECASE if format.ignore_case else 0)
+
+
+def _marker(marker: str, format: Format) -> str:
+    if marker in format.tag_rules:
+        return rf"(?ai:{re.escape(marker[:-1])})(?:\s[^<>]{{0,200}})?>"
+    if format.attributes and marker.startswith("<") and marker.endswith(">"):
+        return rf"{re.escape(marker[:-1])}(?:\s[^<>]{{0,256}})?>"
+    return re.escape(marker)

@@ -1,4 +1,8 @@
-"""The report: one HTML page of charts, tables and definitions. No script, no network; all words of others escaped."""
+"""The report: one HTML page of charts, tables and definitions. No script, no network; all texts of others escaped.
+
+The page may be opened anywhere and passed on, so it holds nothing that could load or run something: a content security
+policy allows its own style sheet, by its hash, and nothing else. Every chart has its numbers as a table beside it.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,17 @@ import hashlib
 from collections.abc import Callable, Sequence
 from html import escape
 
-from ..terminal.table import clean, cut
+from ..terminal.table import clean, cut, percent
 from . import charts
 from .charts import Series
-from .grading import PARTS
-from .groups import NAMELESS, Groups
+from .figures import PARTS
 from .report_style import STYLE
-from .summary import Notable, Summary
+from .summary import NAMELESS, SHARE_EDGES, WORD_EDGES, Groups, Notable, Summary
 from .turns import KINDS
 
 CHARTED = 12
 """Groups that are drawn, those of the most replies; the table has all."""
-WORD_EDGES = (0, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 WORD_LABELS = ("0", "", "16", "", "64", "", "256", "", "1k", "", "4k", "", "16k+")
-SHARE_EDGES = tuple(range(0, 1000, 100))
 SHARE_LABELS = ("0%", "", "20%", "", "40%", "", "60%", "", "80%", "90%+")
 ODDITIES = (
     ("loop", "looping"),
@@ -95,9 +96,9 @@ def _page(body: Sequence[str]) -> str:
 def _cards(whole: Summary) -> str:
     cards = [
         ("replies", f"{whole.replies:,}"),
-        ("that think", _percent(whole.fraction("thinking"))),
+        ("that think", percent(whole.fraction("thinking"))),
         ("words of thinking, median", f"{whole.quantile('thinking_words', 0.5):,.0f}"),
-        ("thinking in all that was written", _percent(whole.share)),
+        ("thinking in all that was written", percent(whole.share)),
         ("turns of mind in 1,000 words", f"{whole.per_thousand_words('turns'):.1f}"),
         ("quality score, mean", f"{whole.mean('quality_score'):.2f}"),
     ]
@@ -108,16 +109,16 @@ def _cards(whole: Summary) -> str:
 def _table(largest: Sequence[tuple[str, Summary]], whole: Summary) -> str:
     columns: list[Column] = [
         ("replies", lambda summary: f"{summary.replies:,}"),
-        ("think", lambda summary: _percent(summary.fraction("thinking"))),
+        ("think", lambda summary: percent(summary.fraction("thinking"))),
         ("words, median", lambda summary: f"{summary.quantile('thinking_words', 0.5):,.0f}"),
         ("nine in ten at most", lambda summary: f"{summary.quantile('thinking_words', 0.9):,.0f}"),
-        ("share", lambda summary: _percent(summary.share)),
+        ("share", lambda summary: percent(summary.share)),
         ("steps, median", lambda summary: f"{summary.quantile('steps', 0.5):,.0f}"),
         ("questions in 1,000 words", lambda summary: f"{summary.per_thousand_words('questions'):.1f}"),
         ("turns in 1,000 words", lambda summary: f"{summary.per_thousand_words('turns'):.1f}"),
-        ("repetition", lambda summary: _percent(summary.mean("repetition"))),
-        ("looping", lambda summary: _percent(summary.fraction("loop"))),
-        ("never closed", lambda summary: _percent(summary.fraction("unclosed"))),
+        ("repetition", lambda summary: percent(summary.mean("repetition"))),
+        ("looping", lambda summary: percent(summary.fraction("loop"))),
+        ("never closed", lambda summary: percent(summary.fraction("unclosed"))),
         ("calls", lambda summary: f"{summary.totals.get('calls', 0):,}"),
         ("quality", lambda summary: f"{summary.mean('quality_score'):.2f}"),
     ]
@@ -171,7 +172,7 @@ def _spread(
     scale = 10 if measure == "share" else 1
     unit = "%" if measure == "share" else ""
     heads = ["", *(f"from {edge // scale:,}{unit}" for edge in edges)]
-    numbers = [[row.name, *(_percent(value) for value in row.values)] for row in rows]
+    numbers = [[row.name, *(percent(value) for value in row.values)] for row in rows]
     return _figure(charts.histograms(f"{title}, share of the replies in each bin", labels, rows), heads, numbers)
 
 
@@ -184,18 +185,18 @@ def _turns(shown: Sequence[tuple[str, Summary]]) -> str:
 
 
 def _oddities(shown: Sequence[tuple[str, Summary]]) -> str:
-    # The first two are told even when there are none: that is what a person looks for.
-    told = [
+    # The first two are shown even when there are none: that is what a person looks for.
+    shown_kinds = [
         kind for kind in ODDITIES if kind in ODDITIES[:2] or any(summary.having.get(kind[0]) for _, summary in shown)
     ]
-    heads = [title for _, title in told]
-    rows = [Series(name, [summary.fraction(kind) for kind, _ in told]) for name, summary in shown]
+    heads = [title for _, title in shown_kinds]
+    rows = [Series(name, [summary.fraction(kind) for kind, _ in shown_kinds]) for name, summary in shown]
     most = max((value for row in rows for value in row.values), default=0.0)
-    numbers = [[row.name, *(_percent(value) for value in row.values)] for row in rows]
+    numbers = [[row.name, *(percent(value) for value in row.values)] for row in rows]
     figure = _figure(
         charts.bars("Share of replies with something odd", heads, rows, [most] * len(heads)), ["", *heads], numbers
     )
-    lead = f"<p>The share of replies with any. {f'A full bar is {_percent(most)}.' if most else 'There were none.'}</p>"
+    lead = f"<p>The share of replies with any. {f'A full bar is {percent(most)}.' if most else 'There were none.'}</p>"
     return _section("What went wrong", lead + figure)
 
 
@@ -230,10 +231,6 @@ def _notable(whole: Summary) -> str:
 
 def _places(notables: Sequence[Notable]) -> list[list[str]]:
     return [[clean(notable.place), f"{notable.words:,}", cut(clean(notable.excerpt), 160)] for notable in notables]
-
-
-def _percent(value: float) -> str:
-    return f"{value:.1%}" if 0 < value < 0.0995 else f"{value:.0%}"
 
 
 def _section(title: str, content: str) -> str:

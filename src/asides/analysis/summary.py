@@ -1,4 +1,12 @@
-"""Many replies together, in constant memory: a `Summary` grows, merges and tells. Keeps figures, and few excerpts."""
+"""Many replies together, in constant memory: `Summary` for one group of them, `Groups` by name, such as by model.
+
+Only whole numbers are kept: sums, how many replies have any of something, and the spread of each measure in buckets
+(`distribution`). So summaries can be merged in any order with the same result, a trace file of any length takes the
+same memory, and no text is kept but a few short excerpts of the replies that stand out.
+
+    summary = summarize(analyze(message) for message in messages)
+    summary.fraction("loop"), summary.quantile("thinking_words", 0.5), summary.to_dict()
+"""
 
 from __future__ import annotations
 
@@ -8,8 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from .distribution import Distribution
-from .figures import Figures
-from .grading import PARTS
+from .figures import PARTS, Figures
 from .turns import KINDS
 
 Over = Literal["replies", "thinking"]
@@ -44,7 +51,11 @@ MEASURES = (
     Measure("seconds", "seconds of thinking", unit="seconds", scale=1000),
     Measure("quality_score", "quality score", unit="score", scale=1000),
 )
-"""Every figure with a spread, in the order in which it is told."""
+"""Every figure with a spread, in the order in which it is shown."""
+WORD_EDGES = (0, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+"""Bins of the length of thinking, each twice as wide as the one before."""
+SHARE_EDGES = tuple(range(0, 1000, 100))
+"""Bins of the share of thinking, in thousandths."""
 
 COUNTED = (
     "blocks",
@@ -72,6 +83,10 @@ NOTABLE = 5
 """How many replies are remembered for being the longest, and for their loops."""
 PLACE, EXCERPT = 300, 200
 """Characters of a place and of an excerpt that are kept."""
+MOST_GROUPS = 200
+"""Groups that are kept apart; a reply of any other is counted under `OTHERS`."""
+OTHERS = "(others)"
+NAMELESS = "(none)"
 
 
 class Notable(msgspec.Struct, frozen=True, order=True):
@@ -192,13 +207,13 @@ class Summary(msgspec.Struct):
             "quality_score": round(self.mean("quality_score"), 4),
             "quality_parts": {part: round(value, 4) for part, value in self.quality.items()},
             "distributions": {
-                measure.name: self._told(measure.name) for measure in MEASURES if measure.name in self.spreads
+                measure.name: self._spread_figures(measure.name) for measure in MEASURES if measure.name in self.spreads
             },
             "longest": [_plain(notable) for notable in self.longest],
             "loops": [_plain(notable) for notable in self.loops],
         }
 
-    def _told(self, name: str) -> dict[str, float]:
+    def _spread_figures(self, name: str) -> dict[str, float]:
         spread, scale = self.spreads[name], _SCALES[name]
         return {
             "count": spread.count,
@@ -210,6 +225,30 @@ class Summary(msgspec.Struct):
 
     def _spread(self, name: str) -> Distribution:
         return self.spreads.setdefault(name, Distribution())
+
+
+class Groups(msgspec.Struct):
+    """Summaries by the name of a group."""
+
+    summaries: dict[str, Summary] = {}
+
+    def add(self, group: str, figures: Figures, place: str = "", excerpt: str = "") -> None:
+        """Count one reply in."""
+        name = group[:PLACE] or NAMELESS
+        if name not in self.summaries and len(self.summaries) >= MOST_GROUPS:
+            name = OTHERS
+        self.summaries.setdefault(name, Summary()).add(figures, place, excerpt)
+
+    def largest_first(self) -> list[tuple[str, Summary]]:
+        """The groups, those of the most replies first."""
+        return sorted(self.summaries.items(), key=lambda item: (-item[1].replies, item[0]))
+
+    def all(self) -> Summary:
+        """All groups together."""
+        whole = Summary()
+        for summary in self.summaries.values():
+            whole.merge(summary)
+        return whole
 
 
 _SCALES = {measure.name: measure.scale for measure in MEASURES}

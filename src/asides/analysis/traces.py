@@ -1,14 +1,21 @@
 """From a record of a trace file to the replies in it: which field holds the output, and what is beside it.
 
-Takes decoded JSON and gives messages; reads no file. A shape that it does not know gives no reply.
+Trace files have no common shape: an output is a text, a message, a list of choices or turns, or typed blocks, under
+one of many names, and its thinking may stand beside it in a field of its own. The known names are tried in order and
+followed a few levels deep; raw text is parsed, what was taken apart already is put together. A shape that is not known
+gives no reply.
+
+    find_replies({"output": "<think>a</think>b"}, asides.parse)     FoundReplies([Message(...)], "output")
+
+Takes decoded JSON and gives messages; reads no file.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -54,17 +61,13 @@ SECONDS_FIELDS = {
 """Where the time spent thinking is looked for, and what a unit of it is in seconds."""
 SPEAKERS = ("assistant", "gpt", "model", "bot")
 """What a conversation calls the model."""
+Parse = Callable[[str], Message]
+"""Takes raw output apart, as `asides.parse` does."""
 DEEPEST = 8
 """How far a record's fields are followed into one another."""
 
 
-class Parse(Protocol):
-    """Takes raw output apart, as `asides.parse` does."""
-
-    def __call__(self, text: str) -> Message: ...
-
-
-class Found(msgspec.Struct, frozen=True):
+class FoundReplies(msgspec.Struct, frozen=True):
     """What a record holds."""
 
     replies: list[Message]
@@ -84,21 +87,21 @@ def decode(line: bytes) -> Any:
         raise ValueError("too deeply nested") from error
 
 
-def find_replies(record: Any, parse: Parse, field: str = "") -> Found:
+def find_replies(record: Any, parse: Parse, field: str = "") -> FoundReplies:
     """The replies of a record. With `field` (dots lead inside) only that one is looked at."""
     if isinstance(record, str) and not field:
-        return Found([parse(record)], "the line itself")
+        return FoundReplies([parse(record)], "the line itself")
     if not isinstance(record, dict):
-        return Found([], "")
+        return FoundReplies([], "")
     if field:
-        return Found(list(_replies(look_up(record, field), parse, 0)), field)
+        return FoundReplies(list(_replies(look_up(record, field), parse, 0)), field)
     for name in OUTPUT_FIELDS:
         if name in record:
             replies = list(_beside(record, name, parse, 0))
             if replies:
-                return Found(replies, name)
+                return FoundReplies(replies, name)
     thinking = _reasoning(record)
-    return Found([_message(thinking, None)], "reasoning") if thinking else Found([], "")
+    return FoundReplies([_joined(Message(), thinking)], "reasoning") if thinking else FoundReplies([], "")
 
 
 def find_seconds(record: Any, field: str = "") -> float | None:
@@ -107,11 +110,8 @@ def find_seconds(record: Any, field: str = "") -> float | None:
         return None
     if field:
         return _seconds(look_up(record, field), 1.0)
-    for name, unit in SECONDS_FIELDS.items():
-        seconds = _seconds(record.get(name), unit)
-        if seconds is not None:
-            return seconds
-    return None
+    found = (_seconds(record.get(name), unit) for name, unit in SECONDS_FIELDS.items())
+    return next((seconds for seconds in found if seconds is not None), None)
 
 
 def look_up(record: Mapping[str, Any], path: str) -> Any:
@@ -139,7 +139,7 @@ def _beside(record: dict[str, Any], name: str, parse: Parse, depth: int) -> Iter
     """The replies in one field, with the thinking that stands beside it."""
     thinking = _reasoning(record)
     for message in _replies(record[name], parse, depth):
-        yield _message(thinking, message) if thinking else message
+        yield _joined(message, thinking)
 
 
 def _replies(value: Any, parse: Parse, depth: int) -> Iterator[Message]:
@@ -160,16 +160,16 @@ def _replies(value: Any, parse: Parse, depth: int) -> Iterator[Message]:
 
 def _of_object(value: dict[str, Any], parse: Parse, depth: int) -> Iterator[Message]:
     """A message, a choice, or whatever else holds one."""
+    calls = _calls(value.get("tool_calls"))
     for name in ("content", "value", "text", "message", "output", "generated_text", "choices"):
         if value.get(name) is not None:
             found = list(_beside(value, name, parse, depth + 1))
             if found:
-                calls = _calls(value.get("tool_calls"))
-                yield from (_with_calls(message, calls) for message in found)
+                yield from (_joined(message, calls=calls) for message in found)
                 return
-    thinking, calls = _reasoning(value), _calls(value.get("tool_calls"))
+    thinking = _reasoning(value)
     if thinking or calls:
-        yield _with_calls(_message(thinking, None), calls)
+        yield _joined(Message(), thinking, calls)
 
 
 def _speaks(turn: dict[str, Any]) -> bool:
@@ -195,25 +195,16 @@ def _of_content(blocks: list[dict[str, Any]], parse: Parse) -> Message:
 
 
 def _reasoning(value: dict[str, Any]) -> str:
-    for name in REASONING_FIELDS:
-        thinking = value.get(name)
-        if isinstance(thinking, str) and thinking:
-            return thinking
-    return ""
+    fields = (value.get(name) for name in REASONING_FIELDS)
+    return next((thinking for thinking in fields if isinstance(thinking, str) and thinking), "")
 
 
-def _message(thinking: str, message: Message | None) -> Message:
-    """A message whose thinking came in a field of its own."""
-    parts: list[Part] = [Thinking(thinking)] if thinking else []
-    if message is None:
-        return Message(parts=tuple(parts))
-    return Message(parts=_bare([*parts, *message.parts]), notices=message.notices, termination=message.termination)
-
-
-def _with_calls(message: Message, calls: list[ToolCall]) -> Message:
-    if not calls:
+def _joined(message: Message, thinking: str = "", calls: Sequence[ToolCall] = ()) -> Message:
+    """A message with the thinking and the calls that came in fields of their own; itself where there are none."""
+    if not thinking and not calls:
         return message
-    return Message(parts=_bare([*message.parts, *calls]), notices=message.notices, termination=message.termination)
+    parts = _bare([*([Thinking(thinking)] if thinking else []), *message.parts, *calls])
+    return Message(parts=parts, notices=message.notices, termination=message.termination)
 
 
 def _calls(value: Any) -> list[ToolCall]:

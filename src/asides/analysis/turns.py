@@ -267,19 +267,19 @@ class Script:
                 kind: "|".join(phrase for language in self._languages for phrase in getattr(language[kind], place))
                 for kind in KINDS
             }
-            telling = [(kind, re.compile(f"{before}(?:{said}){after}")) for kind, said in phrases.items() if said]
-            every = "|".join(said for said in phrases.values() if said)
-            found.append((re.compile(f"{before}(?:{every}){after}"), telling))
+            by_kind = [(kind, re.compile(f"{before}(?:{each}){after}")) for kind, each in phrases.items() if each]
+            every = "|".join(each for each in phrases.values() if each)
+            found.append((re.compile(f"{before}(?:{every}){after}"), by_kind))
         return found
 
-    def find(self, said: str) -> list[tuple[int, int, TurnKind]]:
+    def find(self, text: str) -> list[tuple[int, int, TurnKind]]:
         """Where each phrase begins and ends in a text in lower case, and its kind."""
         found: list[tuple[int, int, TurnKind]] = []
-        if self._letters and self._letter.search(said) is None:
+        if self._letters and self._letter.search(text) is None:
             return found
-        for pattern, telling in self._patterns:
-            for match in pattern.finditer(said):
-                kind = next(kind for kind, of_kind in telling if of_kind.match(said, match.start()))
+        for pattern, by_kind in self._patterns:
+            for match in pattern.finditer(text):
+                kind = next(kind for kind, of_kind in by_kind if of_kind.match(text, match.start()))
                 found.append((match.start(), match.end(), kind))
         return found
 
@@ -295,12 +295,12 @@ SCRIPTS = (
 
 def count_turns(text: str) -> dict[TurnKind, int]:
     """How many turns of each kind a thought takes, in any of the languages here. Several in a row are one."""
-    said = "\n" + text.lower().replace("’", "'")
-    scripts = (LATIN,) if said.isascii() else SCRIPTS
+    lowered = "\n" + text.lower().replace("’", "'")
+    scripts = (LATIN,) if lowered.isascii() else SCRIPTS
     counts: dict[TurnKind, int] = dict.fromkeys(KINDS, 0)
     last = -APART
-    for start, end, kind in sorted(found for script in scripts for found in script.find(said)):
-        if start - last >= APART or not SENTENCE.isdisjoint(said[last : start + 1]):
+    for start, end, kind in sorted(found for script in scripts for found in script.find(lowered)):
+        if start - last >= APART or not SENTENCE.isdisjoint(lowered[last : start + 1]):
             counts[kind] += 1
         last = max(last, end)
     return counts

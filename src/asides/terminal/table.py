@@ -47,6 +47,11 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
     return spaces + text if right else text + spaces
 
 
+def percent(share: float) -> str:
+    """A share in a hundred: `42%`, and `4.2%` where that says more."""
+    return f"{share:.1%}" if 0 < share < 0.0995 else f"{share:.0%}"
+
+
 def shorten(text: str, width: int) -> str:
     """Text that fits a width; most of its end stays, because names that begin alike end differently."""
     if columns(text) <= width:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..._api import parse
 from ...analysis import analyze, analyze_thoughts
-from ...analysis.groups import Groups
-from ...analysis.summary import EXCERPT
-from ...analysis.traces import Found, decode, find_replies, find_seconds, look_up
+from ...analysis.summary import EXCERPT, Groups
+from ...analysis.traces import FoundReplies, decode, find_replies, find_seconds, look_up
 from ...errors import UsageError
 from ...message import Message
 from ...parts import Thinking, ToolCall
@@ -123,7 +122,7 @@ class Counting:
         first = thoughts[0].text if thoughts else ""
         self.groups.add(group, figures, f"history {reply.id[:12]}", first[:EXCERPT])
 
-    def find(self, record: Any) -> Found:
+    def find(self, record: Any) -> FoundReplies:
         """The replies of a record."""
         return find_replies(record, self._parse, self._field)
 

@@ -8,10 +8,10 @@ from math import nan
 
 import msgspec
 
-from ...analysis.grading import PARTS
-from ...analysis.summary import Summary
+from ...analysis.figures import PARTS
+from ...analysis.summary import SHARE_EDGES, WORD_EDGES, Summary
 from ...analysis.turns import KINDS
-from ...terminal.table import clean, columns, cut, pad, shorten
+from ...terminal.table import clean, columns, cut, pad, percent, shorten
 from .read import Counting
 
 LABEL = 33
@@ -30,9 +30,6 @@ NAME, SHORT_BAR = 16, 8
 WIDE = 100
 """Columns below which a line for each group leaves some figures out."""
 LEGEND = "words, steps: medians. turns: in 1,000 words. loop, open: replies that loop, that never close a thought."
-WORD_EDGES = (0, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
-"""Bins of the length of thinking, each twice as wide as the one before."""
-SHARE_EDGES = tuple(range(0, 1000, 100))
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -56,10 +53,6 @@ class Row(msgspec.Struct, frozen=True):
     full: float | None = None
     """None: the greatest value among the groups."""
     bar: bool = True
-
-
-def _percent(value: float) -> str:
-    return f"{value:.1%}" if 0 < value < 0.0995 else f"{value:.0%}"
 
 
 def _number(value: float) -> str:
@@ -90,7 +83,7 @@ def rows(whole: Summary) -> list[Row]:
     def having(name: str, title: str) -> Row:
         if one:
             return Row(title, lambda summary: summary.fraction(name), _yes, bar=False)
-        return Row(title, lambda summary: summary.fraction(name), _percent, 1.0)
+        return Row(title, lambda summary: summary.fraction(name), percent, 1.0)
 
     def average(name: str, title: str) -> Row:
         return Row(title, lambda summary: summary.totals.get(name, 0) / max(1, summary.replies), _number)
@@ -116,13 +109,13 @@ def rows(whole: Summary) -> list[Row]:
         found.append(spread("seconds", "seconds of thinking"))
     found += [
         spread("text_words", "words of the answer"),
-        Row("thinking in all that was written", lambda summary: summary.share, _percent, 1.0),
+        Row("thinking in all that was written", lambda summary: summary.share, percent, 1.0),
         average("blocks", f"thoughts{per}"),
         spread("steps", "steps"),
         rate("questions", "questions"),
         rate("turns", "turns of mind"),
         *(rate(kind, f"  {kind}") for kind in KINDS),
-        Row("repetition" + ("" if one else " (mean)"), lambda summary: summary.mean("repetition"), _percent, 1.0),
+        Row("repetition" + ("" if one else " (mean)"), lambda summary: summary.mean("repetition"), percent, 1.0),
         having("loop", "looping"),
         having("unclosed", "never closed"),
         having("empty", "with an empty thought"),
@@ -197,13 +190,13 @@ def _spreads(groups: Sequence[tuple[str, Summary]], look: Look) -> list[str]:
 def _one_to_a_line(groups: Sequence[tuple[str, Summary]], look: Look) -> list[str]:
     shown: tuple[Row, ...] = (
         Row("replies", lambda summary: summary.replies, _number, bar=False),
-        Row("think", lambda summary: summary.fraction("thinking"), _percent, bar=False),
+        Row("think", lambda summary: summary.fraction("thinking"), percent, bar=False),
         Row("words", lambda summary: summary.quantile("thinking_words", 0.5), _number),
-        Row("share", lambda summary: summary.share, _percent, bar=False),
+        Row("share", lambda summary: summary.share, percent, bar=False),
         Row("steps", lambda summary: summary.quantile("steps", 0.5), _number, bar=False),
         Row("turns", lambda summary: summary.per_thousand_words("turns"), _number, bar=False),
-        Row("loop", lambda summary: summary.fraction("loop"), _percent, bar=False),
-        Row("open", lambda summary: summary.fraction("unclosed"), _percent, bar=False),
+        Row("loop", lambda summary: summary.fraction("loop"), percent, bar=False),
+        Row("open", lambda summary: summary.fraction("unclosed"), percent, bar=False),
         Row("quality", lambda summary: summary.mean("quality_score"), _score, 1.0),
     )
     if look.width < WIDE:
