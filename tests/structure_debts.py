@@ -26,7 +26,6 @@ DUPLICATE_CLASSES: set[str] = {
 
 DECODED_NAMES: set[str] = {
     "_cli/demo/command.py:_tell_notices",
-    "_cli/options.py:tell",
     "_cli/run/conversation.py:_say",
     "_engine/call_region.py:calm",
     "_engine/call_region.py:calm_into",
@@ -60,7 +59,6 @@ DECODED_NAMES: set[str] = {
     "detect/template_process.py:_said",
     "reply/splitter.py:_tell",
     "reply/splitter.py:said_characters",
-    "streamer.py:_tell",
 }
 """Modules, classes and functions with a word in their name that has to be decoded."""
 

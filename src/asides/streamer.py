@@ -54,20 +54,20 @@ class Streamer:
             self._parser = TokenParser(self._tokenizer, self._format, self._policies, prompt_ids=prompt)
             if self._skip_prompt:
                 return
-        self._tell(self._parser.feed(ids))
+        self._emit(self._parser.feed(ids))
 
     def end(self) -> None:
         """The message is over; the next `put` begins another."""
         if self._parser is not None and not self._ended:
             self._ended = True
-            self._tell(self._parser.finish())
+            self._emit(self._parser.finish())
 
     @property
     def message(self) -> Message:
         """The message so far; the whole of it after `end`."""
         return self._parser.message if self._parser is not None else Message()
 
-    def _tell(self, events: list[Event]) -> None:
+    def _emit(self, events: list[Event]) -> None:
         if self._on_event is None:
             self.events += events
             return

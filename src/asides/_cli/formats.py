@@ -13,7 +13,7 @@ from .._engine.format import END, HEADER, TEXT, THINKING, Format
 from ..families import formats, get_format
 from . import OK
 from .filter import find_format
-from .options import Arguments, tell
+from .options import Arguments, write_out
 from .streams import STDOUT, Output
 
 DESCRIPTION = """\
@@ -38,10 +38,10 @@ def run(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.name is not None:
         details = detail(find_format(options.name))
-        tell(_json(details) if options.json else _list(details))
+        write_out(_json(details) if options.json else _list(details))
     else:
         rows = [summary(get_format(name)) for name in formats()]
-        tell(_json(rows) if options.json else _table(rows, _width()))
+        write_out(_json(rows) if options.json else _table(rows, _width()))
     return OK
 
 

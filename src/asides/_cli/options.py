@@ -21,7 +21,7 @@ from .streams import STDOUT, Output, complain
 
 
 class Arguments(argparse.ArgumentParser):
-    """An argument parser that speaks as the rest of the program does, and to a closed pipe."""
+    """An argument parser whose errors look like those of the program, and whose help may go into a closed pipe."""
 
     def __init__(self, **settings: Any) -> None:
         # A width of our own, because asking the terminal imports what the filter does not need.
@@ -29,8 +29,8 @@ class Arguments(argparse.ArgumentParser):
         super().__init__(formatter_class=formatter, allow_abbrev=False, **settings)
 
     def print_help(self, file: Any = None) -> None:
-        """Write the help through the stream that knows of closed pipes."""
-        tell(self.format_help())
+        """Write the help. A reader that has gone ends the program as it does elsewhere."""
+        write_out(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line and end with exit code 2."""
@@ -39,8 +39,8 @@ class Arguments(argparse.ArgumentParser):
         self.exit(2)
 
 
-def tell(text: str) -> None:
-    """Write a text of our own to standard output."""
+def write_out(text: str) -> None:
+    """Write a text that is no model's to standard output."""
     output = Output(STDOUT)
     output.write(text)
     output.flush()
@@ -54,7 +54,7 @@ class Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *others: Any) -> None:
         """Say the version and end."""
-        tell(f"asides {__version__}\n")
+        write_out(f"asides {__version__}\n")
         parser.exit()
 
 
@@ -221,7 +221,7 @@ def given_policies(options: argparse.Namespace) -> PolicyOptions:
 
 
 def policies(options: argparse.Namespace, *, collect: bool = True) -> Policies:
-    """How to read, as the command line says it. With `collect` the parser keeps a message."""
+    """How to read, as the command line says it. `collect` is off where nobody reads `parser.message`."""
     return Policies(collect=collect).but(**given_policies(options))
 
 

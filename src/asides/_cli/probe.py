@@ -13,7 +13,7 @@ from ..detect import Detection, detect
 from ..detect.files import MOST_JSON, read_bytes
 from ..errors import UsageError
 from . import FAILED, ODD, OK
-from .options import Arguments, tell
+from .options import Arguments, write_out
 
 DESCRIPTION = """\
 Tells which format a model speaks, whether it thinks, and why. TARGET is a folder
@@ -47,9 +47,9 @@ def run(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     found = look(options.target, options.model, options.prompt)
     if options.json:
-        tell(msgspec.json.format(msgspec.json.encode(found.to_dict()), indent=2).decode() + "\n")
+        write_out(msgspec.json.format(msgspec.json.encode(found.to_dict()), indent=2).decode() + "\n")
     else:
-        tell(_words(options.target, found))
+        write_out(_words(options.target, found))
     return ODD if found.format == "auto" and found.thinks is None else OK
 
 

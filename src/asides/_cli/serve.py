@@ -11,7 +11,7 @@ from typing import Any
 from .._config import Loaded, hide_url, load_all, show
 from ..errors import UsageError
 from . import FAILED, INTERRUPTED, OK
-from .options import Arguments, tell
+from .options import Arguments, write_out
 from .streams import complain
 
 DESCRIPTION = """\
@@ -148,7 +148,7 @@ def _check(loaded: Loaded, warnings: list[str]) -> int:
     for warning in warnings:
         complain(warning)
     source = loaded.file or "no file; variables, flags and built-in values only"
-    tell(f"# the configuration ({source})\n{show(loaded.config, loaded.origins)}\n")
+    write_out(f"# the configuration ({source})\n{show(loaded.config, loaded.origins)}\n")
     code: int = check.check(loaded.config)
     return code
 
