@@ -14,8 +14,20 @@ from hypothesis import strategies as st
 
 from asides.dialects import openai_completions as completions
 from asides.dialects.request import Request, RequestError, TextPiece, ThinkingOptions, Turn, WriteOptions
+from asides.events import PartEnd, PartStart, ThinkingDelta
 from asides.families import Switch, get_format
-from asides.reply.items import Begin, Chunk, Ended, Failed, Foreign, RawText, ReplyItem, ThinkingChunk, Usage
+from asides.reply.items import (
+    Begin,
+    Chunk,
+    Ended,
+    Failed,
+    Foreign,
+    RawText,
+    ReplyEvent,
+    ReplyItem,
+    ThinkingChunk,
+    Usage,
+)
 from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
@@ -263,3 +275,20 @@ def test_the_upstreams_own_words_are_used_for_another_dialects_request() -> None
         "stream_options": {"include_usage": True},
         "chat_template_kwargs": {"enable_thinking": False},
     }
+
+
+def test_tokens_behind_the_last_part_stand_in_columns_too() -> None:
+    """As all others of thinking and markers do, streamed and whole."""
+    token = {"token": "</s>", "logprob": -0.5}
+    found: list[ReplyItem] = [
+        Begin("c", "m", 1),
+        ReplyEvent(0, PartStart(0, "thinking")),
+        ReplyEvent(0, ThinkingDelta(0, "Hm"), other_logprobs=({"token": "Hm", "logprob": -1.0},)),
+        ReplyEvent(0, PartEnd(0, True)),
+        Ended(0, other_logprobs=(token,)),
+    ]
+    whole = completions.write_reply(found, request())["choices"][0]
+    assert whole["reasoning_logprobs"]["tokens"] == ["Hm", "</s>"]
+    writer = completions.ReplyWriter(request())
+    last = b"".join(map(writer.feed, found)).split(b"data: ")[-1]
+    assert json.loads(last)["choices"][0]["reasoning_logprobs"]["tokens"] == ["</s>"]

@@ -5,6 +5,7 @@ Never raises. Thinking is looked for under every name that servers use; calls by
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -157,12 +158,13 @@ class ChatReader:
             self._usage = usage
         for choice in choices:
             if type(choice) is dict:
-                self._read(self._choice(choice), choice, pieces)
+                self._choice(choice).read(*self._content(choice), pieces)
         if frame.get("error"):
             self._fail(failed_of(frame, 502), pieces)
 
-    def _read(self, reader: ChoiceReader, choice: dict[str, Any], pieces: list[Chunk]) -> None:
-        reader.read(choice, choice.get("delta") or choice.get("message"), pieces)
+    def _content(self, choice: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        """A choice, and its delta."""
+        return choice, choice.get("delta") or choice.get("message")
 
     def _choice(self, choice: dict[str, Any]) -> ChoiceReader:
         number = choice.get("index", 0)
@@ -395,17 +397,24 @@ class ChoiceReader:
         return Ended(self.number, REASONS.get(reason, "stop"), sequence if isinstance(sequence, str) else None, extra)
 
 
-def read_reply(body: Any) -> list[Chunk]:
-    """A whole reply."""
+Content = Callable[[dict[str, Any]], tuple[dict[str, Any], Any]]
+
+
+def _with_message(choice: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    return choice, choice.get("message")
+
+
+def read_reply(body: Any, dialect: str = NAME, content: Content = _with_message) -> list[Chunk]:
+    """A whole reply; `content` gives a choice and its message."""
     body = as_reply(body)
     choices = as_objects(body.get("choices"))
     if not choices:
         return [failed_of(body, 502)]
-    pieces: list[Chunk] = [read_begin(body, unknown_fields(body), NAME)]
+    pieces: list[Chunk] = [read_begin(body, unknown_fields(body), dialect)]
     for position, choice in enumerate(choices):
         number = choice.get("index")
         reader = ChoiceReader(number if type(number) is int else position)
-        reader.read(choice, choice.get("message"), pieces)
+        reader.read(*content(choice), pieces)
         if not reader.ended:
             pieces.append(Ended(reader.number))
     if isinstance(body.get("usage"), dict):

@@ -1,11 +1,18 @@
-"""Replies of chat completions, written: streamed and whole, from the same deltas."""
+"""Replies of chat completions, written: streamed and whole, from the same deltas.
+
+`ChoiceWriter` makes the deltas of one choice from its items: where thinking goes, how calls are numbered, which gap
+comes before a text. `ChatWriter` puts deltas into chunks; `write_reply` joins them to messages (`_WholeChoice`), so a
+stream and a whole reply cannot differ. `ChoiceShape` is all in which plain completions differ.
+
+    {"index": 0, "delta": {"content": "It is 4."}, "logprobs": null, "finish_reason": null}
+"""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple, get_args
 
 from ...errors import UsageError
 from ...events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
@@ -14,56 +21,82 @@ from ..fields import as_object
 from ..framing import DONE, sse, to_json
 from ..request import Request
 from .errors import write_error
-from .request import NAME, detail_text
+from .request import NAME, REASONING, detail_text
 
 Reasoning = Literal["reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop"]
 """Where thinking is written."""
 
 Delta = dict[str, Any]
+Tokens = tuple[dict[str, Any], ...]
+
+
+class ChoiceShape(NamedTuple):
+    """How an API of this kind lays out a choice: chat completions, or plain ones (`openai_completions`)."""
+
+    dialect: str
+    streamed: str
+    """The `object` of a chunk."""
+    whole: str
+    """The `object` of a whole reply."""
+    choice: type[ChoiceWriter]
+    """What makes deltas of a choice's items."""
+    opening: Delta | None
+    """The delta that each choice of a stream begins with."""
+    text: bytes
+    """What stands before the text in the choice of a chunk."""
+    thinking: bytes
+    """What stands before thinking; `%b` is its field."""
+    behind: bytes
+    """What stands behind either."""
+    of_delta: Callable[[Delta], dict[str, Any]]
+    """The fields of a choice that a delta becomes."""
+    of_message: Callable[[dict[str, Any]], dict[str, Any]]
+    """The fields of a choice that a whole message becomes."""
 
 
 class ChatWriter:
     """Writes a streamed reply."""
 
-    def __init__(self, request: Request, *, reasoning: Reasoning = "reasoning_content") -> None:
+    def __init__(
+        self, request: Request, *, reasoning: Reasoning = "reasoning_content", shape: ChoiceShape | None = None
+    ) -> None:
+        self._shape = shape or CHAT
         self._request = request
         self._reasoning = chosen(reasoning, request)
-        self._same = False
-        self._failed = False
+        self._no_usage = {"usage": None} if request.include_usage else {}
+        self._same = self._failed = False
         self._fields: dict[str, Any] = {}
         """What the next chunk carries besides."""
-        self._choices: dict[int, _StreamedChoice] = {}
-        self._begin = Begin()
+        self._choices: dict[int, ChoiceWriter] = {}
         self._base: dict[str, Any] = {}
-        self._head = self._tail = b""
-        self._started = False
+        """What every chunk begins with."""
+        self._head = self._tail = self._behind = b""
 
-    def delta(self, number: int, event: Event) -> bytes:
-        """Write more of an open part that came with nothing else."""
-        return self._quick(number, event) or self._write_event(ReplyEvent(number, event))
-
-    def _quick(self, number: int, event: Event) -> bytes:
-        """The chunk of a delta like those before; empty where it is not."""
+    def delta(self, number: int, event: Event, item: ReplyEvent | None = None) -> bytes:
+        """Write more of an open part that came with nothing else; `item` is the event with what did."""
         choice = self._choices.get(number)
         if choice is not None and not choice.gap and not self._fields:
             if type(event) is TextDelta:
                 choice.has_text = True
-                return b"%b%b%b" % (choice.content, to_json(event.text), self._tail)
-            if type(event) is ThinkingDelta and choice.thought:
-                return b"%b%b%b" % (choice.thought, to_json(event.text), self._tail)
-        return b""
+                if choice.counts:
+                    choice.length += len(event.text)
+                return b"%b%b%b" % (choice.before_text, to_json(event.text), self._behind)
+            if type(event) is ThinkingDelta and choice.before_thinking:
+                return b"%b%b%b" % (choice.before_thinking, to_json(event.text), self._behind)
+        return self._write_event(item or ReplyEvent(number, event))
 
     def feed(self, item: ReplyItem) -> bytes:
         """Write what an item tells."""
         if type(item) is ReplyEvent:
             if item.logprobs or item.other_logprobs:
                 return self._write_event(item)
-            return self._quick(item.choice, item.event) or self._write_event(item)
+            return self.delta(item.choice, item.event, item)
         if isinstance(item, Begin):
             self._start(item)
             return b"".join(self._open(number) for number in range(self._request.choices))
         if isinstance(item, Ended):
-            return self._end(item)
+            opening, choice = self._choice(item.choice)
+            return opening + self._chunk(item.choice, {}, choice.end(item))
         if isinstance(item, Usage):
             return self._usage(item)
         if isinstance(item, Failed):
@@ -76,63 +109,58 @@ class ChatWriter:
         return b"" if self._failed else DONE
 
     def _start(self, begin: Begin) -> None:
-        self._started = True
-        self._same = begin.dialect == NAME
-        self._base = head(begin, self._request, "chat.completion.chunk", self._same)
+        self._same = begin.dialect == self._shape.dialect
+        self._base = head(begin, self._request, self._shape.streamed, self._same)
         self._head = b'data: %b,"choices":[{"index":' % to_json(self._base)[:-1]
-        self._tail = b'},"logprobs":null,"finish_reason":null}]%b}\n\n' % (
-            b',"usage":null' if self._request.include_usage else b""
-        )
+        usage = b',"usage":null' if self._no_usage else b""
+        self._tail = b',"logprobs":null,"finish_reason":null}]%b}\n\n' % usage
+        self._behind = self._shape.behind + self._tail
 
     def _open(self, number: int) -> bytes:
-        if not self._started:
+        if not self._base:
             self._start(Begin())
-        choice = self._choices[number] = _StreamedChoice(self._reasoning, self._same)
-        start = b'%b%d,"delta":{' % (self._head, number)
-        choice.content = start + b'"content":'
-        if self._reasoning in ("reasoning_content", "reasoning", "thinking"):
-            choice.thought = b'%b"%b":' % (start, self._reasoning.encode())
-        return self._chunk(number, {"role": "assistant", "content": ""})
+        shape = self._shape
+        choice = self._choices[number] = shape.choice(self._reasoning, self._same)
+        start = b"%b%d," % (self._head, number)
+        choice.before_text = start + shape.text
+        if self._reasoning in REASONING:
+            choice.before_thinking = start + shape.thinking % self._reasoning.encode()
+        return b"" if shape.opening is None else self._chunk(number, shape.opening)
+
+    def _choice(self, number: int) -> tuple[bytes, ChoiceWriter]:
+        """A choice, and the bytes that open it if it is new."""
+        opening = b"" if number in self._choices else self._open(number)
+        return opening, self._choices[number]
 
     def _write_event(self, item: ReplyEvent) -> bytes:
-        opening = b"" if item.choice in self._choices else self._open(item.choice)
-        deltas = self._choices[item.choice].deltas_of(item)
-        if not item.logprobs and not item.other_logprobs:
-            return opening + b"".join(self._chunk(item.choice, delta) for delta in deltas)
-        first, *others = deltas or [{}]
-        fields: dict[str, Any] = {}
-        if item.logprobs:
-            fields["logprobs"] = {"content": list(item.logprobs), "refusal": None}
-        if item.other_logprobs and self._reasoning != "drop":
-            fields["reasoning_logprobs"] = {"content": list(item.other_logprobs)}
-        if not fields and not deltas:
-            return opening
-        chunks = [self._chunk(item.choice, first, fields), *(self._chunk(item.choice, delta) for delta in others)]
-        return opening + b"".join(chunks)
+        opening, choice = self._choice(item.choice)
+        deltas, fields = choice.deltas_of(item), choice.logprobs_of(item)
+        out = [opening]
+        for delta in deltas or ([{}] if fields else []):
+            out.append(self._chunk(item.choice, delta, fields))
+            fields = {}
+        return b"".join(out)
 
     def _chunk(self, number: int, delta: Delta, fields: dict[str, Any] | None = None) -> bytes:
-        if fields is None and not self._fields:
-            return b'%b%d,"delta":%b%b' % (self._head, number, to_json(delta)[:-1], self._tail)
-        choice = {"index": number, "delta": delta, "logprobs": None, "finish_reason": None, **(fields or {})}
-        more, self._fields = self._fields, {}
-        frame = {**self._base, "choices": [choice], **({"usage": None} if self._request.include_usage else {}), **more}
-        return sse(to_json(frame))
+        if not fields and not self._fields:
+            return b"%b%d,%b%b" % (self._head, number, to_json(self._shape.of_delta(delta))[1:-1], self._tail)
+        ends = {"logprobs": None, "finish_reason": None}
+        choice = {"index": number, **self._shape.of_delta(delta), **ends, **(fields or {})}
+        return self._frame({"choices": [choice], **self._no_usage})
 
-    def _end(self, ended: Ended) -> bytes:
-        opening = b"" if ended.choice in self._choices else self._open(ended.choice)
-        choice = self._choices[ended.choice]
-        return opening + self._chunk(ended.choice, {}, choice.end(ended))
+    def _frame(self, fields: dict[str, Any]) -> bytes:
+        more, self._fields = self._fields, {}
+        return sse(to_json({**self._base, **fields, **more}))
 
     def _usage(self, usage: Usage) -> bytes:
         if not self._request.include_usage:
             return b""
-        if not self._started:
+        if not self._base:
             self._start(Begin())
-        more, self._fields = self._fields, {}
-        return sse(to_json({**self._base, "choices": [], "usage": write_usage(usage, self._same), **more}))
+        return self._frame({"choices": [], "usage": write_usage(usage, self._same)})
 
     def _foreign(self, item: Foreign) -> bytes:
-        if item.dialect != NAME:
+        if item.dialect != self._shape.dialect:
             return b""
         if item.event == "fields":
             self._fields = {**self._fields, **item.data}
@@ -140,46 +168,42 @@ class ChatWriter:
         if item.event == "frame":
             return sse(to_json(item.data))
         number = item.data["choice"]
-        opening = b"" if number in self._choices else self._open(number)
-        return opening + b"".join(self._chunk(number, delta) for delta in self._choices[number].foreign(item))
+        opening, choice = self._choice(number)
+        return opening + b"".join(self._chunk(number, delta) for delta in choice.foreign(item))
 
 
 def write_reply(
-    items: Iterable[ReplyItem], request: Request, *, reasoning: Reasoning = "reasoning_content"
+    items: Iterable[ReplyItem],
+    request: Request,
+    *,
+    reasoning: Reasoning = "reasoning_content",
+    shape: ChoiceShape | None = None,
 ) -> dict[str, Any]:
     """A whole reply; an error's body where it failed."""
+    shape = shape or CHAT
     reasoning = chosen(reasoning, request)
     begin = Begin()
     choices: dict[int, _WholeChoice] = {}
-    usage: Usage | None = None
-    fields: dict[str, Any] = {}
+    last: dict[str, Any] = {}
+    """What stands behind the choices."""
+    same = False
     for item in items:
         if isinstance(item, Failed):
             return write_error(item)
         if isinstance(item, Begin):
-            begin = item
+            begin, same = item, item.dialect == shape.dialect
         elif isinstance(item, Usage):
-            usage = item
-        elif isinstance(item, Foreign):
-            if item.dialect != NAME:
-                continue
-            if item.event == "fields":
-                fields.update(item.data)
-            elif item.event != "frame":
-                choice = choices.setdefault(item.data["choice"], _WholeChoice(reasoning, begin.dialect == NAME))
-                choice.add(choice.foreign(item))
+            last["usage"] = write_usage(item, same)
+        elif isinstance(item, Foreign) and (item.dialect != shape.dialect or item.event in ("fields", "frame")):
+            if item.dialect == shape.dialect and item.event == "fields":
+                last.update(item.data)
         else:
-            choice = choices.setdefault(item.choice, _WholeChoice(reasoning, begin.dialect == NAME))
-            if isinstance(item, Ended):
-                choice.finish = choice.end(item)
-            else:
-                choice.add(choice.deltas_of(item), item)
-    same = begin.dialect == NAME
-    body = head(begin, request, "chat.completion", same)
-    body["choices"] = [choices[number].written(number) for number in sorted(choices)]
-    if usage is not None:
-        body["usage"] = write_usage(usage, same)
-    return {**body, **fields}
+            number = item.data["choice"] if isinstance(item, Foreign) else item.choice
+            if number not in choices:
+                choices[number] = _WholeChoice(shape.choice(reasoning, same))
+            choices[number].add(item)
+    body = head(begin, request, shape.whole, same)
+    return {**body, "choices": [choices[number].written(number, shape) for number in sorted(choices)], **last}
 
 
 def chosen(reasoning: Reasoning, request: Request) -> Reasoning:
@@ -222,6 +246,9 @@ def write_usage(usage: Usage, same: bool) -> dict[str, Any]:
 class ChoiceWriter:
     """One choice: from items to deltas, whether streamed or whole."""
 
+    counts: bool = False
+    """Whether the length of the text matters: one call less for each delta where it does not."""
+
     def __init__(self, reasoning: Reasoning, same: bool) -> None:
         self._reasoning = reasoning
         self._same = same
@@ -236,8 +263,13 @@ class ChoiceWriter:
         self._behind_call = False
         """Whether the text that stands for a call was written last."""
         self.gap: str = ""
-        """What to write before the next words."""
+        """What to write before the next text or thinking."""
         self.has_text: bool = False
+        self.length: int = 0
+        """How many characters of text were written, where they count."""
+        self.before_text: bytes = b""
+        self.before_thinking: bytes = b""
+        """What chunks of a stream begin with; empty where thinking has no field of its own."""
 
     def deltas_of(self, item: ReplyEvent) -> list[Delta]:
         """What an item adds to the message."""
@@ -256,6 +288,7 @@ class ChoiceWriter:
     def _text(self, text: str) -> Delta:
         text, self.gap = self.gap + text, ""
         self.has_text = True
+        self.length += len(text)
         return {"content": text}
 
     def _start(self, event: PartStart) -> list[Delta]:
@@ -324,14 +357,28 @@ class ChoiceWriter:
             return [{"reasoning_details": [self._numbered(detail) for detail in item.data["details"]]}]
         return []
 
+    def logprobs_of(self, item: ReplyEvent) -> dict[str, Any]:
+        """The log probabilities that came with an item, as fields of the choice."""
+        fields = {"logprobs": self._text_tokens(item.logprobs)} if item.logprobs else {}
+        return fields | self._other_tokens(item.other_logprobs) if item.other_logprobs else fields
+
+    def _text_tokens(self, tokens: Tokens) -> dict[str, Any]:
+        return {"content": list(tokens), "refusal": None}
+
+    def _other_tokens(self, tokens: Tokens) -> dict[str, Any]:
+        return {} if self._reasoning == "drop" else {"reasoning_logprobs": self._columns(tokens)}
+
+    def _columns(self, tokens: Tokens) -> dict[str, Any]:
+        return {"content": list(tokens)}
+
     def end(self, ended: Ended) -> dict[str, Any]:
         """How the choice ended."""
         extra = dict(ended.extra) if self._same else {}
         reason = str(extra.pop("finish_reason", ended.reason))
         if self._calls and ended.reason == "stop":
             reason = "tool_calls"
-        if ended.other_logprobs and self._reasoning != "drop":
-            extra["reasoning_logprobs"] = {"content": list(ended.other_logprobs)}
+        if ended.other_logprobs:
+            extra |= self._other_tokens(ended.other_logprobs)
         return {"finish_reason": reason, **extra}
 
 
@@ -339,31 +386,40 @@ def _call(number: int, fields: dict[str, Any]) -> Delta:
     return {"tool_calls": [{"index": number, **fields}]}
 
 
-class _StreamedChoice(ChoiceWriter):
-    """A choice of a streamed reply, with the bytes that its chunks begin with."""
-
-    content = b""
-    thought = b""
-
-
-class _WholeChoice(ChoiceWriter):
+class _WholeChoice:
     """A choice of a whole reply: its deltas put together."""
 
-    def __init__(self, reasoning: Reasoning, same: bool) -> None:
-        super().__init__(reasoning, same)
+    def __init__(self, writer: ChoiceWriter) -> None:
+        self._writer = writer
         self._texts: dict[str, list[str]] = {"content": []}
-        self._tool_calls: list[tuple[dict[str, Any], list[str]]] = []
-        self._whole_details: list[tuple[dict[str, Any], list[str]]] = []
+        self._calls: list[tuple[dict[str, Any], list[str]]] = []
+        self._details: list[tuple[dict[str, Any], list[str]]] = []
         self._others: dict[str, Any] = {}
-        self._logprobs: list[dict[str, Any]] = []
-        self._other_logprobs: list[dict[str, Any]] = []
-        self.finish: dict[str, Any] = {"finish_reason": "stop"}
+        self._logprobs: dict[str, Any] = {"logprobs": None}
+        self._finish: dict[str, Any] = {"finish_reason": "stop"}
 
-    def add(self, deltas: list[Delta], item: ReplyEvent | None = None) -> None:
-        """Put deltas to what came before."""
-        if item is not None:
-            self._logprobs += item.logprobs
-            self._other_logprobs += item.other_logprobs
+    def add(self, item: ReplyEvent | Ended | Foreign) -> None:
+        """Add what an item tells to what came before."""
+        if isinstance(item, ReplyEvent):
+            self._add_deltas(self._writer.deltas_of(item))
+            self._add_logprobs(self._writer.logprobs_of(item))
+        elif isinstance(item, Foreign):
+            self._add_deltas(self._writer.foreign(item))
+        else:
+            self._finish = self._writer.end(item)
+            if "reasoning_logprobs" in self._finish:
+                self._add_logprobs({"reasoning_logprobs": self._finish.pop("reasoning_logprobs")})
+
+    def _add_logprobs(self, fields: dict[str, Any]) -> None:
+        for name, columns in fields.items():
+            known = self._logprobs[name] = self._logprobs.get(name) or {}
+            for column, values in columns.items():
+                if values is None or column not in known:
+                    known[column] = values
+                else:
+                    known[column] += values
+
+    def _add_deltas(self, deltas: list[Delta]) -> None:
         for delta in deltas:
             for name, value in delta.items():
                 if name == "tool_calls":
@@ -382,45 +438,51 @@ class _WholeChoice(ChoiceWriter):
         if function is None or "index" not in call:
             self._others.setdefault("tool_calls", []).append(call)
         elif "id" in call:
-            self._tool_calls.append(({"id": call["id"], "type": "function"}, [function["name"], ""]))
+            self._calls.append(({"id": call["id"], "type": "function"}, [function["name"], ""]))
         else:
-            self._tool_calls[call["index"]][1].append(function["arguments"])
+            self._calls[call["index"]][1].append(function["arguments"])
 
     def _add_detail(self, detail: dict[str, Any]) -> None:
         number = detail["index"]
-        if number == len(self._whole_details):
-            self._whole_details.append((dict(detail), []))
-        known, texts = self._whole_details[number]
+        if number == len(self._details):
+            self._details.append((dict(detail), []))
+        known, texts = self._details[number]
         texts.append(detail_text(detail))
-        for name, value in detail.items():
-            if value is not None:
-                known[name] = value
+        known.update({name: value for name, value in detail.items() if value is not None})
 
-    def written(self, number: int) -> dict[str, Any]:
+    def written(self, number: int, shape: ChoiceShape) -> dict[str, Any]:
         """The choice."""
         message: dict[str, Any] = {"role": "assistant"}
         message.update({name: "".join(texts) for name, texts in self._texts.items()})
-        if self._whole_details:
-            message["reasoning_details"] = [_joined(detail, texts) for detail, texts in self._whole_details]
+        if self._details:
+            message["reasoning_details"] = [_joined(detail, texts) for detail, texts in self._details]
         calls = [
             {**call, "function": {"name": name, "arguments": "".join(arguments)}}
-            for call, (name, *arguments) in self._tool_calls
+            for call, (name, *arguments) in self._calls
         ]
         calls += self._others.pop("tool_calls", [])
         if calls:
             message["tool_calls"] = calls
             message["content"] = message["content"] or None
         message.update(self._others)
-        choice: dict[str, Any] = {"index": number, "message": message, "logprobs": None}
-        if self._logprobs:
-            choice["logprobs"] = {"content": self._logprobs, "refusal": None}
-        others = self._other_logprobs + self.finish.pop("reasoning_logprobs", {"content": []})["content"]
-        if others and self._reasoning != "drop":
-            choice["reasoning_logprobs"] = {"content": others}
-        return {**choice, **self.finish}
+        return {"index": number, **shape.of_message(message), **self._logprobs, **self._finish}
 
 
 def _joined(detail: dict[str, Any], texts: list[str]) -> dict[str, Any]:
     name = "summary" if "summary" in detail else "text"
     text = "".join(texts)
     return {**detail, name: text} if text else detail
+
+
+CHAT = ChoiceShape(
+    dialect=NAME,
+    streamed="chat.completion.chunk",
+    whole="chat.completion",
+    choice=ChoiceWriter,
+    opening={"role": "assistant", "content": ""},
+    text=b'"delta":{"content":',
+    thinking=b'"delta":{"%b":',
+    behind=b"}",
+    of_delta=lambda delta: {"delta": delta},
+    of_message=lambda message: {"message": message},
+)

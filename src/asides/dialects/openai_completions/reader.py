@@ -1,16 +1,16 @@
-"""Replies of plain completions, read: chat completions whose choices hold their text themselves."""
+"""Replies of plain completions, read: those of chat completions, with choices that hold their text themselves."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...reply.items import Chunk, Ended
-from ..fields import as_objects, as_reply
-from ..openai_chat.errors import failed_of
-from ..openai_chat.reader import ChatReader, ChoiceReader, read_begin, read_usage, unknown_fields
+from ...reply.items import Chunk
+from ..openai_chat.reader import ChatReader
+from ..openai_chat.reader import read_reply as read_chat_reply
 from ..openai_chat.request import REASONING
-from ..openai_chat.writer import Delta
 from .request import NAME
+
+_DELTA = (*REASONING, "reasoning_details")
 
 
 class CompletionsReader(ChatReader):
@@ -18,8 +18,8 @@ class CompletionsReader(ChatReader):
 
     _dialect = NAME
 
-    def _read(self, reader: ChoiceReader, choice: dict[str, Any], pieces: list[Chunk]) -> None:
-        _read_choice(reader, choice, pieces)
+    def _content(self, choice: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        return _as_chat(choice)
 
     def _path(self, field: str) -> tuple[str | int, ...]:
         return ("choices", 0, "text" if field == "content" else field)
@@ -27,29 +27,16 @@ class CompletionsReader(ChatReader):
 
 def read_reply(body: Any) -> list[Chunk]:
     """A whole reply."""
-    body = as_reply(body)
-    choices = as_objects(body.get("choices"))
-    if not choices:
-        return [failed_of(body, 502)]
-    pieces: list[Chunk] = [read_begin(body, unknown_fields(body), NAME)]
-    for position, choice in enumerate(choices):
-        number = choice.get("index")
-        reader = ChoiceReader(number if type(number) is int else position)
-        _read_choice(reader, choice, pieces)
-        if not reader.ended:
-            pieces.append(Ended(reader.number))
-    if isinstance(body.get("usage"), dict):
-        pieces.append(read_usage(body["usage"]))
-    return pieces
+    return read_chat_reply(body, NAME, _as_chat)
 
 
-def _read_choice(reader: ChoiceReader, choice: dict[str, Any], pieces: list[Chunk]) -> None:
-    delta: Delta = {name: choice[name] for name in (*REASONING, "reasoning_details") if choice.get(name)}
-    delta["content"] = choice.get("text")
+def _as_chat(choice: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """A choice, and its delta or message, as chat completions have them."""
+    delta = {name: choice[name] for name in _DELTA if choice.get(name)} | {"content": choice.get("text")}
     rest = {name: value for name, value in choice.items() if name not in delta}
     if rest.get("logprobs"):
         rest["logprobs"] = {"content": _read_tokens(rest["logprobs"])}
-    reader.read(rest, delta, pieces)
+    return rest, delta
 
 
 def _read_tokens(logprobs: Any) -> list[dict[str, Any]]:
@@ -58,9 +45,7 @@ def _read_tokens(logprobs: Any) -> list[dict[str, Any]]:
         return []
     tokens = logprobs["tokens"]
     columns = [logprobs.get(name) for name in ("token_logprobs", "top_logprobs")]
-    logs, tops = (column if isinstance(column, list) and len(column) == len(tokens) else [None] * len(tokens)
-                  for column in columns)  # fmt: skip
+    sound = [each if isinstance(each, list) and len(each) == len(tokens) else [None] * len(tokens) for each in columns]
     return [
-        {"token": token, "logprob": log, "top_logprobs": top}
-        for token, log, top in zip(tokens, logs, tops, strict=True)
+        {"token": token, "logprob": log, "top_logprobs": top} for token, log, top in zip(tokens, *sound, strict=True)
     ]
