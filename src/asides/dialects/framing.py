@@ -1,4 +1,9 @@
-"""Framing: server-sent events and JSON lines, read from bytes cut anywhere, written so that every client reads them."""
+"""Framing: server-sent events and JSON lines, read from bytes cut anywhere, written so that every client reads them.
+
+Readers hold what is not a whole frame yet and count it (`pending`), so that a caller can refuse one that never ends.
+Writing escapes the three characters that some clients take for the end of a line, and what the fast JSON encoder
+rejects (half a surrogate pair, great depth) is written by the slow one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A request between two dialects: who said what, which tools there are, how the caller wants thinking. Values only."""
+"""A request between two dialects: messages, tools, sampling, how the caller wants thinking. Values only.
+
+A dialect reads its JSON into a `Request` and writes one for an upstream. Fields that only the same dialect understands
+travel in `extra`, at every level; those of them that change what is asked are named in `essential`, so that no other
+dialect leaves them out in silence (`leave_out`). `WriteOptions` says what is known of the upstream and the model.
+"""
 
 from __future__ import annotations
 

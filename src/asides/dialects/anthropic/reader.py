@@ -1,4 +1,9 @@
-"""Replies and errors of Anthropic's Messages API, read. Never raises."""
+"""Replies of Anthropic's Messages API, read: events and whole bodies. Never raises.
+
+A stream opens a block, lets it grow and closes it; `AnthropicReader` remembers the open block only, because text,
+thinking and arguments are passed on as they come. Blocks that no other API has (`server_tool_use`, redacted thinking)
+are put together and passed on whole, as `Foreign`. Usage comes in two halves, with the first and the last event.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Requests for Anthropic's Messages API, read and written."""
+"""Requests for Anthropic's Messages API, read and written.
+
+Two things make it differ from chat completions: `system` stands apart from the messages, and results of tools are blocks
+of a user's message. Reading turns each result into a turn of its own; writing joins results, and what the user says
+next, into one message again.
+"""
 
 from __future__ import annotations
 

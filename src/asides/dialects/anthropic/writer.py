@@ -1,4 +1,12 @@
-"""Replies of Anthropic's Messages API, written: blocks in the order of the parts, streamed and whole."""
+"""Replies of Anthropic's Messages API, written: blocks in the order of the parts, streamed and whole.
+
+`_Blocks` turns the events of a choice into blocks; a sink makes events of them (`_BlockEvents`) or puts them together
+(`_WholeBlocks`). The SDK raises on arguments that are no object, so a call is held until it is whole and valid
+(`whole_calls`), with a ping now and then; one that never is becomes text. Thinking is signed when its block closes.
+
+    event: content_block_delta
+    data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"It is 4."}}
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Replies and errors of Ollama's own API, read. Never raises."""
+"""Replies of Ollama's own API, read: lines and whole bodies of either endpoint. Never raises.
+
+A line is decoded into a typed record, which costs less than a dictionary; one whose fields are not all what they should
+be is read field by field (`_line_of`). Arguments of calls stay JSON text, so that their characters are the model's.
+"""
 
 from __future__ import annotations
 

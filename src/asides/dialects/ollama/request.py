@@ -1,4 +1,9 @@
-"""Requests for Ollama's `/api/chat` and `/api/generate`, read and written."""
+"""Requests for Ollama's `/api/chat` and `/api/generate`, read and written.
+
+What tunes sampling stands in `options`; thinking is `think`, true, false or a level. Results of tools name the tool and
+not the call, so calls without an id get one and results are matched to them by name and order (`_Waiting`). A request
+for `/api/generate` becomes messages, or with `raw` a bare prompt.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Replies of Ollama's own API, written: one line of JSON for everything that is said, or all of it in one."""
+"""Replies of Ollama's own API, written: a line of JSON for every delta, or all of it in one.
+
+`_JoinedParts` joins the parts of each kind with their gaps; a sink makes lines of them (`_PartLines`) or collects them
+(`_WholeParts`). Calls are written whole, with an object as arguments; what is none becomes text (`whole_calls`).
+
+    {"model":"qwen3","created_at":"...","message":{"role":"assistant","content":"It is 4."},"done":false}
+"""
 
 from __future__ import annotations
 

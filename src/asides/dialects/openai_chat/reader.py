@@ -1,6 +1,8 @@
-"""Replies of chat completions, read: frames and whole bodies of any server that speaks something like it.
+"""Replies of chat completions, read: frames and whole bodies of any server that speaks something like it. Never raises.
 
-Never raises. Thinking is looked for under every name that servers use; calls by index, with what servers leave out.
+Thinking is looked for under every name that servers use; calls by index, with what servers leave out. Most frames
+differ from the one before in a single string: `frame_templates` recognises these without decoding them, and
+`text_frame` hands the text of such a frame straight to the pipeline. One `ChoiceReader` per choice knows what has come.
 """
 
 from __future__ import annotations

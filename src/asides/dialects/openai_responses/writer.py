@@ -1,6 +1,8 @@
 """Replies of the Responses API, written: streamed and whole, from the same items.
 
-A whole reply is what the last event of a stream holds, so the two cannot differ.
+`_Response` keeps the items that are open and those that are over, and sends an event for every change; a whole reply is
+what the last event of a stream holds, so the two cannot differ. Every text that grows inside an item is a `_Channel`,
+with the bytes of its delta events prepared; `growing` names the one that the next event most likely continues.
 """
 
 from __future__ import annotations
