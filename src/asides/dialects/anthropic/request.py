@@ -1,6 +1,6 @@
 """Requests for Anthropic's Messages API, read and written.
 
-Two things make it differ from chat completions: `system` stands apart from the messages, and results of tools are blocks
+Two things set it apart from chat completions: `system` stands beside the messages, and results of tools are blocks
 of a user's message. Reading turns each result into a turn of its own; writing joins results, and what the user says
 next, into one message again.
 """
