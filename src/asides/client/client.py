@@ -1,6 +1,12 @@
 """A client for model servers, synchronous, on the standard library: messages in, the engine's events out as they come.
 
-Speaks to OpenAI-compatible servers and to Ollama. Knows no terminal and no configuration; keeps no conversation.
+It speaks to OpenAI-compatible servers and to Ollama; what differs between them is a `ServerKind` of the dialects. The
+dialect reads a reply, the splitter splits it, and its items are yielded as they come. What a reply shows about a model
+(the field that its thinking comes in, where its output begins) is remembered for the next. Terminal, configuration and
+conversation are the caller's.
+
+    client = Client("http://127.0.0.1:8000")
+    client.ask("2+2?", model="qwen3").thinking
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ from ..reply.fold import Fold
 from ..reply.items import Chunk, Failed, ReplyEvent, ReplyItem, ThinkingChunk
 from ..reply.reply import Reply
 from ..reply.splitter import Splitter
-from .http import MOST_ERROR, MOST_WHOLE, Exchange, Stopped, UpstreamError, read_address
+from .http import MOST_ERROR, MOST_WHOLE, HttpExchange, Stopped, UpstreamError, read_address
 
 if TYPE_CHECKING:
     from ..families import Switch
@@ -39,16 +45,16 @@ Message = Mapping[str, Any]
 """A message in OpenAI's shape."""
 
 SHOWN_MODELS = 12
-"""How many names are told to someone who asked for a model that is not there."""
+"""How many names an error lists where the requested model does not exist."""
 CONNECT, IDLE = 10.0, 600.0
-"""Seconds to reach a server, and seconds without a byte from it. There is no limit on the whole."""
+"""Timeouts in seconds: to connect, and between two bytes. There is none for a whole reply."""
 
 _VERSIONED = re.compile(r"/(?:v\d+\w*|openai)$")
-"""How addresses end that name the API already."""
+"""How an address ends that has the version of the API in it."""
 
 
 class Client:
-    """One server. A client may be used for one reply after another, and keeps no connection between them."""
+    """One server. A client may be used for one reply after another; each has a connection of its own."""
 
     def __init__(
         self,
@@ -68,23 +74,23 @@ class Client:
             raise UpstreamError("the key holds characters that no key has; was it copied whole?", reached=False)
         self._connect = connect
         self._idle = idle
-        self._exchanges: set[Exchange] = set()
+        self._exchanges: set[HttpExchange] = set()
         self._fields: dict[str, str] = {}
-        """By model: the name under which the server sends thinking."""
+        """By model: the field in which the server sends thinking."""
         self._starts: dict[tuple[str, bool], Start] = {}
-        """By model, and whether it was asked not to think: where its words were seen to begin."""
+        """By model, and whether thinking was turned off: where its output was seen to begin."""
 
     def __str__(self) -> str:
         return str(self._address)
 
     @property
     def kind(self) -> str:
-        """What the server is: `openai` or `ollama`."""
+        """The name of the kind of server: `openai` or `ollama`."""
         return self.server.name
 
     @property
     def server(self) -> ServerKind:
-        """The kind of server. An address that ends in `/v1` tells it; any other is asked for its version."""
+        """The kind of server: OpenAI-compatible where the address ends in `/v1`, else what its version route says."""
         if self._server is None:
             self._server = OPENAI if _VERSIONED.search(self._address.path) else self._ask_kind()
         return self._server
@@ -119,11 +125,11 @@ class Client:
     ) -> Iterator[ReplyItem]:
         """The items of a reply as they come: the engine's events (`ReplyEvent`), how it ended, what it cost.
 
-        `messages` are in OpenAI's shape, or the words of a user. Thinking in them is sent back with tool turns only.
-        `format` None: told by the model's name, else `auto`. `calls`: whether calls are read from the words; None: if
-        there are tools. `policies` say how the words are read otherwise; `tools`, `start` and `calls` win over them.
-        `extra` are other fields in OpenAI's names (`temperature`, `max_tokens`…). A failure is an
-        `UpstreamError`, raised after all that had come was given.
+        `messages` are in OpenAI's shape, or one text of a user. Thinking in them is sent back with tool turns only.
+        `format` None: by the model's name, else `auto`. `calls`: whether calls are read from the text; None: if there
+        are tools. `policies` decide how the text is read otherwise; `tools`, `start` and `calls` win over them. `extra`
+        has other fields by OpenAI's names (`temperature`, `max_tokens`…). A failure is an `UpstreamError`, raised
+        after everything that had come was yielded.
         """
         tools = policies.tools if tools is None else tools
         request = _request(messages, model, think, tools, extra or {})
@@ -138,7 +144,7 @@ class Client:
             seed=random.getrandbits(32),
             collect=False,
         )
-        # Who serves an open model that thinks knows chat templates.
+        # A server of an open model that thinks knows chat templates.
         switch = find_switch(model, found) if think is not None and named.thinks else None
         try:
             while True:
@@ -147,7 +153,7 @@ class Client:
                         yield from self._read(exchange, request, found, policies)
                         return
                     error = self._refusal(exchange, model)
-                # What only helps is left out for a server that does not know it; `reasoning_effort` says the same.
+                # Optional fields are left out for a server that refuses them; `reasoning_effort` asks for the same.
                 if error.status in (400, 422) and switch and "chat_template_kwargs" in error.message:
                     switch = None
                 elif error.status in (400, 422) and request.include_usage and "stream_options" in error.message:
@@ -165,27 +171,27 @@ class Client:
         return fold.reply
 
     def stop(self) -> bool:
-        """End the replies that are being read, at once: what had come is given, then they end. False if none is.
+        """End the replies that are being read, at once: they yield what had come, then end. False if there is none.
 
         May be called from a signal handler or another thread. A connection that is still being made cannot be stopped.
         """
         return any([exchange.stop() for exchange in list(self._exchanges)])
 
-    # The way there.
+    # Requests.
 
-    def _send(self, request: Request, switch: Switch | None) -> Exchange:
+    def _send(self, request: Request, switch: Switch | None) -> HttpExchange:
         field = self._fields.get(request.model, self.server.thinking_field)
         options = WriteOptions(field=field, keep_thinking="tool_turns", switch=switch, stream=True)
         body = self.server.chat.write_request(request, options)
         for message in body["messages"]:
             if message["content"] is None:
-                message["content"] = ""  # beside calls; some servers know no null
+                message["content"] = ""  # beside calls: some servers refuse null
         return self._exchange("POST", self._route(self.server.chat.upstream_path(request)), body)
 
     def _route(self, path: str) -> str:
         return path.removeprefix("/v1") if _VERSIONED.search(self._address.path) else path
 
-    def _exchange(self, method: str, path: str, body: Any = None) -> Exchange:
+    def _exchange(self, method: str, path: str, body: Any = None) -> HttpExchange:
         headers = {"Accept": "text/event-stream, application/json", "User-Agent": "asides"}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -193,19 +199,19 @@ class Client:
             headers["Authorization"] = f"Bearer {self._key}"
         path = self._address.path + path
         times = {"connect": self._connect, "idle": self._idle}
-        return Exchange(self._address, method, path, headers, body, among=self._exchanges, **times)
+        return HttpExchange(self._address, method, path, headers, body, among=self._exchanges, **times)
 
-    # The way back.
+    # Replies.
 
     def _read(
         self,
-        exchange: Exchange,
+        exchange: HttpExchange,
         request: Request,
         format: Format,
         policies: Policies,
     ) -> Iterator[ReplyItem]:
         key = (request.model, request.thinking.think is False)
-        first = policies.start or self._starts.get(key) or _first(format, request.thinking)
+        first = policies.start or self._starts.get(key) or _default_start(format, request.thinking)
 
         def make_parser(reading: Format) -> Parser:
             # Another format is this one without its thinking, which the server has split off: it has its own start.
@@ -214,31 +220,31 @@ class Client:
 
         splitter = Splitter(format, make_parser, seed=policies.seed)
         failed: Failed | None = None
-        thought = False
-        for piece in self._pieces(exchange):
-            thought = thought or isinstance(piece, ThinkingChunk)
-            for item in splitter.feed(piece):
+        split_by_server = False
+        for chunk in self._chunks(exchange):
+            split_by_server = split_by_server or isinstance(chunk, ThinkingChunk)
+            for item in splitter.feed(chunk):
                 if isinstance(item, Failed):
                     failed = item
                     continue
-                if isinstance(item, ReplyEvent) and not thought:
+                if isinstance(item, ReplyEvent) and not split_by_server:
                     self._learn(key, item, format)
                 yield item
         yield from splitter.finish()
-        if thought:
+        if split_by_server:
             self._starts[key] = "text"
             self._fields[request.model] = next(iter(splitter.fields), "reasoning_content")
         if failed is not None and not exchange.stopped:
             raise UpstreamError(f"{self}: {failed.message}", status=failed.status)
 
     def _learn(self, key: tuple[str, bool], item: ReplyEvent, format: Format) -> None:
-        """What words show of where they begin, for the next reply: a lone close means that the prompt opened."""
+        """Remember for the next reply where output begins: a lone close means that the prompt had opened thinking."""
         if format.start == THINKING and isinstance(item.event, PartStart) and item.event.kind == "thinking":
             self._starts[key] = "thinking"
         elif isinstance(item.event, Notice) and item.event.code == "stray_close":
             self._starts[key] = "undecided"
 
-    def _pieces(self, exchange: Exchange) -> Iterator[Chunk]:
+    def _chunks(self, exchange: HttpExchange) -> Iterator[Chunk]:
         if exchange.kind == "text/html":
             raise UpstreamError(f"{self} answered with a web page; is this the address of a model server?")
         if exchange.kind == "application/json" and not self.server.chat.FRAMING.takes_json:
@@ -253,42 +259,42 @@ class Client:
         if not exchange.stopped:
             yield from reader.finish()
 
-    def _refusal(self, exchange: Exchange, model: str = "") -> UpstreamError:
-        """What an answer that is no reply means."""
+    def _refusal(self, exchange: HttpExchange, model: str = "") -> UpstreamError:
+        """The error that a response with another status than 200 stands for."""
         status = exchange.status
         if exchange.moved_to:
             return UpstreamError(f"{self} has moved to {exchange.moved_to}; use that address", status=status)
         body = exchange.read_whole(MOST_ERROR)
-        said = (
+        reason = (
             "a web page, no model server's answer"
             if exchange.kind == "text/html"
             else self.server.chat.read_error(status, body).message
         )
         if status in (401, 403):
             wants = "refuses this key" if self._key else "wants a key"
-            return UpstreamError(f"{self} {wants} ({status}): {said}", status=status)
-        words = f"{self} answered {status}: {said}"
+            return UpstreamError(f"{self} {wants} ({status}): {reason}", status=status)
+        message = f"{self} answered {status}: {reason}"
         if again := exchange.retry_after:
-            words += f"; it may be asked again {f'in {again} s' if again.isdigit() else f'at {again[:40]}'}"
+            message += f"; it may be asked again {f'in {again} s' if again.isdigit() else f'at {again[:40]}'}"
         if status == 404 and model:
-            words += self._names(said)
-        return UpstreamError(words, status=status)
+            message += self._names(reason)
+        return UpstreamError(message, status=status)
 
-    def _names(self, said: str) -> str:
-        """The models that there are, unless the server has told them itself."""
+    def _names(self, reason: str) -> str:
+        """The models of the server, for an error; empty where the server's own reason has them."""
         try:
             names = self.models()
         except UpstreamError:
             return "; it lists no models either, so is this the address of a model server?"
         if not names:
             return "; it has no models"
-        if all(name in said for name in names):
+        if all(name in reason for name in names):
             return ""
         return f"; it has {name_some(names)}"
 
 
 def name_some(models: Sequence[str]) -> str:
-    """The names of models for a person, not too many."""
+    """The names of models for an error, at most `SHOWN_MODELS`."""
     more = f" and {len(models) - SHOWN_MODELS} more" if len(models) > SHOWN_MODELS else ""
     return ", ".join(models[:SHOWN_MODELS]) + more
 
@@ -300,24 +306,24 @@ def _request(
     tools: Sequence[Mapping[str, Any]] | None,
     extra: Mapping[str, Any],
 ) -> Request:
-    said = [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(each) for each in messages]
-    body: dict[str, Any] = {"model": model, "messages": said, "stream_options": {"include_usage": True}, **extra}
+    sent = [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(each) for each in messages]
+    body: dict[str, Any] = {"model": model, "messages": sent, "stream_options": {"include_usage": True}, **extra}
     if tools:
         body["tools"] = [dict(tool) for tool in tools]
     if think is not None:
         body["reasoning_effort"] = think if isinstance(think, str) else "medium" if think else "none"
     request = openai_chat.read_request(body)
     if isinstance(think, bool):
-        # Ollama is told true or false, not an effort.
+        # Ollama gets true or false, not an effort.
         return msgspec.structs.replace(request, thinking=ThinkingOptions(think=think, sent=request.thinking.sent))
     return request
 
 
-def _first(format: Format, thinking: ThinkingOptions) -> Start | None:
-    """Where words begin, before any were seen.
+def _default_start(format: Format, thinking: ThinkingOptions) -> Start | None:
+    """Where output begins, as long as none was seen.
 
-    Where the format begins in thinking, words are held back until they show how they began: the server may have split
-    off the thinking, or not. A model that was asked not to think begins with its answer.
+    Where the format begins in thinking, text is held back until it shows how it began: the server may have split off
+    the thinking, or not. With thinking turned off, output begins with the answer.
     """
     if format.start != THINKING:
         return None

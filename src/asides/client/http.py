@@ -1,4 +1,9 @@
-"""One HTTP exchange at a time, on the standard library: addresses, sockets, failures in words. Knows no dialect."""
+"""One HTTP exchange at a time, on the standard library: addresses, sockets, errors for a person. Knows no dialect.
+
+`HttpExchange` is one request and its response, read as it comes. It can be stopped from a signal handler or another
+thread, which `http.client` cannot by itself: the socket is kept and shut down. Every failure is an `UpstreamError` that
+names the address and says what to do; whether anything answered at all is in `reached`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,6 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -17,36 +21,36 @@ from ..errors import Error
 
 READ_SIZE = 65536
 MOST_ERROR = 1_048_576
-"""Bytes of an error's body that are read."""
+"""The most bytes of an error's body to read."""
 MOST_WHOLE = 64 * 1024 * 1024
-"""Bytes of an answer that comes as a whole."""
+"""The most bytes of a response that is read as a whole."""
 _PORTS = {"http": 80, "https": 443}
 
 
 class UpstreamError(Error):
-    """A server that could not be reached, refused, or failed; says what happened and what to do."""
+    """A server could not be reached, refused the request, or failed. The message says what to do."""
 
     def __init__(self, message: str, *, status: int = 0, reached: bool = True) -> None:
         self.message = message
         self.status = status
-        """The HTTP status it answered with, or told in the middle of a reply; 0 where there was none."""
+        """The HTTP status, or the one that an error in the middle of a reply names; 0 where there was none."""
         self.reached = reached
         """Whether anything answered at all."""
         super().__init__(message)
 
 
 class Stopped(UpstreamError):
-    """The exchange was stopped before the server had answered."""
+    """The exchange was stopped before the server answered."""
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where a server is."""
+    """The address of a server."""
 
     secure: bool
     host: str
     port: int
     path: str = ""
-    """What stands before every route, without a slash at its end."""
+    """The prefix of every route, without a slash at its end."""
 
     def __str__(self) -> str:
         scheme = "https" if self.secure else "http"
@@ -56,7 +60,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def read_address(url: str) -> Address:
-    """The address that a person wrote, or an error that says what is wrong with it. `http://` may be left out."""
+    """Read the address that a person wrote; an `UpstreamError` says what is wrong. `http://` may be left out."""
     written = url.strip()
     if "://" not in written:
         written = f"http://{written}"
@@ -80,8 +84,8 @@ def read_address(url: str) -> Address:
     )
 
 
-class Exchange:
-    """One request and its reply. `stop` ends it at once, from a signal handler or another thread."""
+class HttpExchange:
+    """One request and its response. `stop` ends it at once, from a signal handler or another thread."""
 
     def __init__(
         self,
@@ -91,11 +95,11 @@ class Exchange:
         headers: dict[str, str],
         body: Any = None,
         *,
-        among: set[Exchange],
+        among: set[HttpExchange],
         connect: float,
         idle: float,
     ) -> None:
-        """`among` holds it while it lasts. `connect` and `idle` are seconds."""
+        """`among` has it while it lasts. `connect` and `idle` are timeouts in seconds."""
         self._address = address
         self._method = method
         self._path = path
@@ -109,13 +113,13 @@ class Exchange:
         """Whether `stop` ended it."""
         self.status: int = 0
         self.kind: str = ""
-        """The type of what it answers with, such as `text/event-stream`."""
+        """The media type of the response, such as `text/event-stream`."""
 
     def __enter__(self) -> Self:
         self._among.add(self)
         try:
             self._connection.connect()
-            # Kept aside, because http.client lets go of its socket once the reply's headers are read.
+            # http.client forgets its socket once the headers are read; `stop` needs it.
             self._socket = self._connection.sock
             if self.stopped:
                 raise ConnectionAbortedError
@@ -134,23 +138,21 @@ class Exchange:
         self.kind = self._reply.headers.get_content_type()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def stop(self) -> bool:
-        """End it: whoever reads it finds its end. False while it is still being connected; then it never is sent."""
+        """End it: a reader finds the end of the body. False while it connects; then the request is never sent."""
         self.stopped = True
         if self._socket is None:
             return False
         with suppress(OSError):  # it may have ended already
-            # The plain socket's own, because that of a TLS socket would change what a reader is using.
+            # Of the plain socket: `SSLSocket.shutdown` drops the TLS state that a reader in another thread still uses.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
         return True
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Close the socket."""
         self._among.discard(self)
         reply = getattr(self, "_reply", None)
         if reply is not None:
@@ -161,16 +163,16 @@ class Exchange:
 
     @property
     def retry_after(self) -> str:
-        """When the server says that it may be asked again: seconds, or a date; empty where it says nothing."""
+        """The header `Retry-After`: seconds, or a date; empty where there is none."""
         return str(self._reply.headers.get("Retry-After", "")).strip()
 
     @property
     def moved_to(self) -> str:
-        """Where a redirection points to; empty where there is none."""
+        """The target of a redirect; empty where there is none."""
         return self._reply.headers.get("Location", "") if 300 <= self.status < 400 else ""
 
     def read(self) -> Iterator[bytes]:
-        """The body as it comes. Ends where it is cut off too: its dialect knows whether it was whole."""
+        """The body as it comes. It just ends where it was cut off: the dialect knows whether it was whole."""
         while not self.stopped:
             try:
                 data = self._reply.read1(READ_SIZE)
@@ -183,7 +185,7 @@ class Exchange:
             yield data
 
     def read_whole(self, most: int) -> bytes:
-        """The body as a whole, up to so many bytes."""
+        """The whole body, up to `most` bytes."""
         found = bytearray()
         for data in self.read():
             found += data
@@ -192,27 +194,29 @@ class Exchange:
         return bytes(found[:most])
 
     def _failure(self, error: Exception) -> UpstreamError:
-        where = str(self._address)
-        if isinstance(error, TimeoutError):
-            if self._socket is None:
-                return UpstreamError(
-                    f"{where} does not answer (tried for {_seconds(self._connection.timeout)})", reached=False
-                )
-            return UpstreamError(f"{where} has sent nothing for {_seconds(self._idle)}")
-        if isinstance(error, ConnectionRefusedError):
-            return UpstreamError(f"nothing listens at {where} (connection refused)", reached=False)
-        if isinstance(error, socket.gaierror):
-            return UpstreamError(f"no host is called {self._address.host!r} ({error.strerror})", reached=False)
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return UpstreamError(f"{where}: its certificate is not trusted: {error.verify_message}", reached=False)
-        if isinstance(error, ssl.SSLError):
-            hint = "; does it speak plain http://?" if self._socket is None else ""
-            return UpstreamError(f"{where}: TLS failed: {error.reason or error}{hint}", reached=False)
-        if isinstance(error, http.client.BadStatusLine | http.client.IncompleteRead | ConnectionResetError):
-            return UpstreamError(f"{where} closed the connection without an answer")
-        if isinstance(error, OSError):
-            return UpstreamError(f"{where}: {error.strerror or error}", reached=self._socket is not None)
-        return UpstreamError(f"{where}: the request could not be sent: {error}")
+        """The error for a person: what failed, and whether anything had answered."""
+        where, reached = str(self._address), self._socket is not None
+        match error:
+            case TimeoutError() if reached:
+                message = f"{where} has sent nothing for {_seconds(self._idle)}"
+            case TimeoutError():
+                message = f"{where} does not answer (tried for {_seconds(self._connection.timeout)})"
+            case ConnectionRefusedError():
+                message, reached = f"nothing listens at {where} (connection refused)", False
+            case socket.gaierror():
+                message, reached = f"no host is called {self._address.host!r} ({error.strerror})", False
+            case ssl.SSLCertVerificationError():
+                message, reached = f"{where}: its certificate is not trusted: {error.verify_message}", False
+            case ssl.SSLError():
+                hint = "" if reached else "; does it speak plain http://?"
+                message, reached = f"{where}: TLS failed: {error.reason or error}{hint}", False
+            case http.client.BadStatusLine() | http.client.IncompleteRead() | ConnectionResetError():
+                message, reached = f"{where} closed the connection without an answer", True
+            case OSError():
+                message = f"{where}: {error.strerror or error}"
+            case _:
+                message, reached = f"{where}: the request could not be sent: {error}", True
+        return UpstreamError(message, reached=reached)
 
 
 def _connection(address: Address, timeout: float) -> http.client.HTTPConnection:

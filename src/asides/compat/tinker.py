@@ -1,4 +1,11 @@
-"""tinker-cookbook's renderers by their names and shapes, over `asides.render`: ids in, a message of parts out."""
+"""tinker-cookbook's renderers by their names and shapes, over `asides.render`: ids in, a message of parts out.
+
+`Renderer` wraps one of ours and has the cookbook's methods; prompts and examples are lists of ids, so that no torch is
+needed. Messages are the cookbook's TypedDicts: a string, or parts in the order of writing where there is thinking.
+
+    renderer = get_renderer("qwen3", tokenizer)
+    message, termination = renderer.parse_response(sampled)
+"""
 
 from __future__ import annotations
 
@@ -30,14 +37,14 @@ __all__ = [
 
 
 class TextPart(TypedDict):
-    """A stretch of the answer."""
+    """A text part."""
 
     type: Literal["text"]
     text: str
 
 
 class ThinkingPart(TypedDict):
-    """A stretch of thought."""
+    """A thinking part."""
 
     type: Literal["thinking"]
     thinking: str
@@ -54,7 +61,7 @@ class UnparsedToolCall(TypedDict):
 
 
 class Message(TypedDict):
-    """What was said: a string, or parts in the order of writing where there is thinking."""
+    """A message: its content is a string, or parts in the order of writing where there is thinking."""
 
     role: str
     content: str | list[ContentPart]
@@ -72,7 +79,7 @@ class ParseTermination(StrEnum):
 
     @property
     def is_clean(self) -> bool:
-        """Whether the answer came to its end."""
+        """Whether the answer was not cut off."""
         return self is not ParseTermination.MALFORMED
 
     @property
@@ -137,7 +144,7 @@ class Renderer:
     def parse_response_streaming(
         self, response: Iterable[int], prompt_ids: Sequence[int] | None = None
     ) -> Iterator[Event]:
-        """The engine's events as ids come; joined they say what `parse_response` says."""
+        """The engine's events as ids come; joined they are what `parse_response` returns."""
         return self.renderer.parse_response_streaming(response, prompt_ids)
 
     def to_openai_message(self, message: Message) -> dict[str, Any]:
