@@ -49,7 +49,7 @@ class Vocabulary:
         self._names = {id: text.encode("utf-8", "replace") for text, id in self.added.items()}
         self._bytes_of = self._reading()
         self._known: dict[int, bytes] = {}
-        self.pieces = Pieces(self.bytes_of)
+        self.pieces: Pieces = Pieces(self.bytes_of)
         """For each id its text, or None where its bytes alone are no whole characters."""
 
     def bytes_of(self, id: int) -> bytes:

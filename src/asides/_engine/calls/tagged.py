@@ -67,9 +67,9 @@ class Layout:
     def __init__(self, syntax: TaggedCalls, stops: tuple[str, ...]) -> None:
         self._syntax = syntax
         self._stops = stops
-        self.goes_on = tuple(dict.fromkeys((*syntax.openers, *syntax.begins_call, *stops)))
+        self.goes_on: tuple[str, ...] = tuple(dict.fromkeys((*syntax.openers, *syntax.begins_call, *stops)))
         """What tells that the call is over though nothing closed it: another call, or the end of the turn."""
-        self.frame = syntax.frame(self.goes_on)
+        self.frame: Frame = syntax.frame(self.goes_on)
         """What stands around a value."""
         self._tags: dict[tuple[str, ...], ValueTags] = {}
 

@@ -19,7 +19,7 @@ class Tools:
             if isinstance(name, str):
                 schema = function.get("parameters") or function.get("input_schema") or {}
                 self._parameters[name] = schema if isinstance(schema, Mapping) else {}
-        self.names = frozenset(self._parameters)
+        self.names: frozenset[str] = frozenset(self._parameters)
         """Every name that may be called."""
 
     def resolve(self, name: str) -> str:
