@@ -1,11 +1,12 @@
-"""The table of formats in the README, made from the cards.
+"""The table of formats in the README and that of switches in docs/families.md, made from the cards.
 
-`python -m tools.formats_table` prints it; with `--write` it goes into the README. Run it from the top of the
-repository. A test fails while the README is not what this writes.
+`python -m tools.formats_table` prints them; with `--write` they go into their pages. Run it from the top of the
+repository. A test fails while a page is not what this writes.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from asides._engine.calls.python_calls import PythonCalls
 from asides._engine.calls.syntax import CallSyntax
 from asides._engine.calls.xml_calls import XmlCalls
 from asides._engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
-from asides.families import families
+from asides.families import Switch, families
 
 _KINDS: dict[type[CallSyntax], str] = {
     BraceCalls: "braces",
@@ -30,8 +31,8 @@ _KINDS: dict[type[CallSyntax], str] = {
     PythonCalls: "Python",
     XmlCalls: "tags",
 }
-PAGE = Path("README.md")
-_PLACE = re.compile(r"(<!-- formats:[^\n]*-->\n).*?(<!-- /formats -->)", re.DOTALL)
+_PLACE = re.compile(r"(<!-- (formats|switches):[^\n]*-->\n).*?(<!-- /\2 -->)", re.DOTALL)
+PAGES = (Path("README.md"), Path("docs", "families.md"))
 _COLUMNS = ("format", "also known as", "thinking", "starts in", "calls")
 
 
@@ -43,9 +44,26 @@ def markdown_table() -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def with_table(text: str) -> str:
-    """A document with the table between its two comments brought up to date."""
-    return _PLACE.sub(lambda match: f"{match[1]}\n{markdown_table()}\n{match[2]}", text)
+def with_tables(text: str) -> str:
+    """A document with the tables between their two comments brought up to date."""
+    make = {"formats": markdown_table, "switches": switch_table}
+    return _PLACE.sub(lambda match: f"{match[1]}\n{make[match[2]]()}\n{match[3]}", text)
+
+
+def switch_table() -> str:
+    """Every way of switching thinking as a row: the keyword, its values, the efforts, the formats."""
+    found: dict[Switch, list[str]] = {}
+    for family in families():
+        for format in family.formats:
+            if (switch := family.switch_of(format.name)) is not None:
+                found.setdefault(switch, []).append(format.name)
+    rows: list[tuple[str, ...]] = [("keyword", "on", "off", "efforts", "formats"), ("---",) * 5]
+    for switch, names in sorted(found.items(), key=lambda item: (-len(item[1]), item[0].keyword)):
+        efforts = ", ".join(switch.efforts)
+        efforts += f" ({_code(switch.effort)})" if efforts and switch.effort != switch.keyword else ""
+        values = ("" if value is None else _code(json.dumps(value)) for value in (switch.on, switch.off))
+        rows.append((_code(switch.keyword), *values, efforts, ", ".join(map(_code, sorted(names)))))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _row(format: Format) -> tuple[str, ...]:
@@ -97,9 +115,10 @@ def _code(text: str) -> str:
 
 def _main(arguments: list[str]) -> None:
     if arguments == ["--write"]:
-        PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        for page in PAGES:
+            page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
     else:
-        sys.stdout.write(markdown_table())
+        sys.stdout.write(f"{markdown_table()}\n{switch_table()}")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from .policies import Policies
 if _typing.TYPE_CHECKING:
     from ._token_api import TokenParser
     from .detect import Detection, detect
+    from .families import Family
 
 __version__ = "0.1.0"
 """The version of this package, the one place where it stands."""
@@ -24,6 +25,7 @@ __all__ = [
     "Detection",
     "Error",
     "Event",
+    "Family",
     "Format",
     "Message",
     "Notice",
@@ -53,7 +55,7 @@ __all__ = [
     "split",
 ]
 
-_LATER = {"Detection": "detect", "TokenParser": "_token_api", "detect": "detect"}
+_LATER = {"Detection": "detect", "Family": "families", "TokenParser": "_token_api", "detect": "detect"}
 """Names that most callers do not need, and where they are: importing them costs start-up."""
 
 

@@ -241,6 +241,27 @@ def test_a_registered_format_may_be_of_a_newer_version() -> None:
     assert detect("ibm-granite/granite-9.8-8b").format == "auto"
 
 
+@pytest.mark.parametrize(
+    ("name", "switch"),
+    [
+        ("Qwen/Qwen3-8B", ("enable_thinking", True, False)),
+        ("ibm-granite/granite-3.3-8b-instruct", ("thinking", True, False)),
+        ("tencent/Hy3", ("reasoning_effort", "high", "no_think")),
+        ("NousResearch/Hermes-4-14B", ("thinking", True, False)),
+        ("openai/gpt-oss-20b", (None, None, None)),  # nothing turns its thinking off
+        ("meta-llama/Llama-3.1-8B", (None, None, None)),
+    ],
+)
+def test_a_name_tells_how_thinking_is_switched(name: str, switch: tuple[object, ...]) -> None:
+    found = detect(name)
+    assert (found.switch, found.on, found.off) == switch
+
+
+def test_a_template_that_shows_no_switch_has_none() -> None:
+    found = detect("Qwen/Qwen3-8B", chat_template="{{ messages[0].content }}")
+    assert found.switch is None
+
+
 def test_long_and_odd_names() -> None:
     for name in ("", " ", "x" * 1_000_000, "a\0b", "\ud800", "/" * 1000, "../" * 1000):
         assert detect(name).format == "auto"

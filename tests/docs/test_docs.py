@@ -12,7 +12,7 @@ import pytest
 import asides
 from asides._engine.call_region import MESSAGES
 from asides.events import NOTICES
-from tools.formats_table import with_table
+from tools.formats_table import PAGES, with_tables
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -45,8 +45,17 @@ def test_the_readme_example_prints_what_the_readme_says() -> None:
     assert run.stdout == printed
 
 
-def test_the_table_of_formats_is_current() -> None:
-    assert with_table(README) == README, "run: make families"
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_what_is_made_from_the_cards_is_current(page: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert with_tables(text) == text, "run: make families"
+
+
+def test_the_example_of_a_family_prints_what_the_page_says() -> None:
+    page = (ROOT / "docs" / "families.md").read_text(encoding="utf-8")
+    code, printed = re.findall(r"```(?:python|text)\n(.*?)```", page, re.S)[:2]
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == printed
 
 
 @pytest.mark.parametrize(("name", "table"), [("notices", NOTICES), ("errors", MESSAGES)])

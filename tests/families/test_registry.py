@@ -13,7 +13,7 @@ import asides
 from asides import Format, UnknownFormatError, UsageError
 from asides._engine.format import HEADER, TEXT, THINKING
 from asides.families import registry
-from tools.formats_table import markdown_table, with_table
+from tools.formats_table import markdown_table, with_tables
 
 PEERS = {
     "vllm reasoning": """
@@ -266,10 +266,10 @@ def test_the_table_has_a_row_for_every_format() -> None:
 
 def test_the_table_is_put_between_its_comments() -> None:
     before = "# Title\n<!-- formats: made by a program -->\nold\n<!-- /formats -->\nend\n"
-    after = with_table(before)
+    after = with_tables(before)
     assert after.startswith("# Title\n<!-- formats: made by a program -->\n\n| format |")
     assert after.endswith("|\n\n<!-- /formats -->\nend\n")
-    assert with_table(after) == after
+    assert with_tables(after) == after
 
 
 @pytest.mark.parametrize(

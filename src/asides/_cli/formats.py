@@ -10,7 +10,8 @@ import msgspec
 
 from .._engine.calls.syntax import CallSyntax
 from .._engine.format import END, HEADER, TEXT, THINKING, Format
-from ..families import formats, get_format
+from ..families import family_of, formats, get_format, switch_of
+from ..terminal.table import aligned, cut
 from . import OK
 from .filter import find_format
 from .options import Arguments, write_out
@@ -21,7 +22,8 @@ Lists the formats, with the names that each answers to. Names compare without
 case, `-`, `_`, `.` and spaces. With a name, shows that format's markers.
 """
 COLUMNS = ("name", "start", "calls", "aliases", "source")
-SEPARATOR = "  "
+MOST_ALIASES = 32
+"""Columns that aliases take on a terminal."""
 EXIT_CODES = """\
 exit codes:
   0    all was well
@@ -60,8 +62,11 @@ def detail(format: Format) -> dict[str, Any]:
     """What can be said of one format: its markers and how it reads them. Empty fields are left out."""
     text, thinking = format.states.get(TEXT, {}), format.states.get(THINKING, {})
     header = format.header
+    family = family_of(format)
     details = {
         **summary(format),
+        "family": "" if family is None or family.generic else family.name,
+        "switch": str(switch_of(format) or ""),
         "thinking_opens": [marker for marker, leads_to in text.items() if leads_to == THINKING],
         "thinking_closes": [marker for marker, leads_to in thinking.items() if leads_to not in (END, HEADER)],
         "stops": [marker for marker, leads_to in text.items() if leads_to == END],
@@ -97,21 +102,17 @@ def _json(value: Any) -> str:
 
 def _list(details: dict[str, Any]) -> str:
     width = max(map(len, details))
-    return "".join(f"{key.replace('_', ' '):<{width}}{SEPARATOR}{_cell(value)}\n" for key, value in details.items())
+    return "".join(f"{key.replace('_', ' '):<{width}}  {_cell(value)}\n" for key, value in details.items())
 
 
 def _table(rows: list[dict[str, Any]], width: int | None) -> str:
     """Aligned columns, the widest last. Lines are cut to the width of a terminal."""
-    table = [COLUMNS, *(tuple(_cell(row[column]) or "-" for column in COLUMNS) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    cells = [{column: _cell(row[column]) or "-" for column in COLUMNS} for row in rows]
     if width is not None:
-        widths[COLUMNS.index("aliases")] = min(widths[COLUMNS.index("aliases")], 32)
-    lines: list[str] = []
-    for row in table:
-        cells = [_fit(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True)]
-        line = SEPARATOR.join(cells).rstrip()
-        lines.append(line if width is None else _fit(line, width))
-    return "\n".join(lines) + "\n"
+        for row in cells:
+            row["aliases"] = cut(row["aliases"], MOST_ALIASES)
+    lines = aligned([COLUMNS, *(tuple(row.values()) for row in cells)])
+    return "".join((line if width is None else cut(line, width)).rstrip() + "\n" for line in lines)
 
 
 def _cell(value: Any) -> str:
@@ -120,10 +121,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, dict):
         return " ".join(f"{key}={item}" for key, item in value.items())
     return "yes" if value is True else str(value)
-
-
-def _fit(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
 def _width() -> int | None:

@@ -110,6 +110,6 @@ def _switch(found: Detection) -> str:
         shown = "unset" if value is None else msgspec.json.encode(value).decode()
         if start is not None:
             values.append(f"{shown} starts in {start}")
-        elif found.start is None:
+        elif found.start is None or found.start_on is found.start_off is None:
             values.append(shown)
     return f"{found.switch}: {'; '.join(values)}"

@@ -63,6 +63,8 @@ def detect(
     begin, why = _begin(get_format(format), findings, thinks, prompt, prompt_ids, facts)
     markers, how = _markers(_speaks(get_format(format), equals), thinks, facts)
     details = {key: value for finding in reversed(findings) for key, value in finding.details.items()}
+    if template is None and thinks is not False:  # a template that shows no switch has none
+        details |= _switch(format, findings)
     return Detection(
         format=format,
         thinks=thinks,
@@ -119,6 +121,16 @@ def _choose_format(findings: list[Finding]) -> tuple[str | Format, tuple[str, ..
 
 def _name(format: str | Format) -> str:
     return format if isinstance(format, str) else format.name
+
+
+def _switch(format: str | Format, findings: list[Finding]) -> dict[str, Any]:
+    """How thinking is switched, by the card of the family, where a name tells which model it is."""
+    switch = next(
+        (finding.switch for finding in findings if finding.source == "name" and format in finding.formats), None
+    )
+    if switch is None or switch.on is switch.off is None:  # at most an effort can be asked for
+        return {}
+    return {"switch": switch.keyword, "on": switch.on, "off": switch.off}
 
 
 def _thinks(findings: list[Finding]) -> bool | None:

@@ -53,7 +53,10 @@ def is_newer(name: str) -> bool:
 
 def find_switch(model: str, format: str | Format) -> Switch | None:
     """How the thinking of a model is switched: by what its name tells, else as for every model of its format."""
-    row = look_up(model)
+    return _switch_of(look_up(model), format)
+
+
+def _switch_of(row: Model | None, format: str | Format) -> Switch | None:
     return row.switch if row is not None and row.switch is not None else switch_of(format)
 
 
@@ -126,7 +129,10 @@ def _told(name: str, row: Model, version: str) -> Finding:
     reason = f"{name!r} is {who}" + ("" if "think" in who else f", which {known}")
     reason += " and has no format of its own that is known here" if format.settle is not None else ""
     begin = row.start or own_begin(format, row.thinks)
-    return Finding(source="name", formats=(format.name,), thinks=row.thinks, begin=begin, reasons=(reason,))
+    switch = _switch_of(row, format)
+    return Finding(
+        source="name", formats=(format.name,), thinks=row.thinks, begin=begin, reasons=(reason,), switch=switch
+    )
 
 
 def _family(base: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from .._engine.format import HEADER, THINKING, Format, State
+from ..families.family import Switch
 
 Start = Literal["text", "thinking"]
 Source = Literal["prompt", "template", "tokenizer", "name"]
@@ -96,5 +97,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     begin: Begin | None = None
     """Where output begins; None where this source does not know."""
     reasons: tuple[str, ...] = ()
+    switch: Switch | None = None
+    """How thinking is switched, as far as a name tells it."""
     details: dict[str, Any] = {}
     """Fields of `Detection` that this source alone can tell."""

@@ -7,12 +7,11 @@ import typing as _typing
 from .registry import families, family_of, formats, get_format, register, switch_of
 
 if _typing.TYPE_CHECKING:
-    from .family import Family, Model, RendererEntry, Switch
+    from .family import Family, Model, Switch
 
 __all__ = [
     "Family",
     "Model",
-    "RendererEntry",
     "Switch",
     "families",
     "family_of",

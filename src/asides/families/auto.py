@@ -12,13 +12,15 @@ are; a marker of a decisive format settles both at once. Families that were regi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import logging
+from collections.abc import Sequence
+from functools import cache, partial
 
 from msgspec.structs import replace
 
 from .._engine.calls.syntax import CallSyntax
 from .._engine.format import END, TEXT, THINKING, Format, State, States
+from ..errors import UsageError
 from .auto_markers import MARKERS
 from .distinctive import Distinctive, gather, merge_states
 from .family import Family
@@ -26,31 +28,18 @@ from .registry import get_format
 
 
 class _Auto:
-    """One `auto` and every format that it settles on.
-
-    Formats are kept, because the engine keeps its tables for each format object: the same settling must give the same
-    object.
-    """
+    """One `auto` and every format that it settles on."""
 
     def __init__(self, markers: Distinctive) -> None:
         self.markers = markers
-        self._formats: dict[object, Format] = {}
-
-    def any(self, syntax: CallSyntax | None) -> Format:
-        """Thinking is not settled; calls perhaps."""
-        return self._kept(syntax, self._make_any, syntax)
-
-    def pair(self, opener: str, closer: str, syntax: CallSyntax | None) -> Format:
-        """Thinking is settled on one pair of markers; calls perhaps too."""
-        return self._kept((opener, closer, syntax), self._make_pair, opener, closer, syntax)
-
-    def _kept(self, key: object, make: Callable[..., Format], *arguments: object) -> Format:
-        found = self._formats.get(key)
-        if found is None:
-            found = self._formats[key] = make(*arguments)
-        return found
+        self._pairs = {marker: pair for pair in markers.pairs + markers.weak for marker in pair}
+        # The engine keeps its tables for each format object, so the same settling must give the same object.
+        self.any = cache(self._make_any)
+        self._pair = cache(self._make_pair)
+        self._messages = cache(self._make_messages)
 
     def _make_any(self, syntax: CallSyntax | None) -> Format:
+        """Thinking is not settled; calls perhaps."""
         markers = self.markers
         openers: dict[str, State] = dict.fromkeys((opener for opener, _ in markers.pairs + markers.weak), THINKING)
         # What closes a weak pair acts only when its opener did, and then the pair is settled.
@@ -74,17 +63,18 @@ class _Auto:
     def _settle(self, syntax: CallSyntax | None, met: str | CallSyntax) -> Format:
         if not isinstance(met, str):
             return self.any(met)
-        pair = next((pair for pair in self.markers.pairs + self.markers.weak if met in pair), None)
+        pair = self._pairs.get(met)
         if pair is not None:
-            return self.pair(*pair, syntax)
+            return self._pair(*pair, syntax)
         name = self.markers.decisive.get(met)
         if name is not None:
             return get_format(name)
         if self.markers.header is not None and met == self.markers.header.body:
-            return self._kept("messages", self._make_messages)
+            return self._messages()
         return self.any(syntax)
 
     def _make_pair(self, opener: str, closer: str, syntax: CallSyntax | None) -> Format:
+        """Thinking is settled on one pair of markers; calls perhaps too."""
         markers = self.markers
         return Format.tags(
             opener,
@@ -100,7 +90,7 @@ class _Auto:
         )
 
     def _settle_call(self, opener: str, closer: str, met: str | CallSyntax) -> Format:
-        return self.pair(opener, closer, None if isinstance(met, str) else met)
+        return self._pair(opener, closer, None if isinstance(met, str) else met)
 
     def _make_messages(self) -> Format:
         """After a header without a channel: a format without channels, unless one shows that it is another's."""
@@ -115,7 +105,7 @@ class _Auto:
 
     def _settle_channel(self, met: str | CallSyntax) -> Format:
         name = self.markers.decisive.get(met) if isinstance(met, str) else None
-        return self._kept("messages", self._make_messages) if name is None else get_format(name)
+        return self._messages() if name is None else get_format(name)
 
 
 def _has_channels(format: Format) -> bool:
@@ -128,5 +118,15 @@ FAMILY = Family(name="auto", formats=(AUTO,), generic=True, detectable=False)
 
 
 def build(registered: Sequence[Family]) -> Format:
-    """`auto` with the families of this package and those that were registered."""
-    return _Auto(gather(registered, MARKERS)).any(None) if registered else AUTO
+    """`auto` with the families of this package and those that were registered, the last first."""
+    found, markers = AUTO, MARKERS
+    for family in reversed(registered):
+        wider = gather([family], markers)
+        made = _Auto(wider).any(None)
+        try:
+            made.check()
+        except UsageError as error:  # it can be read by its name all the same
+            logging.getLogger("asides").warning("the family %r takes no part in auto: %s", family.name, error)
+        else:
+            found, markers = made, wider
+    return found

@@ -58,8 +58,9 @@ class Distinctive(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gather(families: Sequence[Family], known: Distinctive | None = None) -> Distinctive:
-    """What these families bring, added to what is known already. Where both have a marker, the known one counts."""
+    """What these families bring, added to what is known already. A marker that is known stays what it is."""
     known = known or Distinctive()
+    taken = _acting(known)
     families = [family for family in families if all(format.settle is None for format in family.formats)]
     formats = [(family, format) for family in families for format in family.formats]
     decisive = sorted(
@@ -67,24 +68,33 @@ def gather(families: Sequence[Family], known: Distinctive | None = None) -> Dist
         key=lambda item: not _has_body(item[1]),  # where two have a marker, the one with a header says more of it
     )
     states = merge_states(known.states, *(_distinctive_states(*item) for item in decisive))
-    told = {marker for markers in states.values() for marker in markers}
+    told = {marker for markers in states.values() for marker in markers} | taken
     pairs = [(family, pair) for family, format in formats for pair in _pairs(format) if told.isdisjoint(pair)]
     messages = [format for _, format in decisive if _has_body(format)]
     return Distinctive(
         pairs=_joined(known.pairs, (pair for family, pair in pairs if family.plain.keys().isdisjoint(pair))),
         weak=_joined(known.weak, (pair for family, pair in pairs if _is_weak(family, pair))),
         tags={**{marker: rule for family in families for marker, rule in family.tags.items()}, **known.tags},
-        stops=_joined(known.stops, _markers(formats, END)),
-        wrappers=_joined(known.wrappers, _markers(formats, TEXT)),
-        strays=_joined(known.strays, _not_plain((family, format.strays) for family, format in formats)),
+        stops=_joined(known.stops, _markers(formats, END) - taken),
+        wrappers=_joined(known.wrappers, _markers(formats, TEXT) - taken),
+        strays=_joined(known.strays, _not_plain((family, format.strays) for family, format in formats) - taken),
         assistant=_joined(known.assistant, _not_plain((family, format.assistant) for family, format in formats)),
-        syntaxes=_syntaxes(formats, known.syntaxes),
+        syntaxes=_syntaxes(
+            formats, known.syntaxes, taken - {opener for each in known.syntaxes for opener in each.openers}
+        ),
         states=states,
         partial=known.partial.union(*(format.partial - family.plain.keys() for family, format in decisive)),
         decisive={**_settled_by(decisive), **known.decisive},
         header=_header([known.header, *(format.header for format in messages)]),
         messages=known.messages + tuple(format.name for format in messages),
     )
+
+
+def _acting(known: Distinctive) -> set[str]:
+    """Every marker that acts in an output."""
+    found = {marker for pair in known.pairs + known.weak for marker in pair}
+    found.update(known.stops, known.wrappers, known.strays, *known.states.values())
+    return found.union(*(syntax.openers + syntax.closers for syntax in known.syntaxes))
 
 
 def merge_states(*several: States) -> dict[State, dict[str, State]]:
@@ -137,13 +147,15 @@ def _not_plain(found: Iterable[tuple[Family, Iterable[str]]]) -> set[str]:
     return {marker for family, markers in found for marker in markers if marker not in family.plain}
 
 
-def _syntaxes(formats: list[tuple[Family, Format]], known: tuple[CallSyntax, ...]) -> tuple[CallSyntax, ...]:
+def _syntaxes(
+    formats: list[tuple[Family, Format]], known: tuple[CallSyntax, ...], taken: set[str]
+) -> tuple[CallSyntax, ...]:
     """The families' own syntaxes as far as their openers are distinctive, those behind the shared opener first."""
     found: dict[CallSyntax, None] = dict.fromkeys(known)
     for family, format in formats:
         for syntax in format.calls:
             own = None if syntax.sibling or syntax in family.plain_calls else _distinctive_syntax(syntax, family)
-            if own is None or own in found:
+            if own is None or own in found or not taken.isdisjoint(own.openers):
                 continue
             twin = next((other for other in found if _differ_in_section(own, other)), None)
             if twin is None:

@@ -56,6 +56,8 @@ def register(item: _Item, replace: bool = False) -> _Item:
 def _add(item: Format | Family, replace: bool) -> None:
     from .family import Family
 
+    if not isinstance(item, Format | Family):
+        raise UsageError(f"{item!r} is no Format and no Family")
     family = item if isinstance(item, Family) else Family(name=item.name, formats=(item,))
     wanted = _check(family)
     taken = next((name for name in wanted if fold(name) in _names), None)
@@ -91,6 +93,8 @@ def _check(family: Family) -> list[str]:
         if row.format not in own:
             get_format(row.format)
     unknown = set(family.switch) - set(own) if isinstance(family.switch, dict) else ()
+    if family.decisive is not None and family.decisive not in family.formats:
+        raise UsageError(f"the decisive format of the family {family.name!r} is none of its formats")
     if unknown:
         raise UsageError(f"the family {family.name!r} switches {', '.join(sorted(unknown))}, which it does not have")
     return [name for format in family.formats for name in (format.name, *format.aliases)]
@@ -180,10 +184,10 @@ def _load_entry_points() -> None:
 
     for entry_point in entry_points(group=ENTRY_POINTS):
         found = entry_point.load()
-        items: Iterable[Format | Family] = found if isinstance(found, Iterable) else (found,)
-        for item in items:
+        for item in found if isinstance(found, Iterable) and not isinstance(found, str) else (found,):
             try:
                 _add(item, replace=False)
             except UsageError as error:
                 # A package that the user did not ask for by name must not change what a known name means.
-                logging.getLogger("asides").warning("%r from an entry point is left out: %s", item.name, error)
+                name = getattr(item, "name", entry_point)
+                logging.getLogger("asides").warning("%r from an entry point is left out: %s", name, error)
