@@ -5,18 +5,13 @@ from __future__ import annotations
 DUPLICATE_CLASSES: set[str] = {
     "Call",
     "Choice",
-    "Client",
     "Config",
     "Frame",
     "JsonLines",
     "Notice",
     "Output",
-    "Page",
-    "Place",
     "Reader",
-    "Recording",
     "Reply",
-    "Source",
     "Switch",
     "Turn",
     "Verdict",
@@ -24,8 +19,6 @@ DUPLICATE_CLASSES: set[str] = {
 """Class names that have several meanings."""
 
 DECODED_NAMES: set[str] = {
-    "_cli/demo/command.py:_tell_notices",
-    "_cli/run/conversation.py:_say",
     "_engine/call_region.py:calm",
     "_engine/call_region.py:calm_into",
     "_engine/calls/arguments.py:calm",
@@ -62,17 +55,12 @@ DECODED_NAMES: set[str] = {
 """Modules, classes and functions with a word in their name that has to be decoded."""
 
 TERSE_MODULES: set[str] = {
-    "_cli/demo/command.py",
-    "_cli/demo/gateway.py",
     "_cli/filter.py",
     "_cli/history/command.py",
-    "_cli/run/command.py",
-    "_cli/run/conversation.py",
     "_cli/run/reply.py",
     "_cli/serve.py",
     "_cli/stats/command.py",
     "_cli/stats/table.py",
-    "_cli/view.py",
     "_engine/calls/arguments.py",
     "_engine/calls/brace_reader.py",
     "_engine/calls/json_reader.py",
@@ -100,7 +88,5 @@ TERSE_MODULES: set[str] = {
     "families/auto_markers.py",
     "families/index.py",
     "families/model_names.py",
-    "terminal/document.py",
-    "terminal/viewer.py",
 }
 """Long modules whose docstring is shorter than three lines."""

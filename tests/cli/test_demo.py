@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import asides
-from asides._cli.demo.command import chunks, recordings
+from asides._cli.demo.command import chunks, scenes
 from asides._cli.demo.gateway import CLIENTS
 from asides._recordings.replies import recordings as replies
 from tests.cli.running import OnScreen, run
@@ -16,7 +16,7 @@ from tests.waiting import PATIENCE
 
 
 def parts(title: str) -> list[type]:
-    recording = next(recording for recording in recordings() if title in recording.title)
+    recording = next(recording for recording in scenes() if title in recording.title)
     parser = asides.Parser(recording.format, start=recording.start)
     for chunk in chunks(recording.output):
         parser.feed(chunk)
@@ -34,7 +34,7 @@ def shown() -> str:
 
 def test_it_says_what_it_is_and_shows_every_recording(shown: str) -> None:
     assert shown.startswith("This is a recording")
-    for recording in recordings():
+    for recording in scenes():
         assert recording.title in shown
     assert "\x1b" not in shown
 
@@ -50,7 +50,7 @@ def test_the_recordings_show_what_they_say() -> None:
 
 
 def test_chunks_lose_nothing() -> None:
-    for recording in recordings():
+    for recording in scenes():
         assert "".join(chunks(recording.output)) == recording.output
 
 

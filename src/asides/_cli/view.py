@@ -1,4 +1,8 @@
-"""`asides view`: a reply on the whole screen, each thought shown or hidden by a key or a click."""
+"""`asides view`: a reply on the whole screen, each thought shown or hidden by a key or a click.
+
+A file is read whole before the screen is drawn; a pipe is read as it comes, by the event loop of the viewer, while keys
+are read from the terminal itself. Where standard output is no terminal the same rows are written as plain text.
+"""
 
 from __future__ import annotations
 
@@ -61,16 +65,16 @@ def run(arguments: list[str]) -> int:
     parser = Parser(format, policies(options, collect=False))
     screen = Screen(STDOUT)
     if screen.cursor:
-        return _view(Source(options.file, parser, Document(shown=options.expand)), screen, options)
+        return _view(ViewedInput(options.file, parser, Document(shown=options.expand)), screen, options)
     # Nothing is laid out ahead here, so no line needs to be cut.
-    source = Source(options.file, parser, Document(shown=options.expand, longest=sys.maxsize))
+    source = ViewedInput(options.file, parser, Document(shown=options.expand, longest=sys.maxsize))
     while source.read():
         pass
     _write_plain(source.document, screen.width() if screen.terminal else None)
     return OK
 
 
-class Source:
+class ViewedInput:
     """One input, taken apart into a document as it is read."""
 
     def __init__(self, path: str, parser: Parser, document: Document) -> None:
@@ -99,7 +103,7 @@ class Source:
         return bool(data)
 
 
-def _view(source: Source, screen: Screen, options: argparse.Namespace) -> int:
+def _view(source: ViewedInput, screen: Screen, options: argparse.Namespace) -> int:
     try:
         from ..terminal import viewer as viewing
     except ModuleNotFoundError as error:

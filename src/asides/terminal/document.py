@@ -1,4 +1,10 @@
-"""A reply as rows: shown, hidden, searched, walked through. Wraps only what is looked at; draws nothing."""
+"""A reply as rows: shown, hidden, searched, walked through. Wraps only what is looked at; draws nothing.
+
+A document is blocks (parts), a block is lines, a line is one or more rows when it is wrapped to a width. A `Place` is
+the three numbers of a row, so that places compare as they stand; the line -1 of a thought is its heading, and the line
+behind a block's last is the blank row after it. Walking goes from place to place and wraps on the way, so that a reply
+of any length opens at once and a change of width costs a screen.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +114,7 @@ class Document:
                 self.blocks[-1].grow(f"call {event.name or '(no name)'} ")
 
     def plain(self, width: int | None) -> Iterator[str]:
-        """All that is to be seen, as lines of text; wrapped where there is a width."""
+        """All that is shown, as lines of text; wrapped where there is a width."""
         for index, block in enumerate(self.blocks):
             if index:
                 yield ""

@@ -1,4 +1,9 @@
-"""The full-screen viewer: keys and clicks in, rows of a document out. Needs prompt_toolkit; reads no input itself."""
+"""The full-screen viewer: keys and clicks in, rows of a document out. Needs prompt_toolkit; reads no input itself.
+
+`Viewer` is the state and what each key does to it; it can be driven without a terminal. `application` binds it to
+prompt_toolkit. A screen is always the rows from one `Place` of the document on, so that drawing costs what is seen and
+not what was written; the place is settled anew for each drawing, because thoughts open and close and text still comes.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +126,8 @@ class Viewer:
             self._message = "no thought after this" if direction > 0 else "no thought before this"
             return
         self._selected = candidates[0]
-        self._bring_into_view((self._selected, HEADING, 0))
+        if (self._selected, HEADING, 0) not in self._drawn:
+            self._top = (self._selected, HEADING, 0)
 
     def toggle(self, index: int | None = None) -> None:
         """Show or hide a thought: this one or the selected one."""
@@ -181,22 +187,13 @@ class Viewer:
     def _within(self, place: Place) -> Place:
         return min(place, self._lowest())
 
-    def _bring_into_view(self, place: Place) -> None:
-        if place not in self._drawn:
-            self._top = place
-
     def _select_visible(self) -> None:
         """What Enter acts on is always to be seen: a heading on the screen, or the thought that fills it."""
         headings = [block for block, line, _ in self._drawn if line == HEADING]
-        if self._selected in headings:
-            return
         top = self._drawn[0][0]
-        if self._selected == top and top in self.document.thoughts:
-            return
-        if headings:
-            self._selected = headings[0]
-        else:
-            self._selected = top
+        fills_screen = self._selected == top and top in self.document.thoughts
+        if self._selected not in headings and not fills_screen:
+            self._selected = headings[0] if headings else top
 
     def _row(self, place: Place) -> StyleAndTextTuples:
         index, line, row = place
@@ -228,7 +225,7 @@ def _marked(text: str, pattern: str, style: str) -> StyleAndTextTuples:
     return [*pieces, (style, text[at:])]
 
 
-class Page(UIControl):
+class ViewerControl(UIControl):
     """The viewer's rows as prompt_toolkit wants them."""
 
     def __init__(self, viewer: Viewer) -> None:
@@ -257,7 +254,7 @@ def application(viewer: Viewer, *, keyboard: TextIO, style: Style, colour: bool)
     """The viewer as something to run. Its result is whether Ctrl-C ended it."""
     made: Application[bool] = Application(
         layout=Layout(
-            HSplit([Window(Page(viewer)), Window(FormattedTextControl(viewer.status), height=1)]),
+            HSplit([Window(ViewerControl(viewer)), Window(FormattedTextControl(viewer.status), height=1)]),
         ),
         key_bindings=bindings(viewer),
         style=Sheet.from_dict(sheet(style)),
@@ -294,38 +291,23 @@ def bindings(viewer: Viewer) -> KeyBindings:
     bind("enter", "space", do=viewer.toggle)
     bind("a", do=viewer.toggle_all)
 
-    @keys.add("/", filter=~typing)
-    def begin_search(event: KeyPressEvent) -> None:
-        viewer.typed = ""
-
-    @keys.add("q", filter=~typing)
-    def leave(event: KeyPressEvent) -> None:
-        event.app.exit(result=False)
-
-    @keys.add("c-z", filter=~typing)
-    def suspend(event: KeyPressEvent) -> None:
-        event.app.suspend_to_background()
-
-    @keys.add("c-c")
-    @keys.add("<sigint>")
-    def interrupt(event: KeyPressEvent) -> None:
-        event.app.exit(result=True)
-
-    @keys.add("escape", filter=typing, eager=True)
-    def give_up(event: KeyPressEvent) -> None:
-        viewer.typed = None
-
-    @keys.add("backspace", filter=typing)
-    def shorten(event: KeyPressEvent) -> None:
-        viewer.typed = viewer.typed[:-1] if viewer.typed else None
-
-    @keys.add("enter", filter=typing)
-    def search(event: KeyPressEvent) -> None:
-        viewer.search()
-
-    @keys.add(Keys.Any, filter=typing)
-    def lengthen(event: KeyPressEvent) -> None:
+    def type_more(event: KeyPressEvent) -> None:
         if event.data.isprintable():
             viewer.typed = (viewer.typed or "") + event.data
 
+    def type_less(event: KeyPressEvent) -> None:
+        viewer.typed = viewer.typed[:-1] if viewer.typed else None
+
+    def set_typed(typed: str | None) -> None:
+        viewer.typed = typed
+
+    keys.add("/", filter=~typing)(lambda event: set_typed(""))
+    keys.add("q", filter=~typing)(lambda event: event.app.exit(result=False))
+    keys.add("c-z", filter=~typing)(lambda event: event.app.suspend_to_background())
+    for interrupt in ("c-c", "<sigint>"):
+        keys.add(interrupt)(lambda event: event.app.exit(result=True))
+    keys.add("escape", filter=typing, eager=True)(lambda event: set_typed(None))
+    keys.add("backspace", filter=typing)(type_less)
+    keys.add("enter", filter=typing)(lambda event: viewer.search())
+    keys.add(Keys.Any, filter=typing)(type_more)
     return keys

@@ -1,4 +1,10 @@
-"""`asides demo`: recorded output, taken apart before your eyes. Plays recordings only; no model runs."""
+"""`asides demo`: recorded output, taken apart before your eyes. Plays recordings only; no model runs.
+
+A `Scene` of recordings.toml is raw output with a title: it is shown as the model wrote it, then fed to a parser in
+pieces of a few characters, and each part is written beside its label as it grows. Then a real gateway is started and
+asked by three kinds of client (`gateway.py`); it replies with the recordings of `asides serve`, which are of another
+kind: thoughts and answers without markers, by the question that they answer.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +41,7 @@ LABELS = {"thinking": "thinking", "text": "answer", "tool_call": "call"}
 LABEL_WIDTH = 8
 
 
-class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Scene(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One recorded output and what it shows."""
 
     title: str
@@ -58,10 +64,10 @@ def run(arguments: list[str]) -> int:
     out = Output(STDOUT)
     wait = out.terminal and not options.fast
     try:
-        play(recordings(), out, wait=wait)
+        play(scenes(), out, wait=wait)
         from .gateway import show_gateway  # here, because HTTP takes long to import
 
-        show_gateway(out, number=len(recordings()) + 1, wait=wait)
+        show_gateway(out, number=len(scenes()) + 1, wait=wait)
     except KeyboardInterrupt:
         out.end_line()
         out.flush()
@@ -69,29 +75,29 @@ def run(arguments: list[str]) -> int:
     return OK
 
 
-def recordings() -> list[Recording]:
+def scenes() -> list[Scene]:
     """What there is to play."""
     text = files(__package__).joinpath("recordings.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text)["recording"], list[Recording])
+    return msgspec.convert(tomllib.loads(text)["recording"], list[Scene])
 
 
-def play(recorded: list[Recording], out: Output, *, wait: bool) -> None:
+def play(scenes: list[Scene], out: Output, *, wait: bool) -> None:
     """Play recordings one after another, at a human pace or at once."""
     bold, dim = out.style(BOLD), out.style(DIM)
     out.write("This is a recording: outputs in the manner of real models. No model runs.\n")
-    for number, recording in enumerate(recorded, 1):
-        out.write(f"\n{number}. {recording.title}\n", bold)
-        format = f" -f {recording.format}" if recording.format != "auto" else ""
-        start = f" --start {recording.start}" if recording.start else ""
-        out.write(f"{textwrap.fill(recording.about, 79)}\n\n  $ model | asides{format}{start}\n\n")
+    for number, scene in enumerate(scenes, 1):
+        out.write(f"\n{number}. {scene.title}\n", bold)
+        format = f" -f {scene.format}" if scene.format != "auto" else ""
+        start = f" --start {scene.start}" if scene.start else ""
+        out.write(f"{textwrap.fill(scene.about, 79)}\n\n  $ model | asides{format}{start}\n\n")
         out.write("The model writes:\n")
-        for line in recording.output.split("\n"):
+        for line in scene.output.split("\n"):
             out.write(f"  {line}\n", dim)
         out.write("\nasides makes of it:\n")
         out.flush()
         gutter = Gutter(out, dim)
-        parser = Parser(recording.format, start=recording.start, collect=False)
-        for chunk in chunks(recording.output):
+        parser = Parser(scene.format, start=scene.start, collect=False)
+        for chunk in chunks(scene.output):
             if wait:
                 time.sleep(SECONDS_PER_CHUNK)
             gutter.show(parser.feed(chunk))
@@ -112,8 +118,8 @@ def chunks(output: str) -> Iterator[str]:
         at += size
 
 
-class Words:
-    """Words beside a label, as they come. On a terminal they are wrapped beside it."""
+class LabelledText:
+    """LabelledText beside a label, as they come. On a terminal they are wrapped beside it."""
 
     def __init__(self, out: Output, label: str, width: int, style: tuple[str, str] = PLAIN) -> None:
         self._out = out
@@ -148,7 +154,7 @@ class Words:
 class Gutter:
     """Writes parts as they grow, each beside its label."""
 
-    _words: Words
+    _part: LabelledText
     """Those of the part that has begun."""
 
     def __init__(self, out: Output, dim: tuple[str, str]) -> None:
@@ -161,26 +167,26 @@ class Gutter:
         for event in events:
             if isinstance(event, PartStart):
                 style = self._dim if event.kind == "thinking" else PLAIN
-                self._words = Words(self._out, LABELS[event.kind], LABEL_WIDTH, style)
-                self._words.write(f"{event.name} " if event.name else "")
+                self._part = LabelledText(self._out, LABELS[event.kind], LABEL_WIDTH, style)
+                self._part.write(f"{event.name} " if event.name else "")
             elif isinstance(event, Notice):
                 self._notices.append(event)
             elif isinstance(event, PartEnd):
-                self._words.end()
-                self._tell_notices()
+                self._part.end()
+                self._write_notices()
             else:
-                self._words.write(event.text)
+                self._part.write(event.text)
         self._out.flush()
 
     def end(self) -> None:
         """The output is over."""
-        self._tell_notices()
+        self._write_notices()
         self._out.flush()
 
-    def _tell_notices(self) -> None:
+    def _write_notices(self) -> None:
         """Notices wait for the end of their part, so that its words stay together."""
         for notice in self._notices:
-            words = Words(self._out, "notice", LABEL_WIDTH)
-            words.write(f"{notice.code}: {notice.message}")
-            words.end()
+            text = LabelledText(self._out, "notice", LABEL_WIDTH)
+            text.write(f"{notice.code}: {notice.message}")
+            text.end()
         self._notices.clear()

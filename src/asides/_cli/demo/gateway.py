@@ -1,4 +1,9 @@
-"""The gateway's part of `asides demo`: three kinds of client ask a real gateway over loopback. No model runs."""
+"""The gateway's part of `asides demo`: three kinds of client ask a real gateway over loopback. No model runs.
+
+The gateway is a process of its own on a free port, started without the user's configuration and variables, so that it
+has nothing but its recordings. Each client is a request and the two places in the reply's lines where it finds thinking
+and answer; what stands there is written beside the name of the field, as it comes.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +18,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import Error
 from ..streams import BOLD, DIM, PLAIN, Output
-from .command import Words
+from .command import LabelledText
 
 PATIENCE = 20.0
 """Seconds that the gateway has to start, and to send the next line."""
@@ -54,7 +61,7 @@ In front of a real model server:
 """
 
 
-class Client(NamedTuple):
+class DemoClient(NamedTuple):
     """One kind of client: what it asks, and where it finds thinking and answer."""
 
     name: str
@@ -70,14 +77,14 @@ def _asked(question: str) -> list[dict[str, str]]:
 
 
 CLIENTS = (
-    Client(
+    DemoClient(
         "An OpenAI client, and a model that writes <think>",
         "/v1/chat/completions",
         {"model": "recorded-qwen3", "stream": True, "messages": _asked("What is 17 times 23?")},
         ("choices", "delta", "reasoning_content"),
         ("choices", "delta", "content"),
     ),
-    Client(
+    DemoClient(
         "An Anthropic client, and a model whose output begins inside its thought",
         "/v1/messages",
         {
@@ -89,7 +96,7 @@ CLIENTS = (
         ("delta", "thinking"),
         ("delta", "text"),
     ),
-    Client(
+    DemoClient(
         "An Ollama client, and a model that writes channels",
         "/api/chat",
         {"model": "recorded-gpt-oss", "messages": _asked("A haiku, please.")},
@@ -117,29 +124,21 @@ def show_gateway(out: Output, *, number: int, wait: bool) -> None:
     out.flush()
 
 
-def _show(out: Output, dim: tuple[str, str], client: Client, port: int) -> None:
+def _show(out: Output, dim: tuple[str, str], client: DemoClient, port: int) -> None:
     """Write what the client gets, each field beside its name."""
     labels = {client.thinking: ".".join(client.thinking), client.answer: ".".join(client.answer)}
     width = max(map(len, labels.values()))
-    shown: tuple[str, ...] = ()
-    words: Words | None = None
-    for line in _ask(client, port):
-        for field in (client.thinking, client.answer):
-            text = _find(line, field)
-            if not text:
-                continue
-            if words is None or field != shown:
-                if words is not None:
-                    words.end()
-                words = Words(out, labels[field], width, dim if field == client.thinking else PLAIN)
-                shown = field
-            words.write(text)
+    fields = (client.thinking, client.answer)
+    found = ((field, text) for line in _ask(client, port) for field in fields if (text := _find(line, field)))
+    for field, texts in groupby(found, key=itemgetter(0)):
+        beside = LabelledText(out, labels[field], width, dim if field == client.thinking else PLAIN)
+        for _, text in texts:
+            beside.write(text)
             out.flush()
-    if words is not None:
-        words.end()
+        beside.end()
 
 
-def _ask(client: Client, port: int) -> Iterator[Any]:
+def _ask(client: DemoClient, port: int) -> Iterator[Any]:
     """The lines of JSON in a streamed reply, whether server-sent events or plain lines."""
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
@@ -176,8 +175,8 @@ def _gateway(pace: float) -> Iterator[int]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder, "asides.yaml")
         settings.write_text(json.dumps({"listen": {"port": 0}, "defaults": {"extra_body": {"pace": pace}}}))
-        said = Path(folder, "said")
-        with said.open("wb") as log:
+        output = Path(folder, "output")
+        with output.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "asides", "serve", "--config", str(settings)],
                 stdin=subprocess.DEVNULL,
@@ -186,18 +185,18 @@ def _gateway(pace: float) -> Iterator[int]:
                 env=environment,
             )
         try:
-            yield _port(process, said)
+            yield _port(process, output)
         finally:
             process.terminate()
             process.wait()
 
 
-def _port(process: subprocess.Popen[bytes], said: Path) -> int:
-    """The port, as soon as the gateway says it."""
+def _port(process: subprocess.Popen[bytes], output: Path) -> int:
+    """The port, as soon as the gateway has written it."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
-        found = re.search(rb"listening on http://127\.0\.0\.1:(\d+)", said.read_bytes())
+        found = re.search(rb"listening on http://127\.0\.0\.1:(\d+)", output.read_bytes())
         if found:
             return int(found[1])
         time.sleep(0.02)
-    raise Error(f"the gateway did not start. It said:\n{said.read_text(errors='replace')}")
+    raise Error(f"the gateway did not start. It said:\n{output.read_text(errors='replace')}")

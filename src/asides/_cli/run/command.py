@@ -1,4 +1,9 @@
-"""`asides run`: talk with a model, once or at length. Flags in, exit codes out; the talk is in `run_conversation`."""
+"""`asides run`: talk with a model, once or at length. Flags in, exit codes out.
+
+Which server is asked is found in `server`, one reply is asked for and shown in `reply`, a conversation is held in
+`conversation`, and what the person types is read in `input`. These are imported when they are needed: `--help` and a
+wrong flag load neither the HTTP client nor the configuration.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,6 @@ from .. import FAILED, INTERRUPTED, OK
 from ..filter import find_format
 from ..options import Arguments, add_raw, add_reading, add_store, add_style, check_style, given_policies
 from ..streams import READ_SIZE, STDIN, Streams
-from .think import read_think, spell_out
 
 if TYPE_CHECKING:
     from ..._config import Config
@@ -50,6 +54,8 @@ exit codes:
   130  ended by Ctrl-C; what had come is written
   141  the reader of the output has gone
 """
+LEVELS = ("low", "medium", "high", "max")
+_VALUES: dict[str, Think] = {"": True, "true": True, "false": False, **{level: level for level in LEVELS}}
 
 
 def run(arguments: list[str]) -> int:
@@ -59,25 +65,21 @@ def run(arguments: list[str]) -> int:
     # Here, because --help and a wrong flag need none of it.
     from ..._config import load
     from ...client.client import UpstreamError
-    from .server import find, only_model, places, unreached
+    from .server import addresses, find, only_model, unreached
 
     config = load(options.config, without=("upstreams", "keys"))
-    candidates = places(options.url, config, os.environ)
+    candidates = addresses(options.url, config, os.environ)
     client = find(candidates, config)
     try:
         model = options.model or config.run.model or only_model(client)
         choices = _choices(options, config, model, config.run.think if think is None else think)
         saving = _saving(options, config)
         streams = Streams(raw=options.raw)
-        if _is_conversation(options, streams):
+        if not options.prompt and os.isatty(STDIN) and streams.out.terminal:
             return _converse(client, choices, streams, options, saving)
         return _ask_once(client, choices, streams, options, saving)
     except UpstreamError as error:
         raise unreached(error, candidates, config) from error
-
-
-def _is_conversation(options: argparse.Namespace, streams: Streams) -> bool:
-    return not options.prompt and os.isatty(STDIN) and streams.out.terminal
 
 
 def _choices(options: argparse.Namespace, config: Config, model: str, think: Think) -> Choices:
@@ -165,6 +167,25 @@ def _read_stdin(*, needed: bool) -> str:
             error.filename = "standard input"
             raise
     return data.decode("utf-8", "replace")
+
+
+def read_think(value: str, flag: str = "--think") -> Think:
+    """What a value means; what is none is refused in the words that Ollama has for it."""
+    if value not in _VALUES:
+        raise UsageError(f'invalid value for {flag}: "{value}" (must be true, false, high, medium, low, or max)')
+    return _VALUES[value]
+
+
+def think_in_words(think: Think) -> str:
+    """The choice, for the person."""
+    words: dict[Think, str] = {None: "as the model likes", True: "on", False: "off"}
+    return words.get(think, str(think))
+
+
+def spell_out(arguments: list[str]) -> list[str]:
+    """A bare `--think` is `--think=true`: a value stands only behind `=`, so the next word is never taken for one."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return ["--think=true" if word == "--think" and place < end else word for place, word in enumerate(arguments)]
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

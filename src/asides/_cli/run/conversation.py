@@ -1,22 +1,28 @@
-"""The conversation of `asides run`: reads, asks, obeys commands that begin with a slash, until Ctrl-D or /bye."""
+"""The conversation of `asides run`: reads, asks, obeys commands that begin with a slash, until Ctrl-D or /bye.
+
+`Talk` is what the model is reminded of: clean text, without thoughts but for those of turns with calls, which models
+expect back. A question that was refused, or whose reply broke off before any answer, is taken out of it, and `/retry`
+can ask it again. `Conversation` holds the talk, reads what is typed and asks until the model calls nothing more.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ...client.client import Client, Reply
 from ...errors import Error, UsageError
 from .. import OK
 from ..streams import Streams
-from .input import Reader, unseen_keys
+from .command import read_think, think_in_words
+from .input import MessageReader, unseen_keys
 from .reply import Choices, ask
 from .save import Saving
-from .talk import Talk
-from .think import read_think, think_in_words
 
 HELP = """\
   /think [LEVEL]  think from now on; LEVEL is low, medium, high or max
@@ -43,7 +49,7 @@ class Conversation:
         self,
         client: Client,
         choices: Choices,
-        reader: Reader,
+        reader: MessageReader,
         streams: Streams,
         *,
         system: str = "",
@@ -61,24 +67,24 @@ class Conversation:
         self._saved: set[Path] = set()
         self._commands: dict[str, Callable[[str], None]] = {
             "think": self._think,
-            "nothink": self._no_think,
-            "hide": self._hide,
-            "show": self._show,
+            "nothink": lambda rest: self._think("false"),
+            "hide": lambda rest: self._hide(hide=True),
+            "show": lambda rest: self._hide(hide=False),
             "retry": self._retry,
             "save": self._save,
             "clear": self._clear,
-            "help": self._help,
-            "?": self._help,
+            "help": lambda rest: self._write(HELP),
+            "?": lambda rest: self._write(HELP),
         }
 
     def run(self) -> int:
         """Talk until the person ends it."""
-        self._say(f"{self._choices.model} at {self._client}; /? tells what can be done here")
+        self._write(f"{self._choices.model} at {self._client}; /? tells what can be done here")
         while True:
             try:
                 text = self._reader.read()
             except KeyboardInterrupt:
-                self._say("Ctrl-D or /bye ends the talk")
+                self._write("Ctrl-D or /bye ends the talk")
                 continue
             except EOFError:
                 return OK
@@ -96,17 +102,17 @@ class Conversation:
     def _obey(self, name: str, rest: str) -> None:
         act = self._commands.get(name)
         if act is None:
-            self._say(f"there is no command /{name}; /? lists them, and a space before it sends it")
+            self._write(f"there is no command /{name}; /? lists them, and a space before it sends it")
             return
         try:
             act(rest)
         except Error as error:
-            self._say(str(error))
+            self._write(str(error))
         except OSError as error:
-            self._say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            self._write(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 
-    def _say(self, words: str) -> None:
-        self._streams.aside().write_line(words)
+    def _write(self, text: str) -> None:
+        self._streams.aside().write_line(text)
         self._streams.flush()
 
     # Asking.
@@ -124,9 +130,9 @@ class Conversation:
             self._unkept += results
             self._talk.answer(reply, results)
             if outcome.error is not None:
-                self._say(f"asides: {outcome.error}")
+                self._write(f"asides: {outcome.error}")
             if outcome.stopped:
-                self._say("(stopped)")
+                self._write("(stopped)")
             if outcome.error is not None and not reply.text:
                 self._talk.give_up()
             self._streams.err.write("\n")
@@ -142,7 +148,7 @@ class Conversation:
             try:
                 result = self._reader.read(f"{call.name} gives> ")
             except (KeyboardInterrupt, EOFError):
-                self._say("the calls are left without results")
+                self._write("the calls are left without results")
                 return []
             results.append({"role": "tool", "tool_call_id": call.id, "content": result})
         return results
@@ -151,19 +157,11 @@ class Conversation:
 
     def _think(self, level: str) -> None:
         self._choices.think = read_think(level, "/think")
-        self._say(f"thinking: {think_in_words(self._choices.think)}")
+        self._write(f"thinking: {think_in_words(self._choices.think)}")
 
-    def _no_think(self, rest: str) -> None:
-        self._choices.think = False
-        self._say(f"thinking: {think_in_words(False)}")
-
-    def _hide(self, rest: str) -> None:
-        self._choices.hide = True
-        self._say("thoughts are hidden")
-
-    def _show(self, rest: str) -> None:
-        self._choices.hide = False
-        self._say("thoughts are shown")
+    def _hide(self, *, hide: bool) -> None:
+        self._choices.hide = hide
+        self._write(f"thoughts are {'hidden' if hide else 'shown'}")
 
     def _retry(self, rest: str) -> None:
         if not self._talk.retry():
@@ -175,10 +173,7 @@ class Conversation:
         self._unkept = [*self._system]
         if self._saving is not None:
             self._saving.begin()
-        self._say("the talk is forgotten")
-
-    def _help(self, rest: str) -> None:
-        self._say(HELP)
+        self._write("the talk is forgotten")
 
     def _save(self, name: str) -> None:
         if self._talk.empty:
@@ -195,4 +190,85 @@ class Conversation:
         except FileExistsError as error:
             raise UsageError(f"{name}: is there already; name another file") from error
         self._saved.add(path)
-        self._say(f"saved to {name or path.name}")
+        self._write(f"saved to {name or path.name}")
+
+
+class Talk:
+    """The messages so far. Thoughts are not part of them, but for those of turns with calls."""
+
+    def __init__(self, system: Sequence[dict[str, Any]] = ()) -> None:
+        self._system = system
+        self._turns: list[dict[str, Any]] = []
+        self._given_up = ""
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """What is sent. A question without an answer goes together with the next: many models want turns to change."""
+        found = [*self._system]
+        for turn in self._turns:
+            if turn["role"] == "user" and found and found[-1]["role"] == "user":
+                found[-1] = {"role": "user", "content": f"{found[-1]['content']}\n\n{turn['content']}"}
+            else:
+                found.append(turn)
+        return found
+
+    @property
+    def waits(self) -> bool:
+        """Whether something was asked that has no answer yet."""
+        return bool(self._turns) and self._turns[-1]["role"] in ("user", "tool")
+
+    def ask(self, text: str) -> dict[str, Any]:
+        """The person says something; the message that this makes."""
+        self._given_up = ""
+        self._turns.append({"role": "user", "content": text})
+        return self._turns[-1]
+
+    def answer(self, reply: Reply, results: Sequence[dict[str, Any]] = ()) -> None:
+        """The model has said something, perhaps not to its end. Calls count only with the messages of their results."""
+        if results:
+            self._turns += [reply.to_message(), *results]
+        elif reply.text:
+            self._turns.append({"role": "assistant", "content": reply.text})
+
+    def give_up(self) -> None:
+        """The last question was refused: it is not sent again, unless `retry` asks for it."""
+        if self._turns and self._turns[-1]["role"] == "user":
+            self._given_up = self._turns.pop()["content"]
+
+    def retry(self) -> bool:
+        """Forget all that came after the last question, so that it can be asked again. False if there is none."""
+        if self._given_up:
+            self.ask(self._given_up)
+            return True
+        if not any(turn["role"] == "user" for turn in self._turns):
+            return False
+        while self._turns[-1]["role"] != "user":
+            self._turns.pop()
+        return True
+
+    def clear(self) -> None:
+        """Forget all but the system prompt."""
+        self._turns.clear()
+        self._given_up = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no turn yet."""
+        return not self._turns
+
+    def as_json(self, model: str) -> bytes:
+        """The messages, as the next program wants them, without the thinking of turns with calls."""
+        messages = [
+            {name: value for name, value in message.items() if name != "reasoning_content"} for message in self.messages
+        ]
+        return msgspec.json.format(msgspec.json.encode({"model": model, "messages": messages}), indent=2) + b"\n"
+
+    def as_markdown(self, model: str, time: datetime) -> str:
+        """The conversation for a reader."""
+        lines = [f"# A talk with {model}", "", f"{time:%Y-%m-%d %H:%M}", ""]
+        names = {"system": "System", "user": "You", "assistant": model, "tool": "Tool"}
+        for message in self.messages:
+            calls = [call["function"] for call in message.get("tool_calls", ())]
+            texts = [message["content"], *(f"`{call['name']} {call['arguments']}`" for call in calls)]
+            lines += [f"## {names[message['role']]}", "", "\n\n".join(text for text in texts if text), ""]
+        return "\n".join(lines)

@@ -25,14 +25,14 @@ LOCAL_FLAGS = 3
 """Where they stand in what `termios` knows of a terminal."""
 
 
-class Reader(Protocol):
+class MessageReader(Protocol):
     """Reads what is typed. Ctrl-C is a `KeyboardInterrupt`, Ctrl-D an `EOFError`."""
 
     def read(self, prompt: str = PROMPT) -> str:
         """The next message or command."""
 
 
-def choose() -> Reader:
+def choose() -> MessageReader:
     """With the terminal library where it is there and the terminal is no dumb one, else plain."""
     if os.environ.get("TERM", "dumb") != "dumb":
         with suppress(ImportError):

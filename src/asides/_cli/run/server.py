@@ -16,7 +16,7 @@ from ...errors import Error, UsageError
 OLLAMA = "http://127.0.0.1:11434"
 
 
-class Place(NamedTuple):
+class ServerAddress(NamedTuple):
     """Where a server may be."""
 
     source: str
@@ -28,9 +28,9 @@ class Place(NamedTuple):
 class NothingAnswersError(Error):
     """No server answered; says what was tried and what to do."""
 
-    def __init__(self, tried: list[tuple[Place, str]], config: Config) -> None:
+    def __init__(self, tried: list[tuple[ServerAddress, str]], config: Config) -> None:
         lines = ["nothing answers; tried"]
-        lines += [f"  {place.source}: {why}" for place, why in tried]
+        lines += [f"  {address.source}: {why}" for address, why in tried]
         gateway = gateway_url(config)
         lines.append("Start it, or name another with --url. To try it without a model server, start the gateway,")
         lines.append(f"`asides serve`, in another terminal, and then: asides run recorded-qwen3 --url {gateway}")
@@ -42,18 +42,21 @@ def gateway_url(config: Config) -> str:
     return f"http://127.0.0.1:{config.listen.port}"
 
 
-def places(url: str | None, config: Config, environ: Mapping[str, str]) -> list[Place]:
-    """The places to try: one that was named, else the usual ones."""
+def addresses(url: str | None, config: Config, environ: Mapping[str, str]) -> list[ServerAddress]:
+    """The addresses to try: one that was named, else the usual ones."""
     key = environ.get("OPENAI_API_KEY", "")
     if url:
-        return [Place("--url", url, key)]
+        return [ServerAddress("--url", url, key)]
     if config.run.url:
-        return [Place("run.url of the configuration", config.run.url, config.run.key)]
+        return [ServerAddress("run.url of the configuration", config.run.url, config.run.key)]
     if base := environ.get("OPENAI_BASE_URL"):
-        return [Place("OPENAI_BASE_URL", base, key)]
+        return [ServerAddress("OPENAI_BASE_URL", base, key)]
     if host := environ.get("OLLAMA_HOST"):
-        return [Place("OLLAMA_HOST", ollama_url(host), environ.get("OLLAMA_API_KEY", ""))]
-    return [Place("Ollama's usual address", OLLAMA), Place("this machine's gateway", gateway_url(config))]
+        return [ServerAddress("OLLAMA_HOST", ollama_url(host), environ.get("OLLAMA_API_KEY", ""))]
+    return [
+        ServerAddress("Ollama's usual address", OLLAMA),
+        ServerAddress("this machine's gateway", gateway_url(config)),
+    ]
 
 
 def ollama_url(host: str) -> str:
@@ -72,17 +75,17 @@ def ollama_url(host: str) -> str:
     return f"{scheme or 'http'}://{f'[{named}]' if ':' in named else named}:{port}{parts.path}"
 
 
-def find(candidates: list[Place], config: Config) -> Client:
+def find(candidates: list[ServerAddress], config: Config) -> Client:
     """The first server that answers. One whose address says what it speaks is not asked."""
-    tried: list[tuple[Place, str]] = []
-    for place in candidates:
-        client = Client(place.url, place.key)
+    tried: list[tuple[ServerAddress, str]] = []
+    for address in candidates:
+        client = Client(address.url, address.key)
         try:
             client.kind  # noqa: B018  # asks, and remembers
         except UpstreamError as error:
             if error.reached:
                 raise
-            tried.append((place, error.message))
+            tried.append((address, error.message))
         else:
             return client
     raise NothingAnswersError(tried, config)
@@ -97,7 +100,7 @@ def greet(client: Client) -> None:
             raise
 
 
-def unreached(error: UpstreamError, candidates: list[Place], config: Config) -> Error:
+def unreached(error: UpstreamError, candidates: list[ServerAddress], config: Config) -> Error:
     """What to tell of a server that failed."""
     if not error.reached:
         return NothingAnswersError([(candidates[0], error.message)], config)
