@@ -83,8 +83,6 @@ TERSE_MODULES: set[str] = {
     "detect/__init__.py",
     "detect/facts.py",
     "detect/from_template.py",
-    "dialects/openai_chat/request.py",
-    "dialects/openai_responses/request.py",
     "families/auto_markers.py",
     "families/index.py",
     "families/model_names.py",

@@ -8,7 +8,6 @@ dialect leaves them out in silence (`leave_out`). `WriteOptions` says what is kn
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -197,6 +196,11 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     special_tokens: bool = False
     """Whether the upstream shall leave special tokens in its text, where it has a choice: markers are among them."""
 
+    def applied_to(self, request: Request) -> Request:
+        """The request with the upstream's name of the model, and streamed or not as it shall be."""
+        stream = request.stream if self.stream is None else self.stream
+        return msgspec.structs.replace(request, model=self.model or request.model, stream=stream)
+
 
 def template_arguments(request: Request, options: WriteOptions) -> dict[str, Any]:
     """The keywords for the chat template: the caller's own, and those that switch thinking as the caller asks."""
@@ -230,20 +234,3 @@ def _without_seal(piece: RequestPiece) -> RequestPiece:
 def _is_seal(name: str, held: Any) -> bool:
     prefix = {"signature": OWN_SIGNATURE, "encrypted_content": OWN_SEAL}.get(name)
     return prefix is not None and isinstance(held, str) and held.startswith(prefix)
-
-
-def leave_out(request: Request, dialect: str, kept: Collection[str] = ()) -> None:
-    """Before a request is written in another dialect: refuse what it cannot do without, log what it loses.
-
-    Fields of `kept` have a counterpart there.
-    """
-    if request.dialect == dialect:
-        return
-    for name in request.essential:
-        raise RequestError(f"{name!r} has no counterpart in {dialect}; leave it out", name)
-    lost = set(request.extra).difference(kept)
-    for holder in (*request.tools, *request.turns, *(piece for turn in request.turns for piece in turn.pieces)):
-        if extra := getattr(holder, "extra", None):
-            lost.update(extra)
-    if lost:
-        log.info("left out, no counterpart in %s: %s", dialect, ", ".join(sorted(lost)))

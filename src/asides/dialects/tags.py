@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -9,21 +10,28 @@ from .._engine.format import Format
 from .._engine.parser import Parser
 from ..events import PartStart
 from ..parts import Text, Thinking
-from .request import TextPiece, ThinkingPiece
+from .request import RequestPiece, TextPiece, ThinkingPiece
 
 
-def untagged(text: str, extra: dict[str, Any] | None = None) -> list[TextPiece | ThinkingPiece]:
-    """The words of an earlier turn of the assistant, and the thinking that stands between tags in them."""
-    if "<think>" not in text and "</think>" not in text:
-        return [TextPiece(text, extra or {})]
-    parser = Parser(_tags(), start="undecided")
-    events = parser.feed(text) + parser.finish()
-    gaps = [event.gap for event in events if isinstance(event, PartStart)]
-    return [
-        ThinkingPiece(part.text) if isinstance(part, Thinking) else TextPiece(gap + part.text, extra or {})
-        for part, gap in zip(parser.message.parts, gaps, strict=True)
-        if isinstance(part, Thinking | Text)
-    ]
+def without_tags(pieces: Iterable[RequestPiece], extra: dict[str, Any] | None = None) -> Iterator[RequestPiece]:
+    """The pieces of an earlier turn of the assistant, with thinking that stands between tags in its texts apart.
+
+    Texts get `extra` beside their own fields.
+    """
+    for piece in pieces:
+        if not isinstance(piece, TextPiece):
+            yield piece
+            continue
+        fields = {**piece.extra, **(extra or {})}
+        if "<think>" not in piece.text and "</think>" not in piece.text:
+            yield TextPiece(piece.text, fields)
+            continue
+        parser = Parser(_tags(), start="undecided")
+        events = parser.feed(piece.text) + parser.finish()
+        gaps = [event.gap for event in events if isinstance(event, PartStart)]
+        for part, gap in zip(parser.message.parts, gaps, strict=True):
+            if isinstance(part, Thinking | Text):
+                yield ThinkingPiece(part.text) if isinstance(part, Thinking) else TextPiece(gap + part.text, fields)
 
 
 @cache

@@ -16,9 +16,10 @@ from ..errors import UPSTREAM_ENDED, malformed
 from ..fields import as_count, as_json, as_object, as_objects, as_reply, as_text, maybe_count, maybe_object, maybe_text
 from ..frame_templates import AlikeFrames
 from ..framing import Frame, SseReader, read_odd_json
+from ..request_fields import without
 from ..whole_calls import to_object
 from .errors import failed_of
-from .request import NAME, without
+from .request import NAME
 
 
 class _BlockDelta(msgspec.Struct, gc=False):

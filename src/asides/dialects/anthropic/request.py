@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..checks import expect, expect_object, optional
 from ..framing import to_json
 from ..request import (
     OWN_SIGNATURE,
@@ -28,11 +27,28 @@ from ..request import (
     Tool,
     Turn,
     WriteOptions,
-    leave_out,
-    log,
 )
-from ..tags import untagged
-from ..whole_calls import to_object
+from ..request_fields import (
+    COMMON,
+    Field,
+    FieldTable,
+    call_value,
+    expect,
+    expect_object,
+    leave_out,
+    log_lost,
+    no_counterpart,
+    optional,
+    read_content,
+    read_image,
+    read_tool,
+    refuse,
+    stops,
+    with_data,
+    without,
+    write_tool,
+)
+from ..tags import without_tags
 
 NAME = "anthropic"
 
@@ -42,17 +58,21 @@ SMALLEST_BUDGET = 1024
 """Anthropic refuses a smaller budget for thinking."""
 
 _PLAIN = WriteOptions()
-
-# Reading.
-
 _SAMPLING = ("temperature", "top_p", "top_k")
-_READ = {
-    *("model", "messages", "system", "max_tokens", "stream", "stop_sequences", "metadata", "tools", "tool_choice"),
-    *("thinking", "output_config", "output_format"),
-    *_SAMPLING,
-}
+_FIELDS = FieldTable(
+    *COMMON,
+    Field("max_tokens", "max_tokens", lambda value, param: expect(value, int, param) or None),
+    Field("stop_sequences", "stop", lambda value, param: stops(expect(value, list, param), param), list),
+    sampling=dict(zip(_SAMPLING, _SAMPLING, strict=True)),
+    apart=("messages", "system", "metadata", "tools", "tool_choice", "thinking", "output_config", "output_format"),
+)
 _ESSENTIAL = ("container", "mcp_servers")
 """Fields that change what is asked, besides tools that Anthropic itself runs."""
+_CHOICES = {"auto": "auto", "none": "none", "any": "required", "tool": "function"}
+"""This API's choices of tools, and ours."""
+_OUR_CHOICES = {ours: theirs for theirs, ours in _CHOICES.items()}
+
+# Reading.
 
 
 def read_request(body: Any, path: str = "") -> Request:
@@ -60,32 +80,25 @@ def read_request(body: Any, path: str = "") -> Request:
     body = expect_object(body)
     config = optional(body, "output_config", dict, {})
     metadata = optional(body, "metadata", dict, {})
-    thinking = optional(body, "thinking", dict, {})
-    tool_choice = optional(body, "tool_choice", dict, {})
+    choice = optional(body, "tool_choice", dict, {})
     tools, hosted = _read_tools(optional(body, "tools", list, []))
-    extra = {name: value for name, value in body.items() if name not in _READ and value is not None} | hosted
-    for name, rest in (
-        ("metadata", without(metadata, "user_id")),
-        ("output_config", without(config, "effort", "format")),
-    ):
-        if rest:
-            extra[name] = rest
+    others = {
+        "metadata": without(metadata, "user_id") or None,
+        "output_config": without(config, "effort", "format") or None,
+    }
+    extra = _FIELDS.rest(body) | hosted | without(others)
     return Request(
         dialect=NAME,
-        model=optional(body, "model", str, ""),
         turns=(*_read_system(body.get("system")), *_read_messages(optional(body, "messages", list, []))),
         tools=tools,
-        tool_choice=_read_tool_choice(tool_choice),
-        parallel_calls=False if tool_choice.get("disable_parallel_tool_use") is True else None,
-        thinking=_read_thinking_options(thinking, config),
-        stream=optional(body, "stream", bool, False),
-        max_tokens=optional(body, "max_tokens", int, 0) or None,
-        stop=tuple(expect(stop, str, "stop_sequences") for stop in optional(body, "stop_sequences", list, [])),
-        sampling={name: body[name] for name in _SAMPLING if body.get(name) is not None},
+        tool_choice=_read_tool_choice(choice),
+        parallel_calls=False if choice.get("disable_parallel_tool_use") is True else None,
+        thinking=_read_thinking_options(optional(body, "thinking", dict, {}), config),
         response_format=_read_format(config.get("format", body.get("output_format"))),
         user=optional(metadata, "user_id", str, "", "metadata.") or None,
         extra=extra,
         essential=(*hosted, *(name for name in _ESSENTIAL if name in extra)),
+        **_FIELDS.read(body),
     )
 
 
@@ -119,40 +132,24 @@ def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], dict[str, Any]]:
     own: list[Tool] = []
     hosted: dict[str, Any] = {}
     for number, tool in enumerate(tools):
-        where = f"tools.{number}"
-        expect(tool, dict, where)
-        if tool.get("type") not in (None, "custom"):
+        if expect(tool, dict, f"tools.{number}").get("type") not in (None, "custom"):
             hosted[f"tools.{tool['type']}"] = tool
-            continue
-        own.append(
-            Tool(
-                name=expect(tool.get("name"), str, f"{where}.name"),
-                description=optional(tool, "description", str, "", f"{where}."),
-                parameters=optional(tool, "input_schema", dict, {}, f"{where}."),
-                strict=tool.get("strict"),
-                extra=without(tool, "name", "description", "input_schema", "strict"),
-            )
-        )
+        else:
+            extra = without(tool, "name", "description", "input_schema", "strict")
+            own.append(read_tool(tool, f"tools.{number}", extra, "input_schema"))
     return tuple(own), hosted
 
 
 def _read_tool_choice(choice: dict[str, Any]) -> str:
-    match choice.get("type", "auto"):
-        case "auto":
-            return "auto"
-        case "none":
-            return "none"
-        case "any":
-            return "required"
-        case "tool":
-            return "function:" + expect(choice.get("name"), str, "tool_choice.name")
-    raise RequestError("tool_choice.type must be auto, any, tool or none", "tool_choice.type")
+    kind = choice.get("type", "auto")
+    if not isinstance(kind, str) or kind not in _CHOICES:
+        raise RequestError("tool_choice.type must be auto, any, tool or none", "tool_choice.type")
+    return f"function:{expect(choice.get('name'), str, 'tool_choice.name')}" if kind == "tool" else _CHOICES[kind]
 
 
 def _read_system(system: Any) -> Iterator[Turn]:
-    if not system:
-        return
-    yield Turn("system", _read_content(system, "system"))
+    if system:
+        yield Turn("system", _read_content(system, "system"))
 
 
 def _read_messages(messages: list[Any]) -> Iterator[Turn]:
@@ -163,19 +160,12 @@ def _read_messages(messages: list[Any]) -> Iterator[Turn]:
         extra = without(message, "role", "content")
         if role == "assistant" or role == "system":
             pieces = _read_content(message.get("content"), f"{where}.content")
-            if role == "assistant":
-                pieces = tuple(_without_tags(pieces))
             names |= {piece.id: piece.name for piece in pieces if isinstance(piece, CallPiece)}
-            yield Turn(role, pieces, extra=extra)
+            yield Turn(role, tuple(without_tags(pieces)) if role == "assistant" else pieces, extra=extra)
         elif role == "user":
             yield from _read_user(message.get("content"), f"{where}.content", names, extra)
         else:
             raise RequestError(f"{where}.role must be user or assistant", f"{where}.role")
-
-
-def _without_tags(pieces: Iterable[RequestPiece]) -> Iterator[RequestPiece]:
-    for piece in pieces:
-        yield from untagged(piece.text, piece.extra) if isinstance(piece, TextPiece) else (piece,)
 
 
 def _read_user(content: Any, where: str, names: dict[str, str], extra: dict[str, Any]) -> Iterator[Turn]:
@@ -183,11 +173,11 @@ def _read_user(content: Any, where: str, names: dict[str, str], extra: dict[str,
     if isinstance(content, str):
         yield Turn("user", (TextPiece(content),), extra=extra)
         return
-    words: list[RequestPiece] = []
+    others: list[RequestPiece] = []
     for number, block in enumerate(expect(content, list, where)):
         path = f"{where}.{number}"
         if expect(block, dict, path).get("type") != "tool_result":
-            words.append(_read_block(block, path))
+            others.append(_read_block(block, path))
             continue
         id = expect(block.get("tool_use_id"), str, f"{path}.tool_use_id")
         yield Turn(
@@ -198,21 +188,18 @@ def _read_user(content: Any, where: str, names: dict[str, str], extra: dict[str,
             is_error=block.get("is_error") is True,
             extra=without(block, "type", "tool_use_id", "content", "is_error"),
         )
-    if words:
-        yield Turn("user", tuple(words), extra=extra)
+    if others:
+        yield Turn("user", tuple(others), extra=extra)
 
 
 def _read_content(content: Any, where: str) -> tuple[RequestPiece, ...]:
-    if isinstance(content, str):
-        return (TextPiece(content),) if content else ()
-    return tuple(
-        _read_block(expect(block, dict, f"{where}.{number}"), f"{where}.{number}")
-        for number, block in enumerate(expect(content, list, where))
-    )
+    if content is None:
+        expect(content, list, where)
+    return tuple(read_content(content, where, _read_block, ".{}"))
 
 
-def _read_block(block: dict[str, Any], where: str) -> RequestPiece:
-    match block.get("type"):
+def _read_block(block: Any, where: str) -> RequestPiece:
+    match expect(block, dict, where).get("type"):
         case "text":
             return TextPiece(expect(block.get("text"), str, f"{where}.text"), without(block, "type", "text"))
         case "thinking":
@@ -236,15 +223,10 @@ def _read_block(block: dict[str, Any], where: str) -> RequestPiece:
                 kind = optional(source, "media_type", str, "image/png", f"{where}.source.")
                 return ImagePiece(data=data, media_type=kind, extra=extra)
             if source.get("type") == "url":
-                return ImagePiece(url=expect(source.get("url"), str, f"{where}.source.url"), extra=extra)
+                return read_image(expect(source.get("url"), str, f"{where}.source.url"), extra)
         case None:
             raise RequestError(f"{where}.type is missing", f"{where}.type")
     return OtherPiece(block)
-
-
-def without(body: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The fields that are not among these, and not null."""
-    return {name: value for name, value in body.items() if name not in names and value is not None}
 
 
 # Writing.
@@ -255,54 +237,35 @@ _UNFIT = re.compile("[^a-zA-Z0-9_-]")
 
 def write_request(request: Request, options: WriteOptions = _PLAIN) -> dict[str, Any]:
     """The request for an upstream that speaks this dialect."""
-    leave_out(request, NAME)
-    for param, asked in (("n", request.choices > 1), ("logprobs", request.logprobs)):
-        if asked:
-            raise RequestError(f"{param} has no counterpart in {NAME}; leave it out", param)
-    if request.prompt is not None and not request.turns:
-        raise RequestError(f"{NAME} takes messages, no bare prompt", "prompt")
-    own = request.dialect == NAME
+    own = leave_out(request, NAME)
+    bare = request.prompt is not None and not request.turns
+    refuse(NAME, n=request.choices > 1, logprobs=request.logprobs, prompt=bare)
     extra = request.extra if own else {}
     system, messages = _write_turns(request.turns, own, options)
-    body: dict[str, Any] = {"model": options.model or request.model, "messages": messages}
-    body["max_tokens"] = request.max_tokens or MAX_TOKENS + (request.thinking.budget or 0)
-    tools = [_write_tool(tool, own) for tool in request.tools]
+    body = _FIELDS.write(options.applied_to(request)) | {"messages": messages}
+    limit = body.setdefault("max_tokens", MAX_TOKENS + (request.thinking.budget or 0))
+    tools = [write_tool(tool, "input_schema") | (tool.extra if own else {}) for tool in request.tools]
     tools += [tool for name, tool in extra.items() if name.startswith("tools.")]
-    for name, value in (
-        ("system", system),
-        ("tools", tools),
-        ("tool_choice", _write_tool_choice(request) if tools else None),
-        ("thinking", _write_thinking(request, body["max_tokens"])),
-        ("output_config", _write_config(request) | extra.get("output_config", {})),
-        ("metadata", ({"user_id": request.user} if request.user else {}) | extra.get("metadata", {})),
-        ("stop_sequences", list(request.stop)),
-        ("stream", request.stream if options.stream is None else options.stream),
-    ):
-        if value:
-            body[name] = value
-    body |= {name: value for name, value in request.sampling.items() if name in _SAMPLING}
-    lost = [name for name in request.sampling if name not in _SAMPLING]
-    lost += ["chat_template_kwargs"] if request.template_arguments else []
-    if lost:
-        log.info("left out, no counterpart in %s: %s", NAME, ", ".join(lost))
+    fields = {
+        "system": system,
+        "tools": tools,
+        "tool_choice": _write_tool_choice(request) if tools else None,
+        "thinking": _write_thinking(request, limit),
+        "output_config": _write_config(request) | extra.get("output_config", {}),
+        "metadata": ({"user_id": request.user} if request.user else {}) | extra.get("metadata", {}),
+    }
+    body |= {name: value for name, value in fields.items() if value}
+    lost = [
+        *request.sampling.keys() - set(_SAMPLING),
+        *(("chat_template_kwargs",) if request.template_arguments else ()),
+    ]
+    log_lost(NAME, lost)
     return body | {name: value for name, value in extra.items() if "." not in name and name not in body}
-
-
-def _write_tool(tool: Tool, own: bool) -> dict[str, Any]:
-    body: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        body["description"] = tool.description
-    body["input_schema"] = tool.parameters or {"type": "object", "properties": {}}
-    if tool.strict is not None:
-        body["strict"] = tool.strict
-    return body | (tool.extra if own else {})
 
 
 def _write_tool_choice(request: Request) -> dict[str, Any]:
     kind, _, name = request.tool_choice.partition(":")
-    choice: dict[str, Any] = {"type": {"required": "any", "function": "tool"}.get(kind, kind)}
-    if name:
-        choice["name"] = name
+    choice: dict[str, Any] = {"type": _OUR_CHOICES.get(kind, kind)} | ({"name": name} if name else {})
     if request.parallel_calls is False and kind != "none":
         choice["disable_parallel_tool_use"] = True
     return {} if choice == {"type": "auto"} else choice
@@ -344,17 +307,15 @@ def _write_turns(turns: Iterable[Turn], own: bool, options: WriteOptions) -> tup
             system += blocks
             continue
         if turn.role == "tool":
-            blocks = [_write_result(turn, blocks, extra)]
-            extra = {}
+            result = {"type": "tool_result", "tool_use_id": _fit(turn.call_id), "content": _shortest(blocks)}
+            blocks, extra = [result | ({"is_error": True} if turn.is_error else {}) | extra], {}
         if answering and turn.role in ("tool", "user"):
             messages[-1]["content"] += blocks
         else:
             role = turn.role if turn.role in ("assistant", "system") else "user"
             messages.append({"role": role, "content": blocks, **extra})
         answering = turn.role == "tool"
-    for message in messages:
-        message["content"] = _shortest(message["content"])
-    return _shortest(system), messages
+    return _shortest(system), [message | {"content": _shortest(message["content"])} for message in messages]
 
 
 def _shortest(blocks: list[dict[str, Any]]) -> Any:
@@ -362,11 +323,6 @@ def _shortest(blocks: list[dict[str, Any]]) -> Any:
     if not blocks:
         return ""
     return blocks[0]["text"] if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} else blocks
-
-
-def _write_result(turn: Turn, blocks: list[dict[str, Any]], extra: dict[str, Any]) -> dict[str, Any]:
-    result = {"type": "tool_result", "tool_use_id": _fit(turn.call_id), "content": _shortest(blocks)}
-    return result | ({"is_error": True} if turn.is_error else {}) | extra
 
 
 def _fit(id: str) -> str:
@@ -384,17 +340,13 @@ def _write_pieces(turn: Turn, own: bool, replay: bool) -> Iterator[dict[str, Any
                 if replay:
                     yield from _write_thought(piece)
             case CallPiece():
-                value = to_object(piece.arguments or "{}")
-                if value is None:
-                    value = {"unparsed": piece.arguments}  # the result that answers it needs a call
-                call = {"type": "tool_use", "id": _fit(piece.id), "name": piece.name, "input": value}
+                call = {"type": "tool_use", "id": _fit(piece.id), "name": piece.name, "input": call_value(piece)}
                 yield call | (piece.extra if own else {})
             case ImagePiece():
-                yield {"type": "image", "source": _write_source(piece), **(piece.extra if own else {})}
+                yield {"type": "image", "source": _write_source(with_data(piece)), **(piece.extra if own else {})}
             case OtherPiece(data=data):
                 if not own:
-                    kind = str(data.get("type", "content"))
-                    raise RequestError(f"content of type {kind!r} has no counterpart in {NAME}", "messages")
+                    raise no_counterpart(piece, NAME)
                 yield data
 
 
@@ -405,13 +357,10 @@ def _write_thought(piece: ThinkingPiece) -> Iterator[dict[str, Any]]:
         yield {"type": "thinking", "thinking": piece.text, "signature": piece.signature or sign(piece.text)}
 
 
-def _write_source(piece: ImagePiece) -> dict[str, Any]:
-    if piece.data:
-        return {"type": "base64", "media_type": piece.media_type or "image/png", "data": piece.data}
-    if piece.url.startswith("data:"):
-        head, _, data = piece.url.partition(",")
-        return {"type": "base64", "media_type": head[5:].partition(";")[0] or "image/png", "data": data}
-    return {"type": "url", "url": piece.url}
+def _write_source(image: ImagePiece) -> dict[str, Any]:
+    if image.data:
+        return {"type": "base64", "media_type": image.media_type or "image/png", "data": image.data}
+    return {"type": "url", "url": image.url}
 
 
 def sign(thinking: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..checks import expect, expect_object, optional
 from ..framing import to_json
 from ..request import (
     CallPiece,
@@ -22,14 +21,31 @@ from ..request import (
     TextPiece,
     ThinkingOptions,
     ThinkingPiece,
-    Tool,
     Turn,
     WriteOptions,
-    leave_out,
-    log,
 )
-from ..tags import untagged
-from ..whole_calls import to_object
+from ..request_fields import (
+    COMMON,
+    SAMPLING,
+    Field,
+    FieldTable,
+    call_value,
+    expect,
+    expect_object,
+    leave_out,
+    log_lost,
+    no_counterpart,
+    of,
+    optional,
+    read_nested_tool,
+    refuse,
+    replay_field,
+    stops,
+    with_data,
+    without,
+    write_nested_tool,
+)
+from ..tags import without_tags
 
 NAME = "ollama"
 
@@ -37,20 +53,20 @@ _LEVELS = ("high", "medium", "low", "max")
 _CHOICES = '"high", "medium", "low", "max", true, or false'
 _EFFORTS = {"minimal": "low", "xhigh": "max", "ultra": "max"}
 """Efforts of other dialects, in this one's words."""
-_OPTIONS = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "repeat_penalty",
+_FIELDS = FieldTable(
+    *COMMON,
+    Field("logprobs", "logprobs", of(bool)),
+    Field("top_logprobs", "top_logprobs", lambda value, param: expect(value, int, param) or None),
+    sampling={},
+    apart=("messages", "prompt", "system", "images", "tools", "think", "format", "options", "raw"),
 )
-_READ = {
-    *("model", "messages", "prompt", "system", "images", "tools", "stream", "think", "format", "options"),
-    *("logprobs", "top_logprobs", "raw"),
-}
+_OPTIONS = FieldTable(
+    Field("num_predict", "max_tokens", of(int)),
+    Field("stop", "stop", stops, list),
+    sampling={ours: ours for ours in SAMPLING.values()},
+    within="options.",
+)
+"""What stands in `options`."""
 _ESSENTIAL = ("context", "height", "images", "steps", "suffix", "template", "width")
 """Fields that change what is asked."""
 _MEDIA_TYPES = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
@@ -66,46 +82,34 @@ def read_request(body: Any, path: str = "") -> Request:
     body = expect_object(body)
     if path.endswith("/generate"):
         body = {name: value for name, value in body.items() if name != "messages"}  # as Ollama does
-    options = dict(optional(body, "options", dict, {}))
-    extra = {name: value for name, value in body.items() if name not in _READ and value not in (None, "")}
+    options = without(optional(body, "options", dict, {}))
+    limit = options.get("num_predict")
+    # Any other number than a positive one means: as long as it takes.
+    unlimited = {} if type(limit) is int and limit > 0 else without({"num_predict": options.pop("num_predict", None)})
+    extra = {name: value for name, value in _FIELDS.rest(body).items() if value != ""}
+    if rest := _OPTIONS.rest(options) | unlimited:
+        extra["options"] = rest
     prompt: str | None = None
+    turns: list[Turn] = []
     if body.get("messages") is not None:
         turns = _read_messages(expect(body["messages"], list, "messages"))
     elif body.get("raw"):
-        turns, prompt = [], optional(body, "prompt", str, "")
-        if body.get("images"):
-            extra["images"] = body["images"]
+        prompt = optional(body, "prompt", str, "")
+        extra |= {"images": body["images"]} if body.get("images") else {}
     else:
         turns = _read_prompt(body)
-    stop = options.pop("stop", None) or []
-    stop = [stop] if isinstance(stop, str) else stop
-    limit = options.get("num_predict")
-    if isinstance(limit, int) and limit > 0:
-        del options["num_predict"]
-    else:
-        limit = None  # as long as it takes
-    sampling = {name: options.pop(name) for name in _OPTIONS if options.get(name) is not None}
-    if options := {name: value for name, value in options.items() if value is not None}:
-        extra["options"] = options
+    tools = optional(body, "tools", list, [])
     return Request(
         dialect=NAME,
-        model=optional(body, "model", str, ""),
         turns=tuple(turns),
         prompt=prompt,
-        tools=tuple(
-            _read_tool(tool, f"tools[{number}]") for number, tool in enumerate(optional(body, "tools", list, []))
-        ),
+        tools=tuple(read_nested_tool(tool, f"tools[{number}]") for number, tool in enumerate(tools)),
         thinking=_read_thinking_options(body.get("think")),
-        stream=optional(body, "stream", bool, True),
-        max_tokens=limit,
-        stop=tuple(expect(each, str, "options.stop") for each in expect(stop, list, "options.stop")),
-        sampling=sampling,
         response_format=_read_format(body.get("format")),
-        logprobs=optional(body, "logprobs", bool, False),
-        top_logprobs=optional(body, "top_logprobs", int, 0) or None,
         extra=extra,
         names={"turns": "prompt"} if body.get("messages") is None else {},
         essential=tuple(name for name in _ESSENTIAL if name in extra),
+        **{"stream": True, **_FIELDS.read(body), **_OPTIONS.read(options)},
     )
 
 
@@ -130,18 +134,6 @@ def _read_format(format: Any) -> dict[str, Any] | None:
     if not isinstance(format, dict):
         raise RequestError('format must be "json" or a JSON schema', "format")
     return {"type": "json_schema", "json_schema": {"name": "response", "schema": format}}
-
-
-def _read_tool(tool: Any, where: str) -> Tool:
-    function = expect(expect(tool, dict, where).get("function"), dict, f"{where}.function")
-    others = {name: value for name, value in function.items() if name not in ("name", "description", "parameters")}
-    extra = {name: value for name, value in tool.items() if name not in ("type", "function")}
-    return Tool(
-        expect(function.get("name"), str, f"{where}.function.name"),
-        optional(function, "description", str, "", f"{where}.function."),
-        optional(function, "parameters", dict, {}, f"{where}.function."),
-        extra=extra | ({"function": others} if others else {}),
-    )
 
 
 def _read_prompt(body: dict[str, Any]) -> list[Turn]:
@@ -208,27 +200,24 @@ def _read_messages(messages: list[Any]) -> list[Turn]:
 
 
 def _read_message(message: dict[str, Any], role: Role, where: str, waiting: _Waiting) -> Turn:
-    extra = {name: value for name, value in message.items() if name not in _MESSAGE and value is not None}
+    extra = without(message, *_MESSAGE)
     content = optional(message, "content", str, "", where)
+    pieces: list[RequestPiece] = [TextPiece(content)] if content else []
     images = _read_images(message, where)
     if role == "assistant":
-        pieces: list[RequestPiece] = []
-        if thinking := optional(message, "thinking", str, "", where):
-            pieces.append(ThinkingPiece(thinking))
-        said = untagged(content) if content else []
-        pieces += [piece for piece in said if piece != ThinkingPiece(thinking.strip())]
+        thinking = optional(message, "thinking", str, "", where)
+        found = [piece for piece in without_tags(pieces) if piece != ThinkingPiece(thinking.strip())]
         calls = [
             _read_call(call, f"{where}tool_calls[{number}]", waiting)
             for number, call in enumerate(optional(message, "tool_calls", list, [], where))
         ]
         waiting.add(calls)
-        return Turn(role, (*pieces, *images, *calls), extra=extra)
-    words = (*((TextPiece(content),) if content else ()), *images)
+        return Turn(role, (*([ThinkingPiece(thinking)] if thinking else []), *found, *images, *calls), extra=extra)
     if role != "tool":
-        return Turn(role, words, extra=extra)
+        return Turn(role, (*pieces, *images), extra=extra)
     name = optional(message, "tool_name", str, "", where) or optional(message, "name", str, "", where)
     id, name = waiting.answer(optional(message, "tool_call_id", str, "", where), name)
-    return Turn(role, words, id, name, extra=extra)
+    return Turn(role, (*pieces, *images), id, name, extra=extra)
 
 
 def _read_call(call: Any, where: str, waiting: _Waiting) -> CallPiece:
@@ -255,11 +244,19 @@ def is_generate(request: Request) -> bool:
 
 def write_request(request: Request, options: WriteOptions = _PLAIN) -> dict[str, Any]:
     """The request for an Ollama upstream, at `upstream_path(request)`."""
-    leave_out(request, NAME)
-    _refuse(request)
-    own = request.dialect == NAME
+    own = leave_out(request, NAME)
+    forced = request.tools and request.tool_choice not in ("auto", "none")
+    refuse(NAME, n=request.choices > 1, tool_choice=forced)
+    lost = {
+        "parallel_tool_calls": request.parallel_calls is False,
+        "thinking budget": request.thinking.budget is not None,
+        "chat_template_kwargs": request.template_arguments,
+        "user": request.user is not None,
+        "is_error": any(turn.is_error for turn in request.turns),
+    }
+    log_lost(NAME, [name for name, given in lost.items() if given])
     extra = dict(request.extra) if own else {}
-    body: dict[str, Any] = {"model": options.model or request.model}
+    body = {"stream": False, **_FIELDS.write(options.applied_to(request))}
     if request.prompt is not None:
         body |= {"prompt": request.prompt, "raw": True}
     elif is_generate(request):
@@ -267,24 +264,13 @@ def write_request(request: Request, options: WriteOptions = _PLAIN) -> dict[str,
     else:
         body["messages"] = [_write_turn(request, index, options, own) for index in range(len(request.turns))]
     if request.tools and request.tool_choice != "none":
-        body["tools"] = [_write_tool(tool, own) for tool in request.tools]
-    body["stream"] = request.stream if options.stream is None else options.stream
-    if (think := _write_think(request)) is not None:
-        body["think"] = think
-    if (format := _write_format(request.response_format)) is not None:
-        body["format"] = format
-    settings = dict(request.sampling)
-    if request.max_tokens is not None:
-        settings["num_predict"] = request.max_tokens
-    if request.stop:
-        settings["stop"] = list(request.stop)
-    if settings := settings | extra.pop("options", {}):
-        body["options"] = settings
-    if request.logprobs:
-        body["logprobs"] = True
-    if request.top_logprobs is not None:
-        body["top_logprobs"] = request.top_logprobs
-    return body | extra
+        body["tools"] = [write_nested_tool(tool, own) for tool in request.tools]
+    fields = {
+        "think": _write_think(request),
+        "format": _write_format(request.response_format),
+        "options": _OPTIONS.write(request) | extra.pop("options", {}) or None,
+    }
+    return body | without(fields) | extra
 
 
 def _write_format(format: Any) -> Any:
@@ -296,26 +282,6 @@ def _write_format(format: Any) -> Any:
         return None
     schema = optional(found, "json_schema", dict, {}, "response_format.").get("schema")
     return "json" if schema is None else schema
-
-
-def _refuse(request: Request) -> None:
-    if request.choices > 1:
-        raise RequestError(f"{NAME} gives one reply to a request: n must be 1", "n")
-    if request.tools and request.tool_choice not in ("auto", "none"):
-        raise RequestError(f"{NAME} lets the model choose: tool_choice must be auto or none", "tool_choice")
-    lost = [
-        name
-        for name, given in (
-            ("parallel_tool_calls", request.parallel_calls is False),
-            ("thinking budget", request.thinking.budget is not None),
-            ("chat_template_kwargs", bool(request.template_arguments)),
-            ("user", request.user is not None),
-            ("is_error", any(turn.is_error for turn in request.turns)),
-        )
-        if given
-    ]
-    if lost:
-        log.info("left out, no counterpart in %s: %s", NAME, ", ".join(lost))
 
 
 def _write_think(request: Request) -> bool | str | None:
@@ -331,16 +297,6 @@ def _write_think(request: Request) -> bool | str | None:
     return thinking.think
 
 
-def _write_tool(tool: Tool, own: bool) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
-    extra = dict(tool.extra) if own else {}
-    function |= extra.pop("function", {})
-    return {"type": "function", "function": function, **extra}
-
-
 def _write_prompt(turns: tuple[Turn, ...]) -> dict[str, Any]:
     body: dict[str, Any] = {"prompt": "\n\n".join(turn.text for turn in turns if turn.role == "user")}
     if system := "\n\n".join(turn.text for turn in turns if turn.role == "system"):
@@ -352,50 +308,37 @@ def _write_prompt(turns: tuple[Turn, ...]) -> dict[str, Any]:
 
 def _write_turn(request: Request, index: int, options: WriteOptions, own: bool) -> dict[str, Any]:
     turn = request.turns[index]
-    replay = _replay(request, index, options) if turn.role == "assistant" else ""
-    words: list[str] = []
+    replay = replay_field(request, index, options) if turn.role == "assistant" else ""
+    texts: list[str] = []
     thoughts: list[str] = []
     images: list[str] = []
     calls: list[dict[str, Any]] = []
     for piece in turn.pieces:
         match piece:
             case TextPiece(text=text):
-                words.append(text)
+                texts.append(text)
             case ThinkingPiece(text=text):
                 if text and replay == "tags":
-                    words.append(f"<think>{text}</think>")
+                    texts.append(f"<think>{text}</think>")
                 elif text and replay:
                     thoughts.append(text)
             case ImagePiece():
                 images.append(_write_image(piece))
             case CallPiece():
-                calls.append(_write_call(piece))
-            case OtherPiece(data=data):
-                kind = str(data.get("type", "content"))
-                raise RequestError(f"content of type {kind!r} has no counterpart in {NAME}", "messages")
+                function = {"function": {"name": piece.name, "arguments": call_value(piece)}}
+                calls.append({"id": piece.id, **function} if piece.id else function)
+            case OtherPiece():
+                raise no_counterpart(piece, NAME)
     role = "system" if turn.role == "developer" else turn.role
-    message: dict[str, Any] = {"role": role, "content": "\n\n".join(word for word in words if word)}
-    for name, value in (
-        ("thinking", "\n\n".join(thoughts)),
-        ("images", images),
-        ("tool_calls", calls),
-        ("tool_name", turn.tool_name or _called(request.turns[:index], turn.call_id)),
-        ("tool_call_id", turn.call_id),
-    ):
-        if value:
-            message[name] = value
-    return message | (turn.extra if own else {})
-
-
-def _replay(request: Request, index: int, options: WriteOptions) -> str:
-    """Where the thinking of this turn is sent back; empty where it is not."""
-    if options.replay != "auto":
-        return "" if options.replay == "drop" else options.replay
-    called = any(isinstance(piece, CallPiece) for piece in request.turns[index].pieces)
-    answered = any(turn.role == "user" for turn in request.turns[index + 1 :])
-    if options.keep_thinking == "none" or (options.keep_thinking == "tool_turns" and answered and not called):
-        return ""
-    return options.field
+    fields = {
+        "thinking": "\n\n".join(thoughts),
+        "images": images,
+        "tool_calls": calls,
+        "tool_name": turn.tool_name or _called(request.turns[:index], turn.call_id),
+        "tool_call_id": turn.call_id,
+    }
+    message = {"role": role, "content": "\n\n".join(text for text in texts if text)}
+    return message | {name: value for name, value in fields.items() if value} | (turn.extra if own else {})
 
 
 def _called(turns: tuple[Turn, ...], id: str) -> str:
@@ -407,17 +350,8 @@ def _called(turns: tuple[Turn, ...], id: str) -> str:
     return ""
 
 
-def _write_call(piece: CallPiece) -> dict[str, Any]:
-    value = to_object(piece.arguments or "{}")
-    if value is None:
-        value = {"unparsed": piece.arguments}  # the result that answers it needs a call
-    call: dict[str, Any] = {"function": {"name": piece.name, "arguments": value}}
-    return {"id": piece.id, **call} if piece.id else call
-
-
 def _write_image(piece: ImagePiece) -> str:
-    if piece.data:
-        return piece.data
-    if piece.url.startswith("data:") and ";base64," in piece.url:
-        return piece.url.partition(";base64,")[2]
-    raise RequestError(f"{NAME} takes images as base64 only, and no address is fetched for a client", "image_url")
+    data = with_data(piece).data
+    if not data:
+        raise RequestError(f"{NAME} takes images as base64 only, and no address is fetched for a client", "image_url")
+    return data

@@ -1,4 +1,10 @@
-"""Requests of the Responses API, read and written. Knows its fields, its input items and nothing of replies."""
+"""Requests of the Responses API, read and written: its fields and its input items.
+
+The conversation is a list of items: reasoning, messages, calls and their outputs. Those of the assistant that follow
+each other become one turn; writing takes a turn apart again. Thinking that we sent as `encrypted_content` comes back
+there (`seal`, `unseal`); what another server encrypted goes back to it untouched. How to think is read as chat
+completions read it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +16,8 @@ from typing import Any
 
 import msgspec
 
-from ..checks import expect, expect_object, optional
 from ..openai_chat.request import NAME as CHAT
-from ..openai_chat.request import SAMPLING
+from ..openai_chat.request import THINKING, read_thinking_options, write_thinking_options
 from ..request import (
     OWN_SEAL,
     CallPiece,
@@ -28,12 +33,30 @@ from ..request import (
     Tool,
     Turn,
     WriteOptions,
-    leave_out,
-    log,
-    template_arguments,
 )
-from ..shared_fields import shared_by_chat
-from ..tags import untagged
+from ..request_fields import (
+    COMMON,
+    Field,
+    FieldTable,
+    expect,
+    expect_object,
+    image_url,
+    leave_out,
+    log_lost,
+    no_counterpart,
+    of,
+    optional,
+    read_content,
+    read_image,
+    read_tool,
+    refuse,
+    replay_field,
+    shared_extra,
+    stops,
+    without,
+)
+from ..request_fields import write_tool as write_function
+from ..tags import without_tags
 
 NAME = "openai_responses"
 
@@ -42,28 +65,15 @@ LOGPROBS = "message.output_text.logprobs"
 """What `include` can ask for that we can give."""
 ESSENTIAL = frozenset({"conversation", "moderation", "previous_response_id", "prompt"})
 """Fields of no other dialect that change what is asked."""
-THINKING = ("reasoning", "reasoning_effort", "include_reasoning", "thinking", "think")
-"""Every field by which some server is told how to think."""
-KNOWN = frozenset(
-    {
-        "background",
-        "chat_template_kwargs",
-        "include",
-        "input",
-        "instructions",
-        "max_output_tokens",
-        "model",
-        "parallel_tool_calls",
-        "stop",
-        "stream",
-        "text",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "user",
-        *SAMPLING,
-        *THINKING,
-    }
+FIELDS = FieldTable(
+    *COMMON,
+    Field("max_output_tokens", "max_tokens", of(int)),
+    Field("parallel_tool_calls", "parallel_calls", of(bool), None),
+    Field("stop", "stop", stops, list),
+    Field("top_logprobs", "top_logprobs", of(int)),
+    Field("chat_template_kwargs", "template_arguments", of(dict), None),
+    Field("user", "user"),
+    apart=("background", "include", "input", "instructions", "text", "tool_choice", "tools", *THINKING),
 )
 ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
 TEXTS = ("input_text", "output_text", "text")
@@ -94,55 +104,28 @@ def read_request(body: Any, path: str = "") -> Request:
         raise RequestError("'background' is not spoken: replies are not kept to be fetched later", "background")
     include = optional(body, "include", list, [])
     text = optional(body, "text", dict, {})
-    template = optional(body, "chat_template_kwargs", dict, {})
     functions, hosted = _read_tools(optional(body, "tools", list, []))
-    extra = {name: value for name, value in body.items() if name not in KNOWN and value is not None}
-    extra |= hosted
     choice, allowed = _read_choice(body.get("tool_choice"))
     if allowed is not None:
         functions = tuple(tool for tool in functions if tool.name in allowed)
-    if choice is None:
-        choice, extra["tool_choice"] = "auto", body["tool_choice"]
-    for field, rest in (
-        ("include", [name for name in include if name not in (ENCRYPTED, LOGPROBS)]),
-        ("text", _without(text, "format")),
-    ):
-        if rest:
-            extra[field] = rest
-    essential = {*(ESSENTIAL & extra.keys()), *hosted, *(("tool_choice",) if "tool_choice" in extra else ())}
+    others = {
+        "tool_choice": body["tool_choice"] if choice is None else None,
+        "include": [name for name in include if name not in (ENCRYPTED, LOGPROBS)] or None,
+        "text": without(text, "format") or None,
+    }
+    extra = FIELDS.rest(body) | hosted | without(others)
     return Request(
         dialect=NAME,
-        model=optional(body, "model", str, ""),
         turns=(*_read_instructions(body.get("instructions")), *_read_input(body.get("input"), extra)),
         tools=functions,
-        tool_choice=choice,
-        parallel_calls=_maybe(body, "parallel_tool_calls", bool),
-        thinking=_read_thinking_options(body, template, include),
-        stream=optional(body, "stream", bool, False),
-        max_tokens=_maybe(body, "max_output_tokens", int),
-        stop=_read_stop(body.get("stop")),
-        sampling={ours: body[name] for name, ours in SAMPLING.items() if body.get(name) is not None},
+        tool_choice=choice or "auto",
+        thinking=_read_thinking_options(body, include),
         response_format=_read_format(text.get("format")),
         logprobs=LOGPROBS in include,
-        top_logprobs=_maybe(body, "top_logprobs", int),
-        template_arguments=template,
-        user=_maybe(body, "user", str),
         extra=extra,
-        essential=tuple(sorted(essential)),
+        essential=tuple(sorted({*hosted, *((ESSENTIAL | {"tool_choice"}) & extra.keys())})),
+        **FIELDS.read(body),
     )
-
-
-def _maybe(body: dict[str, Any], name: str, kind: type[Any]) -> Any:
-    value = body.get(name)
-    return None if value is None else expect(value, kind, name)
-
-
-def _read_stop(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if isinstance(value, str):
-        return (value,)
-    return tuple(expect(each, str, "stop") for each in expect(value, list, "stop"))
 
 
 def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], dict[str, Any]]:
@@ -155,26 +138,16 @@ def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], dict[str, Any]]:
         if kind != "function":
             hosted[f"{place}.{kind}"] = tool
             continue
-        function = tool["function"] if isinstance(tool.get("function"), dict) else tool
-        known = ("type", "name", "description", "parameters", "strict", "function")
-        functions.append(
-            Tool(
-                expect(function.get("name"), str, f"{place}.name"),
-                optional(function, "description", str, "", f"{place}."),
-                optional(function, "parameters", dict, {}, f"{place}."),
-                function.get("strict"),
-                {name: value for name, value in tool.items() if name not in known and value is not None},
-            )
-        )
+        extra = without(tool, "type", "name", "description", "parameters", "strict", "function")
+        nested = tool.get("function")
+        functions.append(read_tool(nested if isinstance(nested, dict) else tool, place, extra))
     return tuple(functions), hosted
 
 
 def _read_choice(value: Any) -> tuple[str | None, set[str] | None]:
     """`auto`, `none`, `required` or `function:NAME`, None for a tool that is no function; and which are allowed."""
-    if value is None:
-        return "auto", None
-    if value in ("auto", "none", "required"):
-        return str(value), None
+    if value in (None, "auto", "none", "required"):
+        return value or "auto", None
     if not isinstance(value, dict):
         raise RequestError("tool_choice must be auto, none, required, or name a tool", "tool_choice")
     if value.get("type") == "function":
@@ -190,43 +163,22 @@ def _read_choice(value: Any) -> tuple[str | None, set[str] | None]:
 
 
 def _read_format(value: Any) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    format = expect(value, dict, "text.format")
-    if format.get("type") == "text":
+    format = {} if value is None else expect(value, dict, "text.format")
+    if value is None or format.get("type") == "text":
         return None
     if format.get("type") != "json_schema":
         return format
     return {"type": "json_schema", "json_schema": {name: value for name, value in format.items() if name != "type"}}
 
 
-def _read_thinking_options(body: dict[str, Any], template: dict[str, Any], include: list[Any]) -> ThinkingOptions:
-    sent = {name: body[name] for name in THINKING if body.get(name) is not None}
-    reasoning = optional(body, "reasoning", dict, {})
-    thinking = sent.get("thinking")
-    effort = reasoning.get("effort") or sent.get("reasoning_effort")
-    if effort is not None:
-        expect(effort, str, "reasoning.effort")
-    budget = reasoning.get("max_tokens")
+def _read_thinking_options(body: dict[str, Any], include: list[Any]) -> ThinkingOptions:
+    options = read_thinking_options(body)
+    reasoning = options.sent.get("reasoning", {})
     summary = reasoning.get("summary") or reasoning.get("generate_summary")
-    switches = [
-        reasoning.get("enabled"),
-        sent.get("think"),
-        template.get("enable_thinking"),
-        template.get("thinking"),
-        {"disabled": False, "enabled": True}.get(str(thinking.get("type"))) if isinstance(thinking, dict) else None,
-    ]
-    refused = effort == "none" or any(switch is False for switch in switches)
-    wanted = effort is not None or budget is not None or any(switch is True for switch in switches)
-    hidden = reasoning.get("exclude") is True or sent.get("include_reasoning") is False
-    return ThinkingOptions(
-        think=False if refused else True if wanted else None,
-        show=not (refused or hidden),
-        effort=effort,
-        budget=budget if isinstance(budget, int) else None,
+    return msgspec.structs.replace(
+        options,
         summary=summary if isinstance(summary, str) and summary != "none" else None,
         encrypted=ENCRYPTED in include,
-        sent=sent,
     )
 
 
@@ -276,7 +228,7 @@ def _read_input(value: Any, extra: dict[str, Any]) -> list[Turn]:
 
 
 def _repeats(piece: RequestPiece, thought: str | None) -> bool:
-    """Whether thinking between tags was told in an item of its own before."""
+    """Whether thinking between tags is that of an item of its own before."""
     return isinstance(piece, ThinkingPiece) and thought is not None and piece.text.strip() == thought.strip()
 
 
@@ -285,29 +237,28 @@ def _kind(item: dict[str, Any]) -> Any:
 
 
 def _read_item(item: dict[str, Any], place: str) -> Turn | list[RequestPiece]:
-    """A turn of its own, or pieces of what the assistant said."""
+    """A turn of its own, or pieces of the assistant's."""
     match _kind(item):
         case "message":
             return _read_message(item, place)
         case "reasoning":
-            return [_read_reasoning(item, place)]
+            return [_read_reasoning(item)]
         case "function_call":
-            extra = _without(item, "type", "name", "arguments", "call_id")
             return [
                 CallPiece(
                     expect(item.get("name"), str, f"{place}.name"),
                     optional(item, "arguments", str, "{}", f"{place}."),
                     optional(item, "call_id", str, "", f"{place}.") or optional(item, "id", str, "", f"{place}."),
-                    extra,
+                    without(item, "type", "name", "arguments", "call_id"),
                 )
             ]
         case "function_call_output":
             return Turn(
                 "tool",
-                _read_content(item.get("output"), f"{place}.output"),
+                tuple(read_content(item.get("output"), f"{place}.output", _read_part, "[{}]")),
                 optional(item, "call_id", str, "", f"{place}."),
                 optional(item, "name", str, "", f"{place}."),
-                extra=_without(item, "type", "output", "call_id"),
+                extra=without(item, "type", "output", "call_id"),
             )
         case None:
             raise RequestError(f"{place}.type is missing", f"{place}.type")
@@ -318,60 +269,35 @@ def _read_message(item: dict[str, Any], place: str) -> Turn | list[RequestPiece]
     role = ROLES.get(str(item.get("role")))
     if role is None:
         raise RequestError(f"{place}.role must be one of {', '.join(ROLES)}", f"{place}.role")
-    pieces = _read_content(item.get("content"), f"{place}.content")
-    extra = _without(item, "type", "role", "content")
+    pieces = read_content(item.get("content"), f"{place}.content", _read_part, "[{}]")
+    extra = without(item, "type", "role", "content")
     if role != "assistant":
-        return Turn(role, pieces, extra=extra)
-    said: list[RequestPiece] = []
-    for piece in pieces:
-        if isinstance(piece, TextPiece):
-            # The turn may hold several items, so each keeps its own fields with its words.
-            said += untagged(piece.text, {**piece.extra, "item": extra} if extra else piece.extra)
-        else:
-            said.append(piece)
-    return said
-
-
-def _read_content(content: Any, place: str) -> tuple[RequestPiece, ...]:
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (TextPiece(content),) if content else ()
-    if not isinstance(content, list):
-        raise RequestError(f"{place} must be a string or a list of parts", place)
-    return tuple(_read_part(part, f"{place}[{index}]") for index, part in enumerate(content))
+        return Turn(role, tuple(pieces), extra=extra)
+    # The turn may hold several items, so each keeps its own fields with its text.
+    return list(without_tags(pieces, {"item": extra} if extra else {}))
 
 
 def _read_part(part: Any, place: str) -> RequestPiece:
     kind = expect(part, dict, place).get("type")
     if kind in TEXTS:
-        return TextPiece(expect(part.get("text"), str, f"{place}.text"), _without(part, "type", "text"))
+        return TextPiece(expect(part.get("text"), str, f"{place}.text"), without(part, "type", "text"))
     if kind == "refusal":
         return TextPiece(expect(part.get("refusal"), str, f"{place}.refusal"), {"type": "refusal"})
     url = part.get("image_url")
     if kind == "input_image" and url is not None:
         url = url.get("url") if isinstance(url, dict) else url
-        return _read_image(expect(url, str, f"{place}.image_url"), _without(part, "type", "image_url"))
+        return read_image(expect(url, str, f"{place}.image_url"), without(part, "type", "image_url"))
     return OtherPiece(part)
 
 
-def _read_image(url: str, extra: dict[str, Any]) -> ImagePiece:
-    head, _, data = url.partition(",")
-    if head.startswith("data:") and head.endswith(";base64"):
-        return ImagePiece(data=data, media_type=head[5:].partition(";")[0], extra=extra)
-    return ImagePiece(url, extra=extra)
-
-
-def _read_reasoning(item: dict[str, Any], place: str) -> ThinkingPiece:
+def _read_reasoning(item: dict[str, Any]) -> ThinkingPiece:
     """Thinking that comes back. Ours is whole in `encrypted_content`; what another server wrote there it wants back."""
     sealed = unseal(item.get("encrypted_content"))
-    if sealed is not None:
-        return ThinkingPiece(sealed)
-    return ThinkingPiece(reasoning_text(item), details=(item,))
+    return ThinkingPiece(reasoning_text(item), details=(item,)) if sealed is None else ThinkingPiece(sealed)
 
 
 def reasoning_text(item: dict[str, Any]) -> str:
-    """The words of a reasoning item: what was thought, else its summary."""
+    """The text of a reasoning item: what was thought, else its summary."""
     return _joined(item.get("content")) or _joined(item.get("summary"))
 
 
@@ -380,60 +306,40 @@ def _joined(parts: Any) -> str:
     return "\n\n".join(text for text in texts if isinstance(text, str) and text)
 
 
-def _without(body: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if name not in names and value is not None}
-
-
 # Writing.
 
 
 def write_request(request: Request, options: WriteOptions = WriteOptions()) -> dict[str, Any]:  # noqa: B008
     """The request for an upstream that speaks Responses."""
-    shared = shared_by_chat(request) if request.dialect == CHAT else {}
-    leave_out(request, NAME, {*shared, *(("verbosity",) if "text" in shared else ())})
-    same = request.dialect == NAME
-    for name, asked in (("n", request.choices > 1), ("stop", request.stop and not same)):
-        if asked:
-            raise RequestError(f"{name!r} has no counterpart in {NAME}; leave it out", name)
-    if request.prompt is not None and not request.turns:
-        raise RequestError(f"a bare prompt has no counterpart in {NAME}; send messages", "prompt")
+    shared = _shared_with_chat(request) if request.dialect == CHAT else {}
+    same = leave_out(request, NAME, {*shared, *(("verbosity",) if "text" in shared else ())})
+    bare = request.prompt is not None and not request.turns
+    refuse(NAME, n=request.choices > 1, stop=request.stop and not same, prompt=bare)
     extra = dict(request.extra) if same else shared
     tools = [_write_tool(tool, same) for tool in request.tools]
     tools += [extra.pop(name) for name in list(extra) if name.startswith("tools[")]
     instructions, items = _write_input(request, options)
+    asked = ((ENCRYPTED, request.thinking.encrypted), (LOGPROBS, request.logprobs))
     fields: dict[str, Any] = {
         "instructions": instructions,
-        "stream": (request.stream if options.stream is None else options.stream) or None,
-        "max_output_tokens": request.max_tokens,
-        "stop": list(request.stop) or None,
         "text": {**_write_format(request), **extra.pop("text", {})} or None,
-        "include": _write_include(request) + extra.pop("include", []) or None,
-        "top_logprobs": request.top_logprobs,
-        "user": request.user,
+        "include": [name for name, wanted in asked if wanted] + extra.pop("include", []) or None,
     }
     if tools:
         fields["tools"] = tools
         fields["tool_choice"] = extra.pop("tool_choice", None) or write_choice(request.tool_choice)
         fields["parallel_tool_calls"] = request.parallel_calls
-    fields |= _write_sampling(request, same)
-    body: dict[str, Any] = {"model": options.model or request.model, "input": items}
-    body |= {name: value for name, value in fields.items() if value is not None}
-    _write_thinking_options(body, request, options)
+    known = None if same else ("temperature", "top_p")  # servers add more to this API; OpenAI's own has these two
+    log_lost(NAME, () if known is None else request.sampling.keys() - set(known))
+    body = FIELDS.write(options.applied_to(request), known)
+    body |= {"input": items, **without(fields)}
+    _write_thinking_options(body, request, options, same)
     return body | extra
 
 
-def _write_sampling(request: Request, same: bool) -> dict[str, Any]:
-    sampling = {name: request.sampling[ours] for name, ours in SAMPLING.items() if ours in request.sampling}
-    lost = [name for name in sampling if name not in ("temperature", "top_p")]
-    if same or not lost:
-        return sampling
-    log.info("left out, no counterpart in %s: %s", NAME, ", ".join(lost))
-    return {name: value for name, value in sampling.items() if name not in lost}
-
-
-def _write_include(request: Request) -> list[str]:
-    asked = ((ENCRYPTED, request.thinking.encrypted), (LOGPROBS, request.logprobs))
-    return [name for name, wanted in asked if wanted]
+def _shared_with_chat(request: Request) -> dict[str, Any]:
+    verbosity = request.extra.get("verbosity")
+    return shared_extra(request) | ({} if verbosity is None else {"text": {"verbosity": verbosity}})
 
 
 def _write_format(request: Request) -> dict[str, Any]:
@@ -446,74 +352,53 @@ def _write_format(request: Request) -> dict[str, Any]:
 
 
 def write_choice(choice: str) -> str | dict[str, Any]:
-    """A choice of tools, in this dialect's words."""
+    """A choice of tools, in this dialect's shape."""
     kind, colon, name = choice.partition(":")
     return {"type": kind, "name": name} if colon else choice
 
 
 def write_tool(tool: Tool) -> dict[str, Any]:
-    """A function that the model may call."""
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description or None,
-        "parameters": tool.parameters or {"type": "object", "properties": {}},
-        "strict": bool(tool.strict),
-    }
+    """A function that the model may call, with every field: some clients want each."""
+    return {"type": "function", "description": None, **write_function(tool), "strict": bool(tool.strict)}
 
 
 def _write_tool(tool: Tool, same: bool) -> dict[str, Any]:
     # Elsewhere a function is not strict unless it says so; here it is.
     strict = {} if same and tool.strict is None else {"strict": bool(tool.strict)}
-    body = _without(write_tool(tool), "strict")
-    return body | strict | (tool.extra if same else {})
+    return {"type": "function", **write_function(tool), **strict, **(tool.extra if same else {})}
 
 
-def _write_thinking_options(body: dict[str, Any], request: Request, options: WriteOptions) -> None:
+def _write_thinking_options(body: dict[str, Any], request: Request, options: WriteOptions, same: bool) -> None:
     thinking = request.thinking
-    template = template_arguments(request, options)
-    if template:
-        body["chat_template_kwargs"] = template
-    if request.dialect == NAME:
-        body |= thinking.sent
-        return
-    effort = thinking.effort or ("none" if thinking.think is False and not options.switch else None)
+    effort = write_thinking_options(body, request, options, same)
     if effort is not None:
         # Without a summary OpenAI sends no thinking at all, and nobody has refused it.
         summary = thinking.summary or ("auto" if thinking.show and effort != "none" else None)
-        body["reasoning"] = _without({"effort": effort, "summary": summary})
-    if thinking.budget is not None and options.budget:
-        outer, _, inner = options.budget.partition(".")
-        if inner:
-            body.setdefault(outer, {}).setdefault(inner, thinking.budget)
-        else:
-            body.setdefault(outer, thinking.budget)
+        body["reasoning"] = without({"effort": effort, "summary": summary}) | body.get("reasoning", {})
 
 
 def _write_input(request: Request, options: WriteOptions) -> tuple[str | None, list[dict[str, Any]]]:
     """The instructions, which are the first turn if that is the system's, and the items of the other turns."""
     turns = request.turns
     instructions = None
-    first = 0
     if turns and turns[0].role == "system" and all(isinstance(piece, TextPiece) for piece in turns[0].pieces):
         instructions = "\n\n".join(piece.text for piece in turns[0].pieces if isinstance(piece, TextPiece))
-        first = 1
-    items: list[dict[str, Any]] = []
-    for index in range(first, len(turns)):
-        items += _write_turn(request, index, options)
-    return instructions, items
+    first = 0 if instructions is None else 1
+    return instructions, [item for index in range(first, len(turns)) for item in _write_turn(request, index, options)]
 
 
-def _write_turn(request: Request, index: int, options: WriteOptions) -> list[dict[str, Any]]:
+def _write_turn(request: Request, index: int, options: WriteOptions) -> Iterator[dict[str, Any]]:
     turn = request.turns[index]
     same = request.dialect == NAME
     extra = turn.extra if same else {}
     if turn.role == "assistant":
-        return list(_write_assistant(request, index, options))
+        yield from _write_assistant(request, index, options)
+        return
     content = _write_content(turn.pieces, "input_text", same)
     if turn.role == "tool":
-        return [{"type": "function_call_output", "call_id": turn.call_id, "output": content, **extra}]
-    return [{"type": "message", "role": turn.role, "content": content, **extra}]
+        yield {"type": "function_call_output", "call_id": turn.call_id, "output": content, **extra}
+    else:
+        yield {"type": "message", "role": turn.role, "content": content, **extra}
 
 
 def _write_content(pieces: tuple[RequestPiece, ...], kind: str, same: bool) -> str | list[dict[str, Any]]:
@@ -526,25 +411,24 @@ def _write_content(pieces: tuple[RequestPiece, ...], kind: str, same: bool) -> s
 
 def _write_part(piece: RequestPiece, kind: str, same: bool) -> dict[str, Any]:
     if isinstance(piece, TextPiece):
-        extra = _without(piece.extra, "item") if same else {}
+        extra = without(piece.extra, "item") if same else {}
         if extra.get("type") == "refusal":
             return {"type": "refusal", "refusal": piece.text}
         return {"type": kind, "text": piece.text, **extra}
     if isinstance(piece, ImagePiece):
-        url = piece.url or f"data:{piece.media_type or 'image/png'};base64,{piece.data}"
-        return {"type": "input_image", "image_url": url, "detail": "auto", **(piece.extra if same else {})}
+        found = {"type": "input_image", "image_url": image_url(piece), "detail": "auto"}
+        return found | (piece.extra if same else {})
     if isinstance(piece, OtherPiece) and same:
         return piece.data
-    kind = piece.data.get("type", "") if isinstance(piece, OtherPiece) else type(piece).__name__
-    raise RequestError(f"a content part of type {kind!r} has no counterpart in {NAME}", "messages")
+    raise no_counterpart(piece, NAME)
 
 
 def _write_assistant(request: Request, index: int, options: WriteOptions) -> Iterator[dict[str, Any]]:
     same = request.dialect == NAME
-    replay = _replay(request, index, options)
+    replay = replay_field(request, index, options)
     words: list[RequestPiece] = []
     tagged = ""
-    """Thinking in tags, before the words that follow it."""
+    """Thinking in tags, before the text that follows it."""
 
     def message() -> Iterator[dict[str, Any]]:
         nonlocal tagged
@@ -582,25 +466,12 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> Ite
 
 def _write_reasoning(piece: ThinkingPiece, field: str) -> Iterator[dict[str, Any]]:
     items = [detail for detail in piece.details if detail.get("type") == "reasoning"]
-    if items:
-        yield from items
-    elif piece.text:
-        digest = hashlib.sha256(piece.text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        item: dict[str, Any] = {"type": "reasoning", "id": f"rs_{digest}", "summary": []}
-        if field == "encrypted_content":  # Ollama reads plain thinking from there, and from nowhere else
-            yield item | {"summary": [{"type": "summary_text", "text": piece.text}], "encrypted_content": piece.text}
-        else:
-            yield item | {"content": [{"type": "reasoning_text", "text": piece.text}]}
-
-
-def _replay(request: Request, index: int, options: WriteOptions) -> str:
-    """How the thinking of this turn is sent back; empty where it is not."""
-    if options.replay != "auto":
-        return "" if options.replay == "drop" else options.replay
-    if options.keep_thinking == "none":
-        return ""
-    later = request.turns[index + 1 :]
-    called = any(isinstance(piece, CallPiece) for piece in request.turns[index].pieces)
-    if options.keep_thinking == "tool_turns" and not called and any(turn.role == "user" for turn in later):
-        return ""
-    return options.field
+    yield from items
+    if items or not piece.text:
+        return
+    digest = hashlib.sha256(piece.text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    item: dict[str, Any] = {"type": "reasoning", "id": f"rs_{digest}", "summary": []}
+    if field == "encrypted_content":  # Ollama reads plain thinking from there, and from nowhere else
+        yield item | {"summary": [{"type": "summary_text", "text": piece.text}], "encrypted_content": piece.text}
+    else:
+        yield item | {"content": [{"type": "reasoning_text", "text": piece.text}]}

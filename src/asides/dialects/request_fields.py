@@ -1,0 +1,292 @@
+"""Fields of requests: what every API's reader and writer of requests shares.
+
+**Checks.** What a stranger sent is the value that is wanted, or a `RequestError` that names the field: `expect`,
+`optional`, `maybe`. (What an upstream sent is never refused: `fields`.)
+
+**Tables.** A field that a `Request` has too is a row of its API's table, and both directions use it:
+
+    FIELDS = FieldTable(Field("max_tokens", "max_tokens", whole), Field("stop", "stop", stops, list), ...)
+    Request(dialect=NAME, **FIELDS.read(body), extra=FIELDS.rest(body))
+    body = FIELDS.write(request)
+
+**The rest** that several APIs write alike: functions as tools, images by data URL, earlier thinking, refusals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from .request import (
+    CallPiece,
+    ImagePiece,
+    OtherPiece,
+    Request,
+    RequestError,
+    RequestPiece,
+    TextPiece,
+    Tool,
+    WriteOptions,
+    log,
+)
+from .whole_calls import to_object
+
+T = TypeVar("T")
+
+_KINDS: dict[type, str] = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    bool: "true or false",
+    int: "a whole number",
+}
+
+# Checks.
+
+
+def expect(value: Any, kind: type[T], param: str) -> T:
+    """The value, if it is of this kind."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise RequestError(f"{param} must be {_KINDS[kind]}", param)
+    return value
+
+
+def expect_object(body: Any) -> dict[str, Any]:
+    """The body of a request, if it is an object."""
+    if not isinstance(body, dict):
+        raise RequestError("the request must be a JSON object")
+    return body
+
+
+def optional(body: dict[str, Any], name: str, kind: type[T], default: T, within: str = "") -> T:
+    """A field of the body, if it is there and not null."""
+    value = body.get(name)
+    return default if value is None else expect(value, kind, f"{within}{name}")
+
+
+def without(body: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The fields that are not among these, and not null."""
+    return {name: value for name, value in body.items() if name not in names and value is not None}
+
+
+# Tables.
+
+Read = Callable[[Any, str], Any]
+
+
+def of(kind: type[Any]) -> Read:
+    """Reads a value of this kind."""
+    return lambda value, param: expect(value, kind, param)
+
+
+def positive(value: Any, param: str) -> int:
+    """A whole number that is at least 1."""
+    if expect(value, int, param) < 1:
+        raise RequestError(f"{param} must be at least 1", param)
+    return int(value)
+
+
+def stops(value: Any, param: str) -> tuple[str, ...]:
+    """Stop sequences: one, or a list."""
+    return tuple(
+        expect(each, str, param) for each in ([value] if isinstance(value, str) else expect(value, list, param))
+    )
+
+
+class Field(NamedTuple):
+    """A field of an API that a `Request` has too."""
+
+    name: str
+    attribute: str
+    """Its name in a `Request`."""
+    read: Read = of(str)
+    """Checks the API's value and makes ours of it."""
+    write: Callable[[Any], Any] | None = lambda value: value
+    """Makes the API's value of ours; None for a field that is written elsewhere."""
+
+
+_DEFAULTS = Request(dialect="", model="\0")
+"""Fields with these values are not written; there is no such model, so a model always is."""
+SAMPLING = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "repetition_penalty": "repeat_penalty",
+}
+"""OpenAI's names (and vLLM's) of what tunes sampling, and ours."""
+COMMON = (Field("model", "model"), Field("stream", "stream", of(bool)))
+"""The fields that every API has under these names."""
+
+
+class FieldTable:
+    """The fields of one API: those of a `Request`, what tunes sampling, and the names of those that are read apart."""
+
+    def __init__(
+        self, *fields: Field, sampling: Mapping[str, str] = SAMPLING, apart: Iterable[str] = (), within: str = ""
+    ) -> None:
+        """`within`: what stands before their names in an error."""
+        self._fields = fields
+        self._sampling = sampling
+        self._known = frozenset({*(field.name for field in fields), *sampling, *apart})
+        self._within = within
+
+    def read(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a `Request` that are in the body."""
+        found = {
+            field.attribute: field.read(body[field.name], self._within + field.name)
+            for field in self._fields
+            if body.get(field.name) is not None
+        }
+        sampling = {ours: body[name] for name, ours in self._sampling.items() if body.get(name) is not None}
+        return found | ({"sampling": sampling} if sampling else {})
+
+    def rest(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The fields that only this API understands."""
+        return without(body, *self._known)
+
+    def write(self, request: Request, sampling: Container[str] | None = None) -> dict[str, Any]:
+        """The fields of a request that are not what they are by default. `sampling`: the names that may be written."""
+        body = {
+            field.name: field.write(value)
+            for field in self._fields
+            if field.write is not None
+            and ((value := getattr(request, field.attribute)) != getattr(_DEFAULTS, field.attribute))
+        }
+        return body | {
+            name: request.sampling[ours]
+            for name, ours in self._sampling.items()
+            if ours in request.sampling and (sampling is None or name in sampling)
+        }
+
+
+# What has no counterpart.
+
+
+def refuse(dialect: str, **asked: object) -> None:
+    """Refuse the first of these fields that is asked for."""
+    for name, value in asked.items():
+        if value:
+            raise RequestError(f"{name!r} has no counterpart in {dialect}; leave it out", name)
+
+
+def log_lost(dialect: str, names: Iterable[str]) -> None:
+    """Log what only tunes or annotates and is left out."""
+    if lost := sorted(names):
+        log.info("left out, no counterpart in %s: %s", dialect, ", ".join(lost))
+
+
+def leave_out(request: Request, dialect: str, kept: Iterable[str] = ()) -> bool:
+    """Before a request is written: whether it came in the same dialect. If not, refuse what changes what is asked and
+    has no counterpart, and log what else is lost; fields of `kept` have one."""
+    if request.dialect == dialect:
+        return True
+    refuse(dialect, **dict.fromkeys(request.essential, True))
+    lost = set(request.extra).difference(kept)
+    for holder in (*request.tools, *request.turns, *(piece for turn in request.turns for piece in turn.pieces)):
+        lost.update(getattr(holder, "extra", ()))
+    log_lost(dialect, lost)
+    return False
+
+
+def no_counterpart(piece: RequestPiece, dialect: str) -> RequestError:
+    """The error for a piece of a message that a dialect has no place for."""
+    kind = piece.data.get("type", "content") if isinstance(piece, OtherPiece) else type(piece).__name__
+    return RequestError(f"content of type {str(kind)!r} has no counterpart in {dialect}", "messages")
+
+
+_ALIKE = ("metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier")
+"""Fields that Chat Completions and Responses have with the same name and meaning, and no other dialect."""
+
+
+def shared_extra(request: Request, names: Iterable[str] = _ALIKE) -> dict[str, Any]:
+    """What a request says in fields that both of OpenAI's APIs have. They stay in `extra`, for its own dialect."""
+    return {name: request.extra[name] for name in names if request.extra.get(name) is not None}
+
+
+# Messages.
+
+
+def read_content(content: Any, param: str, part: Callable[[Any, str], RequestPiece], at: str) -> list[RequestPiece]:
+    """The content of a message: a string, or a list of parts; `at` is how an API counts them in the names of fields."""
+    if content is None or content == "":
+        return []
+    if isinstance(content, str):
+        return [TextPiece(content)]
+    if not isinstance(content, list):
+        raise RequestError(f"{param} must be a string or a list of parts", param)
+    return [part(each, param + at.format(number)) for number, each in enumerate(content)]
+
+
+_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
+
+
+def read_image(url: str, extra: dict[str, Any]) -> ImagePiece:
+    """An image by its address, or by its data where the address holds them."""
+    match = _DATA_URL.fullmatch(url)
+    return ImagePiece(url, extra=extra) if match is None else ImagePiece("", match.group(2), match.group(1), extra)
+
+
+def with_data(image: ImagePiece) -> ImagePiece:
+    """An image with its data apart, where its address holds them."""
+    return image if image.data else read_image(image.url, image.extra)
+
+
+def image_url(image: ImagePiece) -> str:
+    """The address of an image; its data as one where it has none."""
+    return image.url or f"data:{image.media_type or 'image/png'};base64,{image.data}"
+
+
+def read_tool(function: Any, param: str, extra: dict[str, Any], schema: str = "parameters") -> Tool:
+    """A function that the model may call."""
+    function = expect(function, dict, param)
+    return Tool(
+        expect(function.get("name"), str, f"{param}.name"),
+        optional(function, "description", str, "", f"{param}."),
+        optional(function, schema, dict, {}, f"{param}."),
+        function.get("strict"),
+        extra,
+    )
+
+
+def write_tool(tool: Tool, schema: str = "parameters") -> dict[str, Any]:
+    """The same, as every API writes it."""
+    parameters = tool.parameters or {"type": "object", "properties": {}}
+    return without(
+        {"name": tool.name, "description": tool.description or None, schema: parameters, "strict": tool.strict}
+    )
+
+
+def read_nested_tool(tool: Any, param: str) -> Tool:
+    """A tool whose function stands in a field of its own."""
+    function = expect(tool, dict, param).get("function")
+    unknown = without(function if isinstance(function, dict) else {}, "name", "description", "parameters", "strict")
+    extra = without(tool, "type", "function") | ({"function": unknown} if unknown else {})
+    return read_tool(function, f"{param}.function", extra)
+
+
+def write_nested_tool(tool: Tool, same: bool) -> dict[str, Any]:
+    """The same, with what only its own dialect understands."""
+    extra = dict(tool.extra) if same else {}
+    return {"type": "function", "function": write_tool(tool) | extra.pop("function", {}), **extra}
+
+
+def call_value(call: CallPiece) -> dict[str, Any]:
+    """The arguments of an earlier call as an object; what is none goes along, because its result needs a call."""
+    value = to_object(call.arguments or "{}")
+    return {"unparsed": call.arguments} if value is None else value
+
+
+def replay_field(request: Request, index: int, options: WriteOptions) -> str:
+    """Where the thinking of an earlier turn is sent back; empty where it is not."""
+    if options.replay != "auto":
+        return "" if options.replay == "drop" else options.replay
+    called = any(isinstance(piece, CallPiece) for piece in request.turns[index].pieces)
+    answered = any(turn.role == "user" for turn in request.turns[index + 1 :])
+    if options.keep_thinking == "none" or (options.keep_thinking == "tool_turns" and answered and not called):
+        return ""
+    return options.field
