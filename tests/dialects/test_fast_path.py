@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import asides
 from asides import dialects
 from asides._engine.format import Format
-from asides._gateway.pipeline import Noted, Pipeline
+from asides._gateway.pipeline import ItemFilter, Pipeline
+from asides._gateway.record import RequestRecord
 from asides.dialects.base import Dialect
 from asides.dialects.frame_templates import AlikeFrames
 from asides.dialects.request import Request
@@ -155,7 +156,7 @@ def pipeline(upstream: Dialect, client: Dialect, *, fast: bool) -> Pipeline:
     reader, writer = upstream.ReplyReader(), client.ReplyWriter(request)
     if not fast and hasattr(reader, "_alike"):
         reader._alike = NoFrames()
-    line = Pipeline(reader, splitter, writer, Noted(keep=False))
+    line = Pipeline(reader, ItemFilter(splitter, RequestRecord("id", "POST", "/")), writer)
     if not fast:
         line._text_frame = line._delta = None
     return line

@@ -284,12 +284,12 @@ def test_a_writer_that_fails(servers: Servers, tmp_path: Path) -> None:
     script = tmp_path / "broken.py"
     script.write_text(
         "import sys\n"
-        "from asides.dialects.openai_chat import writer as chat_writer\n"
-        "real = chat_writer.ReplyWriter.feed\n"
+        "from asides.dialects import openai_chat\n"
+        "real = openai_chat.ReplyWriter.feed\n"
         "def feed(self, item):\n"
         "    if type(item).__name__ == 'Usage': raise KeyError('deliberate')\n"
         "    return real(self, item)\n"
-        "chat_writer.ReplyWriter.feed = feed\n"
+        "openai_chat.ReplyWriter.feed = feed\n"
         "from asides._cli import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )

@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,46 +14,50 @@ import pytest
 
 from asides._config import Config, UpstreamSettings
 from asides._config.schema import Listen, Log
-from asides._gateway.finished import Finished
 from asides._gateway.observe import logs
 
-FINISHED = Finished(
-    id="req_1",
-    method="POST",
-    path="/v1/chat/completions",
-    route="generate",
-    dialect="openai_chat",
-    status=200,
-    seconds=1.23456,
-    model="qwen3",
-    upstream="gpu",
-    first_thought=0.0,
-    thinking_characters=12,
-    notices={"stray_close": 1},
-    request_body="what was asked",
-    reply_body="what was said",
-)
+REQUEST: dict[str, Any] = {
+    "route": "generate",
+    "dialect": "openai_chat",
+    "status": 200,
+    "seconds": 1.23456,
+    "model": "qwen3",
+    "upstream": "gpu",
+    "request_body": "what was asked",
+}
 PREPARE = """
 import logging, msgspec, sys
 from asides._config.schema import Log
 from asides._gateway.observe import logs
-from asides._gateway.finished import Finished
+from asides._gateway.record import RequestRecord
+from asides.events import Notice, PartStart, TextDelta
+from asides.reply.items import ReplyEvent
 given = msgspec.json.decode(sys.stdin.buffer.read())
 logs.setup(msgspec.convert(given["log"], Log), secrets=given["secrets"])
-finished = msgspec.convert(given["finished"], Finished)
+record = RequestRecord("req_1", "POST", "/v1/chat/completions")
+record.begin_reply(None, collect=True, limit=1000)
+for event in (PartStart(0, "text"), TextDelta(0, "what was said"), Notice("stray_close", "odd", 0)):
+    record.add(ReplyEvent(0, event))
+record.folds[0].first_answer = record.started
+for name, value in given["request"].items():
+    setattr(record, name, value)
+bodies = given["log"].get("bodies", False)
 """
 
 
 def logged(
-    script: str = "logs.log_finished(finished)",
+    script: str = "logs.log_request(record, bodies=bodies)",
     *,
-    finished: Finished = FINISHED,
+    request: Mapping[str, Any] | None = None,
     secrets: tuple[str, ...] = (),
     terminal: bool = False,
     **settings: Any,
 ) -> str:
-    """What a process that runs this script writes on standard error, which is a pipe or a terminal."""
-    given = msgspec.json.encode({"log": settings, "secrets": secrets, "finished": finished})
+    """What a process that runs this script writes on standard error, which is a pipe or a terminal.
+
+    The script has a `record` of a request; `request` sets fields of it.
+    """
+    given = msgspec.json.encode({"log": settings, "secrets": secrets, "request": {**REQUEST, **(request or {})}})
     command = [sys.executable, "-c", PREPARE + script]
     if not terminal:
         done = subprocess.run(command, input=given, capture_output=True, check=True)
@@ -89,8 +94,7 @@ def test_a_request_is_one_line_of_json_on_a_pipe() -> None:
         "seconds": 1.2346,
         "model": "qwen3",
         "upstream": "gpu",
-        "first_thought": 0.0,
-        "thinking_characters": 12,
+        "first_answer": 0.0,
         "notices": {"stray_close": 1},
     }
 
@@ -108,15 +112,14 @@ def test_bodies_are_logged_only_where_asked() -> None:
     """`bodies` adds the words, on the same line."""
     assert "what was" not in logged() + logged(form="text")
     line = only_line(logged(bodies=True))
-    assert (line["request_body"], line["reply_body"]) == ("what was asked", "what was said")
+    assert (line["request_body"], line["reply_body"]) == ("what was asked", "[thinking]  [text] what was said")
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_no_line_can_be_forged(form: str) -> None:
     """Line breaks, escape codes and invisible characters from outside are escaped, in messages and traces too."""
     odd = "a\nb\r\x1b[31m\x85\u2028\u202e\x7f"
-    finished = msgspec.structs.replace(FINISHED, model=odd, path=odd, error=odd, request_body=odd)
-    text = logged(finished=finished, form=form, bodies=True)
+    text = logged(request=dict.fromkeys(("model", "path", "error", "request_body"), odd), form=form, bodies=True)
     assert len(text.splitlines()) == 1
     assert not set(text.rstrip("\n")) & set(odd) - set("ab[31m")
     text = logged(f"logging.getLogger('asides.x').warning('%s', {odd!r})", form=form)
@@ -131,7 +134,7 @@ def test_no_line_can_be_forged(form: str) -> None:
 
 def test_values_from_outside_are_shortened() -> None:
     """A model's name of a million characters does not fill the disk."""
-    text = logged(finished=msgspec.structs.replace(FINISHED, model="m" * 1_000_000, path="/" + "p" * 1_000_000))
+    text = logged(request={"model": "m" * 1_000_000, "path": "/" + "p" * 1_000_000})
     assert len(text) < 3000
     assert "(1000000 characters)" in text
 
@@ -198,9 +201,7 @@ def test_exceptions_are_logged_without_secrets() -> None:
 def test_a_failure_is_a_warning_and_levels_are_kept() -> None:
     """With `warning`, good requests are silent and a 502 is not; other libraries speak from a warning on."""
     assert logged(level="warning") == ""
-    assert (
-        only_line(logged(level="warning", finished=msgspec.structs.replace(FINISHED, status=502)))["level"] == "warning"
-    )
+    assert only_line(logged(level="warning", request={"status": 502}))["level"] == "warning"
     assert logged("logging.getLogger('uvicorn.error').info('x')") == ""
     assert only_line(logged("logging.getLogger('uvicorn.error').error('x')"))["logger"] == "uvicorn.error"
     assert only_line(logged("logging.getLogger('asides._gateway').debug('x')", level="debug"))["message"] == "x"
@@ -208,16 +209,16 @@ def test_a_failure_is_a_warning_and_levels_are_kept() -> None:
 
 def test_setting_up_again_replaces_the_first() -> None:
     """A line is not written twice."""
-    assert only_line(logged("logs.setup(Log(form='json'))\nlogs.log_finished(finished)"))["status"] == 200
+    assert only_line(logged("logs.setup(Log(form='json'))\nlogs.log_request(record)"))["status"] == 200
 
 
 def test_a_closed_standard_error_does_not_stop_the_process() -> None:
     """When nobody reads the log any more, requests are still answered."""
     script = (
         "import os\nreading, writing = os.pipe()\nos.dup2(writing, 2)\nos.close(reading)\n"
-        "logs.log_finished(finished)\nprint('answered', flush=True)"
+        "logs.log_request(record)\nprint('answered', flush=True)"
     )
-    given = msgspec.json.encode({"log": {}, "secrets": (), "finished": FINISHED})
+    given = msgspec.json.encode({"log": {}, "secrets": (), "request": REQUEST})
     # Not its exit code: an interpreter that cannot write out its standard error at its end says so by 120.
     done = subprocess.run([sys.executable, "-c", PREPARE + script], input=given, capture_output=True)
     assert done.stdout == b"answered\n"

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
+
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from asides._gateway.finished import Finished
 from asides._gateway.observe.metrics import Metrics
+from asides._gateway.record import RequestRecord
+from asides.reply.fold import Fold
+from asides.reply.items import Usage
+from tests.gateway import records
 
-FINISHED = Finished(
-    id="r",
-    method="POST",
-    path="/v1/chat/completions",
-    route="generate",
-    dialect="openai_chat",
-    status=200,
-    seconds=4.0,
-    upstream="gpu",
-    first_thought=0.2,
-    first_answer=2.0,
-    input_tokens=7,
-    thinking_tokens=30,
-    answer_tokens=5,
-    thinking_characters=120,
-    answer_characters=20,
-    notices={"stray_close": 2},
-    empty_answers=1,
-    cache_hits=1,
-    cache_misses=3,
-)
+THOUGHT = f"<think>{'x' * 119}</think>"
+ANSWER = f"{'y' * 10}</think>{'y' * 5}</think>{'y' * 5}"
+EMPTY = "<think>x</think>"
+"""A choice that never answers."""
+
+
+def finished(**fields: Any) -> RequestRecord:
+    """A request whose reply thought, had two oddities, and left a second choice empty."""
+    usage = Usage(input_tokens=7, output_tokens=35, reasoning_tokens=30)
+    cache = {"replay_cache_hits": 1, "replay_cache_misses": 3}
+    return records.finished(THOUGHT + ANSWER, EMPTY, **{"usage": usage, **cache, **fields})
 
 
 def told(metrics: Metrics) -> dict[tuple[str, ...], float]:
@@ -46,8 +40,8 @@ def told(metrics: Metrics) -> dict[tuple[str, ...], float]:
 def test_a_finished_request_is_counted() -> None:
     """Every figure of the record is in the metric of its name."""
     metrics = Metrics(["gpu"])
-    metrics.finished(FINISHED)
-    metrics.finished(FINISHED)
+    metrics.count(finished())
+    metrics.count(finished())
     samples = told(metrics)
     assert samples["asides_requests_total", "openai_chat", "generate", "200"] == 2
     assert samples["asides_tokens_total", "input"] == 14
@@ -70,8 +64,8 @@ def test_a_finished_request_is_counted() -> None:
 def test_what_never_came_is_not_timed() -> None:
     """A reply without thoughts leaves the time to the first thought alone, and only replies are timed."""
     metrics = Metrics()
-    metrics.finished(msgspec.structs.replace(FINISHED, first_thought=None))
-    metrics.finished(msgspec.structs.replace(FINISHED, route="models"))
+    metrics.count(records.finished(ANSWER))
+    metrics.count(finished(route="models"))
     samples = told(metrics)
     assert samples["asides_first_thought_seconds_count",] == 0
     assert samples["asides_first_answer_seconds_count",] == 1
@@ -82,8 +76,8 @@ def test_what_never_came_is_not_timed() -> None:
 def test_an_upstream_that_failed_and_a_client_that_left_are_counted() -> None:
     """By the upstream's configured name and a reason; a client that was told nothing counts as 499."""
     metrics = Metrics(["gpu"])
-    metrics.finished(msgspec.structs.replace(FINISHED, status=502, upstream_error="connect"))
-    metrics.finished(msgspec.structs.replace(FINISHED, status=0, cancelled=True))
+    metrics.count(finished(status=502, upstream_error="connect"))
+    metrics.count(finished(status=0, cancelled=True))
     samples = told(metrics)
     assert samples["asides_upstream_errors_total", "connect", "gpu"] == 1
     assert samples["asides_requests_total", "openai_chat", "generate", "502"] == 1
@@ -96,12 +90,11 @@ def test_labels_do_not_grow_with_what_clients_send() -> None:
     metrics = Metrics(["gpu"])
     for number in range(1000):
         odd = f"odd{number}"
-        metrics.finished(
-            msgspec.structs.replace(
-                FINISHED, model=odd, path=odd, route="generate", dialect=odd, notices={odd: 1}, status=1000 + number
-            )
-        )
-        metrics.finished(msgspec.structs.replace(FINISHED, route=odd, upstream=odd, upstream_error=odd))
+        record = records.finished("", model=odd, path=odd, dialect=odd, status=1000 + number)
+        record.folds[0] = Fold()
+        record.folds[0].notices[odd] = 1
+        metrics.count(record)
+        metrics.count(records.finished(route=odd, upstream=odd, upstream_error=odd))
     body, _ = metrics.render()
     assert b"odd" not in body
     samples = told(metrics)
@@ -114,7 +107,7 @@ def test_labels_do_not_grow_with_what_clients_send() -> None:
 def test_figures_below_zero_are_borne() -> None:
     """An upstream that counts badly costs its figure, not the request."""
     metrics = Metrics()
-    metrics.finished(msgspec.structs.replace(FINISHED, input_tokens=-1, thinking_tokens=-5, answer_tokens=-3))
+    metrics.count(finished(usage=Usage(input_tokens=-1, output_tokens=-8, reasoning_tokens=-5)))
     assert told(metrics)["asides_tokens_total", "thinking"] == 0
 
 
@@ -131,7 +124,7 @@ def test_what_is_in_flight_is_asked_for_when_it_is_told() -> None:
 def test_two_gateways_do_not_share_figures() -> None:
     """Each has a registry of its own and the global one stays as it was."""
     one, other = Metrics(), Metrics()
-    one.finished(FINISHED)
+    one.count(finished())
     assert told(one)["asides_request_seconds_count",] == 1
     assert told(other)["asides_request_seconds_count",] == 0
     assert not [family for family in REGISTRY.collect() if family.name.startswith("asides")]
@@ -140,5 +133,5 @@ def test_two_gateways_do_not_share_figures() -> None:
 def test_series_are_told_without_the_time_they_began() -> None:
     """No sample ends in `_created`."""
     metrics = Metrics()
-    metrics.finished(FINISHED)
+    metrics.count(finished())
     assert not [name for name, *_ in told(metrics) if name.endswith("_created")]

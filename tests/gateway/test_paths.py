@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.gateway.clients import body_of, get, post
+from asides._gateway.routes import ROUTES, Router, normalized
+from tests.gateway.clients import PATHS, body_of, get, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.sockets import send
 from tests.gateway.upstream import Upstream, json_reply, upstream
+
+DOCS = Path(__file__).parents[2] / "docs" / "gateway.md"
 
 
 class Servers(NamedTuple):
@@ -72,6 +77,69 @@ def test_a_name_of_a_model_in_a_path(servers: Servers) -> None:
     missing = get(servers.gateway.url, "/v1/models/none")
     assert missing.status_code == 404
     assert "a/b:c" in missing.json()["error"]["message"]
+
+
+# The table.
+
+
+@pytest.mark.parametrize(
+    ("asked", "handler"),
+    [
+        ("POST /v1/chat/completions", "generate"),
+        ("POST //V1/v1//Messages/", "generate"),
+        ("HEAD /models", "models"),
+        ("GET /v1/models/a/B", "model"),
+        ("DELETE /v1/models/a", "not_found"),
+        ("POST /models", "not_found"),
+        ("GET /v1/chat/completions", "not_allowed"),
+        ("PUT /v1/chat/completions", "not_allowed"),
+        ("POST /healthz", "not_allowed"),
+        ("OPTIONS /anything", "options"),
+        ("POST /v1/audio/speech", "pass_on"),
+        ("GET /audio", "pass_on"),
+        ("GET /audiobooks", "not_found"),
+        ("PATCH /embeddings", "not_found"),
+        ("GET /files/1", "not_found"),
+    ],
+)
+def test_who_answers(asked: str, handler: str) -> None:
+    """Each spelling of a path and each method leads to the handler of its row."""
+    method, path = asked.split()
+    found = Router().find(method, path)
+    assert found.route.handler == handler
+    assert found.rest == ("a/B" if handler == "model" else "speech" if "speech" in path else "")
+
+
+def test_rows_of_the_configuration() -> None:
+    """`pass_on` adds rows, replaces none of ours, and `all` passes on what has no row."""
+    router = Router(["/Files", "DELETE /v1/files/*", "GET /chat/completions", "POST /chat/completions"])
+    assert router.find("GET", "/v1/files").route.handler == "pass_on"
+    assert router.find("DELETE", "/files/a/b").route.handler == "pass_on"
+    assert router.find("GET", "/files/a").route.handler == "not_found"
+    assert router.find("GET", "/chat/completions").route.handler == "pass_on"
+    assert router.find("POST", "/chat/completions").route.handler == "generate"
+    every = Router(["all"])
+    assert every.find("PATCH", "/anything").route.handler == "pass_on"
+    assert every.find("DELETE", "/models/a").route.handler == "pass_on"
+    assert every.find("GET", "/messages").route.handler == "not_allowed"
+
+
+def test_a_wrong_method_is_told_the_right_ones(servers: Servers) -> None:
+    """A 405 lists the methods of the path."""
+    assert get(servers.gateway.url, PATHS["chat"]).headers["allow"] == "POST"
+    assert post(servers.gateway.url, "/healthz", {}).headers["allow"] == "GET, HEAD"
+
+
+def test_the_docs_name_every_path() -> None:
+    """The table of docs/gateway.md has every row of ours, with its method."""
+    table = DOCS.read_text(encoding="utf-8").partition("## What it answers")[2].partition("\n\nAn upstream")[0]
+    named: set[tuple[str, str]] = set()
+    for line in table.splitlines():
+        method = ""
+        for found in re.finditer(r"`(?:(GET|POST) )?(/[^`]*)`", line.partition(" | ")[0] if line[:3] == "| `" else ""):
+            method = found[1] or method
+            named.add((method, normalized(found[2]).replace("NAME", "*")))
+    assert named == {(method, route.path) for route in ROUTES for method in route.methods}
 
 
 # Ollama's paths.

@@ -1,12 +1,15 @@
-"""`asides serve --check`: asks each upstream one question and says what it saw. Starts no server."""
+"""`asides serve --check`: asks each upstream one question and prints what came. Starts no server.
+
+The question goes the way of any client's request: the same routing, the same profile of the model, the same body. The
+reply is read with the format and start that would be used; if markers are left in the answer, or it is empty, the same
+reply is read in other ways, and those that leave a clean answer are printed as flags to try.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from .._config.schema import BUILT_IN, Config, ModelSettings, policies_of
 from .._engine.format import TEXT, Format
@@ -14,14 +17,16 @@ from .._engine.markers import Action, compile_tables
 from .._engine.parser import Parser
 from ..dialects import openai_chat
 from ..dialects.framing import to_json
-from ..events import Notice, TextDelta, ThinkingDelta
 from ..families import formats, get_format
-from ..reply.items import Chunk, Ended, Failed, ReplyEvent
+from ..policies import Start
+from ..reply.fold import Fold
+from ..reply.items import Chunk, Failed
+from ..reply.reply import Reply
 from ..reply.splitter import Splitter
-from . import upstream_request
 from .bodies import read_json
 from .model_profile import ModelProfile
 from .observe import logs
+from .plan import PASSTHROUGH, Target, write_request
 from .refusals import Refusal
 from .state import State
 from .upstreams import Upstream, UpstreamLost, own_headers
@@ -34,21 +39,18 @@ SHOWN = 160
 """Characters of a reply that are shown."""
 
 
-class Seen(msgspec.Struct):
-    """What one reply held."""
+class CheckedReply(NamedTuple):
+    """A reply as one format and start read it."""
 
-    thinking: str = ""
-    text: str = ""
-    notices: tuple[str, ...] = ()
-    split: bool = False
+    reply: Reply
+    failed: str
+    """Why there is none."""
+    split: bool
     """Whether the upstream had split off the thinking by itself."""
-    cut: bool = False
-    """Whether its tokens had run out."""
-    failed: str = ""
 
 
 def check(config: Config) -> int:
-    """Ask, tell, and return 0 if every upstream answered and nothing leaked, else 1."""
+    """Ask every upstream, print what came, and return 0 if each answered and nothing leaked, else 1."""
     return asyncio.run(_check(config))
 
 
@@ -62,9 +64,9 @@ async def _check(config: Config) -> int:
     return 0 if all(good) else 1
 
 
-def _print(state: State, words: str) -> None:
-    """A line. Upstreams chose words of it: no secret and nothing that a terminal would obey may be among them."""
-    sys.stdout.write(logs.one_line(words, logs.LONGEST_BODY, logs.secrets_of(state.config)) + "\n")
+def _print(state: State, line: str) -> None:
+    """Print a line. Upstreams wrote parts of it: no secret and nothing that a terminal would obey may be in it."""
+    sys.stdout.write(logs.one_line(line, logs.LONGEST_BODY, logs.secrets_of(state.config)) + "\n")
     sys.stdout.flush()
 
 
@@ -96,32 +98,30 @@ async def _model(state: State, upstream: Upstream, model: str) -> bool:
     )
     start = settings.start or profile.start
     who = "configuration" if settings.start else "the chat template" if profile.start else "the format"
-    own = "text" if format is None or format.start != "thinking" else "thinking"
+    own: Start = "text" if format is None or format.start != "thinking" else "thinking"
     _print(state, f"  start     {start or own}, from {who}")
     if profile.switch:
         _print(state, f"  switch    {profile.switch}")
-    pieces = await ask(state, upstream, model)
-    seen = read(pieces, format or get_format("passthrough"), start, settings)
-    return _judge(state, seen, pieces, format, start or own)
+    chunks = await ask(state, Target(upstream, await upstream.find_kind(), settings, profile), model)
+    checked = read(chunks, format or PASSTHROUGH, start, settings)
+    return _judge(state, checked, chunks, format, start or own)
 
 
 def format_source(profile: ModelProfile) -> str:
-    """Who told the format, in words."""
+    """Where the format is known from, for people."""
     return {"name": "the model's name", "server": "the server's chat template"}.get(
         profile.format_source, profile.format_source
     )
 
 
-async def ask(state: State, upstream: Upstream, model: str) -> list[Chunk]:
-    """The pieces of the upstream's reply to a question, as any client's request would be sent."""
-    settings = state.settings(model)
+async def ask(state: State, target: Target, model: str) -> list[Chunk]:
+    """The chunks of the upstream's reply to a question that is sent as any client's request would be."""
     asked: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": QUESTION}]}
     request = openai_chat.read_request({**asked, "max_tokens": MOST_TOKENS})
-    upstream_dialect = (await upstream.find_kind()).dialect(request)
-    profile = await state.profiles.resolve(upstream, model, settings)
-    body = upstream_request.write_request(upstream, request, upstream_dialect, settings, profile, field="")
+    upstream, upstream_dialect = target.upstream, target.kind.dialect(request)
+    body = to_json(write_request(request, upstream_dialect, target))
     headers = {"content-type": "application/json", "accept-encoding": "identity", **own_headers(upstream.settings)}
-    async with upstream.ask("POST", upstream_dialect.upstream_path(request), to_json(body), headers) as answer:
+    async with upstream.ask("POST", upstream_dialect.upstream_path(request), body, headers) as answer:
         data = await answer.read(state.config.limits.body)
         if answer.status >= 400:
             failed = upstream_dialect.read_error(answer.status, data)
@@ -129,53 +129,43 @@ async def ask(state: State, upstream: Upstream, model: str) -> list[Chunk]:
     return upstream_dialect.read_reply(read_json(data))
 
 
-def read(pieces: list[Chunk], format: Format, start: str | None, settings: ModelSettings = BUILT_IN) -> Seen:
-    """What a reply holds, read by a format."""
+def read(chunks: list[Chunk], format: Format, start: Start | None, settings: ModelSettings = BUILT_IN) -> CheckedReply:
+    """A reply, read by a format and the policies of a model's settings."""
     if start is None and format.start == TEXT:
         start = "undecided"
-    policies = policies_of(settings, start=start, collect=False)  # type: ignore[arg-type]  # one of the three
+    policies = policies_of(settings, start=start, collect=False)
     splitter = Splitter(format, lambda found: Parser(found, policies))
-    seen = Seen()
-    for item in [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish():
+    fold, failed = Fold(), ""
+    for item in [item for chunk in chunks for item in splitter.feed(chunk)] + splitter.finish():
+        fold.add(item)
         if isinstance(item, Failed):
-            seen.failed = item.message
-        elif isinstance(item, Ended):
-            seen.cut = item.reason == "length"
-        if not isinstance(item, ReplyEvent):
-            continue
-        event = item.event
-        if isinstance(event, ThinkingDelta):
-            seen.thinking += event.text
-        elif isinstance(event, TextDelta):
-            seen.text += event.text
-        elif isinstance(event, Notice):
-            seen.notices = (*seen.notices, event.code)
-    seen.split = bool(splitter.fields)
-    return seen
+            failed = item.message
+    return CheckedReply(fold.reply, failed, bool(splitter.fields))
 
 
-def _judge(state: State, seen: Seen, pieces: list[Chunk], format: Format | None, start: str) -> bool:
-    if seen.failed:
-        _print(state, f"  FAILED    {seen.failed}")
+def _judge(state: State, checked: CheckedReply, chunks: list[Chunk], format: Format | None, start: Start) -> bool:
+    reply = checked.reply
+    if checked.failed:
+        _print(state, f"  FAILED    {checked.failed}")
         return False
-    _print(state, f"  thinking  {shortened(seen.thinking) or 'none'}")
-    _print(state, f"  answer    {shortened(seen.text) or 'none'}")
-    if seen.split:
+    _print(state, f"  thinking  {shortened(reply.thinking) or 'none'}")
+    _print(state, f"  answer    {shortened(reply.text) or 'none'}")
+    if checked.split:
         _print(state, "  note      the upstream splits its thinking off by itself; it is passed on as it comes")
-    if seen.notices:
-        _print(state, f"  notices   {', '.join(sorted(set(seen.notices)))}")
-    leaks = leaked(seen.text, format)
+    if reply.notices:
+        _print(state, f"  notices   {', '.join(sorted({notice.code for notice in reply.notices}))}")
+    leaks = leaked(reply.text, format)
     if leaks:
         _print(state, f"  LEAK      the answer still holds {', '.join(leaks)}; another format or start reads it:")
-    elif not seen.text and seen.cut:
+    elif not reply.text and reply.reason == "length":
         _print(state, f"  note      {MOST_TOKENS} tokens were not enough for an answer: it was still thinking")
         return True
-    elif not seen.text:
+    elif not reply.text:
         _print(state, "  EMPTY     there is no answer; another format or start may find one:")
     else:
         _print(state, "  good      thinking and answer are apart")
         return True
-    for line in advice(pieces, format, start) or ["none of those that were tried"]:
+    for line in advice(chunks, format, start) or ["none of those that were tried"]:
         _print(state, f"            {line}")
     return False
 
@@ -198,15 +188,16 @@ def _tags(text: str) -> list[str]:
     return [tag for tag in matches if table.marker(tag).action is Action.OPEN or table.marker(tag).closes_thinking]
 
 
-def advice(pieces: list[Chunk], format: Format | None, start: str) -> list[str]:
+def advice(chunks: list[Chunk], format: Format | None, start: Start) -> list[str]:
     """Other ways to read the same reply that leave nothing in the answer."""
-    other = "thinking" if start == "text" else "text"
+    other: Start = "thinking" if start == "text" else "text"
+    starts: tuple[Start, ...] = ("text", "thinking")
     tried = [(format.name, other)] if format is not None else []
-    tried += [(name, begin) for name in ("auto", ANY_TAG) for begin in ("text", "thinking")]
+    tried += [(name, begin) for name in ("auto", ANY_TAG) for begin in starts]
     lines = []
     for name, begin in dict.fromkeys(tried):
-        seen = read(pieces, get_format(name), begin)
-        if seen.text and not leaked(seen.text, None):
+        text = read(chunks, get_format(name), begin).reply.text
+        if text and not leaked(text, None):
             lines.append(f"--format {name} --start {begin}")
     return lines
 

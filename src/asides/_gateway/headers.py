@@ -87,8 +87,8 @@ def for_upstream(
     for name in wanted:
         if name in given and name not in not_further and name not in _KEYS:
             sent[name] = _as_text(given[name])
-    if _UUID.fullmatch(http.id):  # some servers refuse any other
-        sent["x-request-id"] = http.id
+    if _UUID.fullmatch(http.record.id):  # some servers refuse any other
+        sent["x-request-id"] = http.record.id
     if not raw:
         sent["content-type"] = "application/json"
     elif "content-type" in http.headers:

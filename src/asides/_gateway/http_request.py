@@ -1,15 +1,15 @@
-"""One request of a client, as the web server hands it over. Knows ASGI; nothing of models."""
+"""One request of a client and its answer, over ASGI. Knows nothing of models; its record goes along with it."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from .._config.schema import Limits
+from .record import RequestRecord
 from .refusals import Refusal
 
 Scope = MutableMapping[str, Any]
@@ -22,11 +22,11 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 class ClientGone(Exception):
-    """The client left before its request was read."""
+    """The client left before its whole request had come."""
 
 
 class HttpRequest:
-    """A request, and the way to answer it."""
+    """A request as it came, and the methods that send its answer: `answer`, or `begin`, `write`... and `end`."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._receive = receive
@@ -38,17 +38,13 @@ class HttpRequest:
         self.headers: Mapping[str, str] = joined(scope["headers"])
         """By lower-case name, each character a byte; of several with one name all, with commas between them."""
         given = self.headers.get("x-request-id", "")
-        self.id = given if _SAFE_ID.fullmatch(given) else uuid.uuid4().hex
-        self.started = time.monotonic()
-        self.status = 0
-        """The status of the answer; 0 until it has begun."""
-        self.gone = False
-        """Whether the client left before the answer was over."""
+        self.record = RequestRecord(given if _SAFE_ID.fullmatch(given) else uuid.uuid4().hex, self.method, self.path)
+        """What is found out about this request; its id, too."""
         self.extra_headers: Headers = []
         """Sent with every answer."""
 
     async def read(self, limits: Limits) -> bytes:
-        """The body of the request: no larger than `limits.body`, and no slower than `limits.upload_rate`."""
+        """The body of the request; a `Refusal` where it is larger than `limits.body` or comes too slowly."""
         length = self.headers.get("content-length", "")
         if length.isdigit() and int(length) > limits.body:
             raise _too_large(limits.body)
@@ -56,56 +52,56 @@ class HttpRequest:
         size = 0
         deadline = asyncio.get_running_loop().time() + limits.upload
         try:
-            async with asyncio.timeout_at(deadline) as patience:
+            async with asyncio.timeout_at(deadline) as timeout:
                 while True:
-                    message = await self._receive()
-                    if message["type"] == "http.disconnect":
-                        self.gone = True
+                    event = await self._receive()
+                    if event["type"] == "http.disconnect":
+                        self.record.cancelled = True
                         raise ClientGone
-                    part = message.get("body", b"")
+                    part = event.get("body", b"")
                     size += len(part)
                     if size > limits.body:
                         raise _too_large(limits.body)
                     parts.append(part)
-                    if not message.get("more_body"):
+                    if not event.get("more_body"):
                         return b"".join(parts)
-                    patience.reschedule(deadline + size / limits.upload_rate)
+                    timeout.reschedule(deadline + size / limits.upload_rate)
         except TimeoutError:
-            words = "the request's body comes too slowly (limits.upload, limits.upload_rate)"
-            raise Refusal(408, words, code="upload_timeout", headers=((b"connection", b"close"),)) from None
+            message = "the request's body comes too slowly (limits.upload, limits.upload_rate)"
+            raise Refusal(408, message, code="upload_timeout", headers=((b"connection", b"close"),)) from None
 
     async def watch(self, work: asyncio.Task[Any]) -> None:
-        """Cancel the work on this request when the client leaves."""
+        """Wait until the client leaves, then cancel the work on its request. To be called once the body was read."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self.gone = True
+        self.record.cancelled = True
         work.cancel()
 
     async def begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Begin the answer."""
-        self.status = status
-        sent = [*headers, (b"x-request-id", self.id.encode()), *self.extra_headers]
+        """Send the head of the answer. From here on the status cannot be changed: a failure can only break off."""
+        self.record.status = status
+        sent = [*headers, (b"x-request-id", self.record.id.encode()), *self.extra_headers]
         await self._send({"type": "http.response.start", "status": status, "headers": sent})
 
     async def write(self, body: bytes) -> None:
-        """More of the answer; waits while the client is slow."""
+        """Send more of the body; waits while the client reads slowly, so that the upstream is slowed down too."""
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def end(self, body: bytes = b"") -> None:
-        """The answer is over."""
+        """Send the last of the body."""
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def answer(
         self, status: int, body: bytes, kind: str = "application/json", headers: Iterable[tuple[bytes, bytes]] = ()
     ) -> None:
-        """The whole answer at once."""
+        """Send a whole answer."""
         own = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
         await self.begin(status, [*own, *headers])
         await self.end(b"" if self.method == "HEAD" else body)
 
 
 def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by their names."""
+    """Headers by their names; values of the same name are joined by commas, as HTTP allows."""
     found: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")

@@ -14,13 +14,14 @@ from typing import Any
 import msgspec
 
 from .._config.schema import ModelSettings
-from .._engine.format import END, HEADER, Format
+from .._engine.format import END, HEADER, THINKING, Format
 from ..detect import Detection, detect
 from ..detect.from_name import find_switch, look_up, probe
-from ..detect.result import begin_of
+from ..detect.result import begin_of, start_of
 from ..dialects.servers import ShownModel
 from ..errors import Error
 from ..families import Switch, get_format
+from ..policies import Start
 from .bodies import off_loop, read_json
 from .refusals import Refusal
 from .upstreams import ASK_AGAIN, Upstream, UpstreamLost, own_headers
@@ -44,9 +45,9 @@ class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
     """None: nothing is split."""
     format_source: str
     """Who told it: `configuration`, `name`, `server`, or `nobody`."""
-    start: str | None = None
+    start: Start | None = None
     """Where output begins, where the template or the name tells it."""
-    start_on: str | None = None
+    start_on: Start | None = None
     """The same with thinking asked for."""
     switch: Switch | None = None
     """How the template switches thinking."""
@@ -54,6 +55,13 @@ class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
     """The field in which the template looks for earlier thinking."""
     capabilities: tuple[str, ...] | None = None
     """What Ollama says it can; None where nobody says."""
+
+    @property
+    def can_think(self) -> bool:
+        """Whether the format is known to write thinking."""
+        if self.format is None or self.format.name == "auto":
+            return False
+        return any(target == THINKING for table in self.format.states.values() for target in table.values())
 
     @property
     def special(self) -> bool:
@@ -98,13 +106,13 @@ class Profiles:
     ) -> ModelProfile:
         name = settings.name or model
         named = probe(name) if look_up(name) else None
-        start: str | None = None
+        start: Start | None = None
         if settings.format:
             format, source = get_format(settings.format), "configuration"
         elif named is not None and named.formats != ("auto",):
             format, source = get_format(named.formats[0]), "name"
-            if named.begin != begin_of(format.start):  # else as the format says
-                start = named.begin
+            if named.begin is not None and named.begin != begin_of(format.start):  # else as the format says
+                start = start_of(named.begin)
         elif shown is not None and shown.format != "auto":
             format, source = get_format(shown.format), "server"
         else:

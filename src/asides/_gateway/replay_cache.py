@@ -10,7 +10,7 @@ two ways only, both under the same credential and model:
   turn itself, and of whatever the client says about its user and its session.
 
 What is found by neither is a miss: it is counted, and never answered by a nearby entry. In memory only, bounded by the
-`cache` section of the configuration; the oldest entries go first.
+`replay_cache` section of the configuration; the oldest entries go first.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ from ..dialects.request import (
     ThinkingPiece,
     Turn,
 )
+from ..parts import ToolCall
+from ..reply.reply import Reply
 
 SESSION_HEADERS = (
     "session_id",
@@ -54,19 +56,8 @@ MOST_PARTS = 64
 """A call that stands behind more parts than this is found by its hash alone."""
 
 
-class CachedCall(NamedTuple):
-    """A call of a reply."""
-
-    part: int
-    """Its place among the parts of the reply."""
-    name: str
-    arguments: str
-    """JSON text."""
-    id: str
-
-
 class ConversationHash:
-    """Where a conversation stands: whose it is, and a hash of everything that was said so far."""
+    """Where a conversation stands: whose it is, and a hash of every turn so far."""
 
     __slots__ = ("_hash", "owner")
 
@@ -85,7 +76,7 @@ class ConversationHash:
     def _add(self, *fields: str | bytes) -> None:
         _update(self._hash, fields)
 
-    def pass_turn(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         """Go on behind a turn. Thinking does not count: that it may be missing is the point."""
         self._add("turn", turn.role)
         for piece in turn.pieces:
@@ -112,7 +103,7 @@ class ConversationHash:
 class _Entry(NamedTuple):
     thinking: str
     keys: tuple[bytes, ...]
-    """Under which it is found."""
+    """Under which it is found; they go with it."""
 
 
 class Restored(NamedTuple):
@@ -128,7 +119,7 @@ class Restored(NamedTuple):
 
 
 class ReplayCache:
-    """Thoughts by the calls that they led to."""
+    """Thoughts by the calls that they led to. Safe to use from threads, in which large requests are planned."""
 
     def __init__(self, limits: Cache) -> None:
         self._limits = limits
@@ -137,7 +128,6 @@ class ReplayCache:
         self._characters = 0
         self._count = 0
         self._lock = threading.Lock()
-        """Large requests are looked up in threads."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -147,13 +137,19 @@ class ReplayCache:
         """Characters beyond which a thought is not stored, so that nobody needs to collect them; 0 where it is off."""
         return self._limits.characters if self._limits.entries else 0
 
-    def store(self, conversation: ConversationHash, thinking: str, calls: Iterable[CachedCall], seed: int) -> None:
-        """Store what was thought before these calls. `seed` is what this reply's own ids were made of."""
-        if not thinking or len(thinking) > self.limit:
+    def put(self, conversation: ConversationHash, reply: Reply, seed: int) -> None:
+        """Keep what was thought before the calls of a reply, if there are both. `seed`: that of the ids made for it."""
+        thinking = reply.thinking
+        # Calls that may not be run are not sent to clients as calls, so none of them comes back.
+        calls = [
+            (place, call) for place, call in enumerate(reply.parts) if isinstance(call, ToolCall) and call.error is None
+        ]
+        if not calls or not thinking or len(thinking) > self.limit:
             return
-        calls = tuple(calls)
-        keys = [conversation.key((call.name, call.arguments) for call in calls)]
-        keys += [_digest(conversation.owner, "id", call.id) for call in calls if _is_own_id(call, seed)]
+        keys = [conversation.key((call.name, call.arguments) for _, call in calls)]
+        keys += [
+            _digest(conversation.owner, "id", call.id) for place, call in calls if _is_own_id(call.id, place, seed)
+        ]
         with self._lock:
             self._count += 1
             self._entries[self._count] = _Entry(thinking, tuple(keys))
@@ -183,7 +179,7 @@ class ReplayCache:
                     kept = tuple(piece for piece in turn.pieces if not isinstance(piece, ThinkingPiece))
                     turns[number] = msgspec.structs.replace(turn, pieces=(ThinkingPiece(thinking), *kept))
                     hits += 1
-            conversation.pass_turn(turn)
+            conversation.add_turn(turn)
         if hits:
             request = msgspec.structs.replace(request, turns=tuple(turns))
         return Restored(request, hits, len(dropped) - hits, conversation)
@@ -212,13 +208,16 @@ def _has_dropped(turn: Turn) -> bool:
     return all(not thought.text and thought.signature.startswith(OWN_SIGNATURE) for thought in thoughts)
 
 
-def _is_own_id(call: CachedCall, seed: int) -> bool:
-    """Whether a call's id was made here at random. One that counts the calls is not random, so it never is."""
-    if call.part >= MOST_PARTS:
+def _is_own_id(id: str, place: int, seed: int) -> bool:
+    """Whether the id of a call at this place among the parts was made here at random.
+
+    One that counts the calls is not random, so it never is.
+    """
+    if place >= MOST_PARTS:
         return False
-    # The place among the parts that the id was made for may be an earlier one: a parser counts its own.
-    places = range(call.part, -1, -1)
-    return any(call.id == make_id(shape, seed, place, "", 0) for place in places for shape in ("call", "short"))
+    # The place that the id was made for may be an earlier one: a parser counts its own parts only.
+    places = range(place, -1, -1)
+    return any(id == make_id(shape, seed, each, "", 0) for each in places for shape in ("call", "short"))
 
 
 def _digest(*fields: str | bytes) -> bytes:

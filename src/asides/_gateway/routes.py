@@ -1,60 +1,27 @@
-"""Which path means what: a table. Knows no upstream and no model.
+"""The table of routes: which path is answered by which handler, in which dialect, with or without a key.
+
+Everything that depends on a path is a field of its row in `ROUTES`: the methods, the handler, whose shape an error has,
+whether a key is needed, whether a request is worth a line in the log. What goes to the upstream as it is has rows too
+(handler `pass_on`), and the configuration's `pass_on` adds to them: files, batches, fine-tuning and administration have
+none, because with the operator's key a client could delete models or stop the server.
 
 A path is normalised before it is looked up: runs of `/` are one, `/v1` may be missing or doubled, case does not matter.
-So no spelling of a path that generates text is taken for one that is handed on unread. What is handed on is a list of
-its own (`PASSED_ON`): files, batches, fine-tuning and administration are not in it, because with the operator's key a
-client could delete models or stop the server.
+So no spelling of a path that generates text is taken for one that is handed on unread.
+
+    router = Router(config.pass_on)
+    router.find("GET", "/v1/models/Qwen/Qwen3-8B")   # Match(route=Route(handler="model", ...), rest="Qwen/Qwen3-8B")
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ..dialects import Dialect, anthropic, ollama, openai_chat, openai_completions, openai_responses
+from ..dialects import ALL, Dialect, anthropic, ollama, openai_chat
 
-
-class Route(NamedTuple):
-    """What a path means."""
-
-    name: str
-    """Which handler takes it."""
-    dialect: Dialect
-    """Whose shape the answer has, an error too."""
-    rest: str = ""
-    """What follows the path: a model's name."""
-
-
-POSTED = {
-    "/chat/completions": Route("generate", openai_chat),
-    "/completions": Route("generate", openai_completions),
-    "/responses": Route("generate", openai_responses),
-    "/messages": Route("generate", anthropic),
-    "/messages/count_tokens": Route("count_tokens", anthropic),
-    "/api/chat": Route("generate", ollama),
-    "/api/generate": Route("generate", ollama),
-    "/api/show": Route("show", ollama),
-}
-GOT = {
-    "/models": Route("models", openai_chat),
-    "/api/tags": Route("tags", ollama),
-    "/api/version": Route("version", ollama),
-    "/api/ps": Route("running", ollama),
-    "/healthz": Route("health", openai_chat),
-    "/health": Route("health", openai_chat),
-    "/metrics": Route("metrics", openai_chat),
-    "/": Route("home", openai_chat),
-}
-PASSED_ON = (
-    *("POST /embeddings", "POST /rerank", "POST /v2/rerank", "POST /score", "POST /moderations"),
-    *("POST /audio/*", "GET /audio/*", "POST /images/*", "POST /tokenize", "POST /detokenize"),
-    *("POST /api/embed", "POST /api/embeddings"),
-)
-"""What goes to the upstream as it is, beside what is answered here; `pass_on` of the configuration adds to it."""
-CONTROL = "/chat/completions/control"
-"""llama.cpp's path for ending a running reply's thought; passed on for a reply of the same credential."""
+GET, POST = ("GET",), ("POST",)
 _VERSIONED = re.compile(r"(/v1)+(?=/|$)")
 _SLASHES = re.compile(r"/{2,}")
 _OPENAI = re.compile(
@@ -62,8 +29,34 @@ _OPENAI = re.compile(
 )
 
 
-def plain(path: str) -> str:
-    """A path as the tables have it: in lower case, without `/v1` before it, no slash doubled or at the end."""
+class Route(NamedTuple):
+    """One row of the table."""
+
+    methods: tuple[str, ...]
+    """GET stands for HEAD too."""
+    path: str
+    """Normalised. `/models/*` is `/models` and everything below it."""
+    handler: str
+    """Who answers; also the `route` of logs and metrics."""
+    dialect: Dialect = openai_chat
+    """In whose shape errors are written, and requests for a reply are read."""
+    needs_key: bool = True
+    """Whether a key is asked for, where there are keys, and the request counts as one of the open ones."""
+    logged: bool = True
+    """False for what machines ask all the time."""
+    exclusive: bool = True
+    """Whether another method at this path is refused (405), also where `pass_on: all` passes on what is not known."""
+
+
+class Match(NamedTuple):
+    """The row for a request, and what of its path stands for the row's `*`."""
+
+    route: Route
+    rest: str = ""
+
+
+def normalized(path: str) -> str:
+    """A path as the table has it, except for its case: without `/v1` before it, no slash doubled or at the end."""
     return _cut_version(path)[0].rstrip("/") or "/"
 
 
@@ -74,48 +67,93 @@ def _cut_version(path: str) -> tuple[str, bool]:
     return (path[found.end() :], True) if found else (path, False)
 
 
-def find(method: str, path: str) -> Route:
-    """What a path means; what nobody here knows is passed on, if it may be."""
-    whole = plain(path)
-    short = whole.lower()
-    dialect: Dialect = (
-        ollama if short.startswith("/api/") else anthropic if short.startswith("/messages") else openai_chat
-    )
-    if method == "OPTIONS":
-        return Route("options", dialect)
-    table = POSTED if method == "POST" else GOT if method in ("GET", "HEAD") else {}
-    route = table.get(short)
-    if route is not None:
-        return route
-    if method in ("GET", "HEAD") and short.startswith("/models/"):
-        return Route("model", openai_chat, whole[len("/models/") :])
-    if method not in ("GET", "HEAD") and short in GOT and short not in POSTED and short != "/models":
-        return Route("not_allowed", dialect)
-    if method in ("GET", "HEAD") and short in POSTED:
-        return Route("not_allowed", dialect)
-    if method == "POST" and short == CONTROL:
-        return Route("control", dialect)
-    return Route("pass_on", dialect)
+def _generating() -> Iterator[Route]:
+    for dialect in ALL:
+        yield from (Route(POST, path, "generate", dialect) for path in dialect.PATHS)
 
 
-def may_pass(method: str, path: str, more: Sequence[str]) -> bool:
-    """Whether a path goes to the upstream as it is. `more` are those of the configuration; `*` ends what may follow.
+def _passed_on(entries: Iterable[str], dialect: Dialect = openai_chat) -> Iterator[Route]:
+    """Rows for entries such as `POST /embeddings` or `/files/*`; one without a method is for GET and POST."""
+    for entry in entries:
+        method, _, path = entry.rpartition(" ")
+        path = normalized(path.removesuffix("*")).lower() + ("/*" if path.endswith("*") else "")
+        yield Route((method,) if method else GET + POST, path, "pass_on", dialect, exclusive=False)
 
-    A path without a method is for GET and POST.
-    """
-    if "all" in more:
-        return True
-    short = plain(path).lower()
-    method = "GET" if method == "HEAD" else method
-    for entry in (*PASSED_ON, *more):
-        verb, _, wanted = entry.rpartition(" ")
-        if method not in ((verb,) if verb else ("GET", "POST")):
-            continue
-        wanted = wanted.lower()
-        known = plain(wanted.removesuffix("*"))
-        if short == known or (wanted.endswith("*") and short.startswith(f"{known}/")):
-            return True
-    return False
+
+ROUTES = (
+    *_generating(),
+    Route(POST, "/chat/completions/control", "control"),  # llama.cpp's, for a running reply of the same credential
+    Route(POST, "/messages/count_tokens", "count_tokens", anthropic),
+    Route(GET, "/models", "models", exclusive=False),
+    Route(GET, "/models/*", "model", exclusive=False),  # DELETE is for models that were fine-tuned
+    Route(GET, "/api/tags", "tags", ollama),
+    Route(POST, "/api/show", "show", ollama),
+    Route(GET, "/api/version", "version", ollama),
+    Route(GET, "/api/ps", "running", ollama),
+    Route(GET, "/healthz", "health", needs_key=False, logged=False),
+    Route(GET, "/health", "health", needs_key=False, logged=False),
+    Route(GET, "/", "home", needs_key=False, logged=False),
+    Route(GET, "/metrics", "metrics", logged=False),
+    *_passed_on(("POST /embeddings", "POST /rerank", "POST /v2/rerank", "POST /score", "POST /moderations")),
+    *_passed_on(("/audio/*", "POST /images/*", "POST /tokenize", "POST /detokenize")),
+    *_passed_on(("POST /api/embed", "POST /api/embeddings"), ollama),
+)
+EVERYWHERE = (
+    Route(("OPTIONS",), "", "options", needs_key=False, logged=False),
+    Route((), "", "not_allowed", needs_key=False),
+    Route((), "", "pass_on"),
+    Route((), "", "not_found"),
+)
+"""What may answer any path: what a browser asks before it asks, a wrong method, what is not known."""
+OPTIONS, NOT_ALLOWED, PASS_ON, NOT_FOUND = EVERYWHERE
+HANDLERS = frozenset(route.handler for route in (*ROUTES, *EVERYWHERE))
+"""Every handler's name: no other `route` is in logs and metrics."""
+
+
+class Router:
+    """Finds the row for a request."""
+
+    def __init__(self, pass_on: Iterable[str] = ()) -> None:
+        """`pass_on` is the configuration's; a path that has a row for the same method keeps it."""
+        entries = list(pass_on)
+        self._unknown = PASS_ON if "all" in entries else NOT_FOUND
+        self._rows: dict[tuple[str, str], Route] = {}
+        self._below: dict[tuple[str, str], Route] = {}
+        """The rows with a `*`, by the path before it, which ends in a slash."""
+        for route in (*ROUTES, *_passed_on(entry for entry in entries if entry != "all")):
+            path = route.path.removesuffix("/*")
+            for method in route.methods:
+                self._rows.setdefault((method, path), route)
+                if path != route.path:
+                    self._below.setdefault((method, f"{path}/"), route)
+        self._exclusive = {route.path for route in ROUTES if route.exclusive}
+
+    def find(self, method: str, path: str) -> Match:
+        """The row that answers a method at a path; there is always one."""
+        whole = normalized(path)
+        short = whole.lower()
+        method = "GET" if method == "HEAD" else method
+        if method == "OPTIONS":
+            return Match(OPTIONS._replace(dialect=_dialect_of(short)))
+        found = self._rows.get((method, short))
+        if found is not None:
+            return Match(found)
+        for (known, above), route in self._below.items():
+            if known == method and short.startswith(above):
+                return Match(route, whole[len(above) :])
+        route = NOT_ALLOWED if short in self._exclusive else self._unknown
+        return Match(route._replace(dialect=_dialect_of(short)))
+
+    def allowed(self, path: str) -> str:
+        """The methods that are answered at a path, as the header `Allow` lists them."""
+        short = normalized(path).lower()
+        methods = sorted(method for method, known in self._rows if known == short)
+        return ", ".join("GET, HEAD" if method == "GET" else method for method in methods)
+
+
+def _dialect_of(path: str) -> Dialect:
+    """Whose clients ask at a path that has no row, so that they can read the error."""
+    return ollama if path.startswith("/api/") else anthropic if path.startswith("/messages") else openai_chat
 
 
 def is_below(path: str) -> bool:

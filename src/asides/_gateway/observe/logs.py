@@ -14,15 +14,15 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TextIO
 
 import msgspec
 
 from ..._config.schema import Config, Log
 from ..._config.values import HIDDEN, escaped, hide_url
-from ..finished import Finished
 from ..origins import is_loopback
+from ..record import BODIES, RequestRecord
 
 LONGEST: Final = 300
 """Characters of a value that came from outside."""
@@ -34,9 +34,6 @@ PATIENCE: Final = 2.0
 """Seconds that the end of the process waits for that reader."""
 MARGIN: Final = 8_192
 """Characters beyond what is shown that are searched for secrets."""
-OUTSIDE: Final = frozenset({"id", "method", "path", "model", "error"})
-"""Fields of a request whose words others chose."""
-BODIES: Final = frozenset({"request_body", "reply_body"})
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 EVENTS: Final = ("event", "url")
 """What lines other than those of requests may add for programs, by `extra`."""
@@ -63,7 +60,7 @@ def setup(log: Log, *, secrets: Iterable[str] = ()) -> None:
     handler = BackgroundHandler(sys.stderr)
     as_text = log.form == "text" or (log.form == "auto" and sys.stderr.isatty())
     hidden = tuple(sorted({secret for secret in secrets if len(secret) >= 4}, key=len, reverse=True))
-    handler.setFormatter((_TextLog if as_text else _JsonLog)(hidden, bodies=log.bodies))
+    handler.setFormatter((_TextLog if as_text else _JsonLog)(hidden))
     root = logging.getLogger()
     for other in root.handlers[:]:
         if isinstance(other, BackgroundHandler):
@@ -113,11 +110,11 @@ def warn_at_start(config: Config) -> list[str]:
     return warnings
 
 
-def log_finished(record: Finished) -> None:
-    """One line for a request that is over: an error of ours or of the upstream is a warning."""
+def log_request(record: RequestRecord, *, bodies: bool = False) -> None:
+    """Write the line of a request that is over. An error of ours or of the upstream makes it a warning."""
     level = logging.WARNING if record.status >= 500 or record.upstream_error else logging.INFO
     if _requests.isEnabledFor(level):
-        _requests.log(level, "request", extra={"finished": record})
+        _requests.log(level, "request", extra={"request": record.fields(bodies=bodies)})
 
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
@@ -140,15 +137,14 @@ def one_line(text: str, longest: int = LONGEST, secrets: Iterable[str] = ()) -> 
     return shown if len(found) <= longest else f"{shown}...({len(text)} characters)"
 
 
-def fields(record: Finished, *, bodies: bool = False, secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """What the log says of a request. What is zero, empty or never came is left out."""
+def shown(fields: Mapping[str, Any], secrets: Iterable[str] = ()) -> dict[str, Any]:
+    """The fields of a request as they are written. What is zero, empty or never came is left out."""
     found: dict[str, Any] = {}
-    for name in Finished.__struct_fields__:
-        value = getattr(record, name)
-        if name in BODIES:
-            value = one_line(value, LONGEST_BODY, secrets) if bodies else ""
-        elif name in OUTSIDE:
-            value = one_line(value, LONGEST, secrets)
+    for name, value in fields.items():
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        if isinstance(value, str):
+            value = one_line(value, LONGEST_BODY if name in BODIES else LONGEST, secrets)
         elif isinstance(value, float):
             value = round(value, 4)
         if value or name == "status" or isinstance(value, float):
@@ -220,10 +216,9 @@ class BackgroundHandler(logging.Handler):
 class _LogFormatter(logging.Formatter):
     """What both forms share."""
 
-    def __init__(self, secrets: tuple[str, ...], *, bodies: bool) -> None:
+    def __init__(self, secrets: tuple[str, ...]) -> None:
         super().__init__()
         self._secrets = secrets
-        self._bodies = bodies
 
     def _message(self, record: logging.LogRecord) -> str:
         try:
@@ -237,10 +232,7 @@ class _LogFormatter(logging.Formatter):
         return scrub(trace[-LONGEST_TRACE - MARGIN :], self._secrets)[-LONGEST_TRACE:]
 
     def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
-        finished = getattr(record, "finished", None)
-        if not isinstance(finished, Finished):
-            return {}
-        return fields(finished, bodies=self._bodies, secrets=self._secrets)
+        return shown(getattr(record, "request", {}), self._secrets)
 
 
 class _JsonLog(_LogFormatter):

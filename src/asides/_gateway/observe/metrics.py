@@ -1,9 +1,9 @@
-"""What Prometheus is told. Fed once at the end of each request; its labels hold nothing that a client chose."""
+"""The metrics for Prometheus. A request is counted once, at its end; no label holds what a client chose."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -13,26 +13,21 @@ from prometheus_client.registry import Collector
 
 from ... import dialects
 from ...events import NOTICES
-from ..finished import Finished
+from ..record import UPSTREAM_ERRORS, RequestRecord
+from ..routes import HANDLERS
 from .logs import dropped as lines_dropped
 
-DIALECTS: Final = {dialect.NAME: dialect.NAME for dialect in dialects.ALL}
-ROUTES: Final = frozenset(
-    {
-        *("control", "count_tokens", "generate", "health", "home", "metrics", "model", "models", "not_allowed"),
-        *("options", "pass_on", "running", "show", "tags", "version"),
-    }
-)
-UPSTREAM_ERRORS: Final = frozenset({"connect", "idle", "lost", "malformed", "status_4xx", "status_5xx"})
-"""Not reached; silent too long; gone before its end; not JSON where JSON was due; its own error."""
+DIALECTS: Final = frozenset(dialect.NAME for dialect in dialects.ALL)
+REASONS: Final = frozenset({*UPSTREAM_ERRORS.values(), "status_4xx", "status_5xx"}) - {""}
+"""Why an upstream failed."""
 OTHER: Final = "other"
 CLIENT_GONE: Final = "499"
-"""The status of a request whose client left before it was told one."""
+"""The status of a request whose client left before one was sent."""
 SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 
 class Metrics:
-    """The figures of one gateway, in a registry of their own."""
+    """The metrics of one gateway, in a registry of their own. `count` takes requests, `/metrics` answers `render`."""
 
     def __init__(self, upstreams: Iterable[str] = ()) -> None:
         self._upstreams = frozenset(upstreams)
@@ -74,58 +69,63 @@ class Metrics:
         self._shown.register(_WithoutCreated(registry))
 
     def watch(self, requests: Callable[[], int], streams: Callable[[], int]) -> None:
-        """Have what is in flight counted when Prometheus asks, by whoever holds it."""
+        """Set what counts the open requests and streams; it is called whenever Prometheus asks."""
         self._requests_in_flight.set_function(requests)
         self._streams_in_flight.set_function(streams)
 
     def watch_history(self, kept: Callable[[], int], dropped: Callable[[], int], waiting: Callable[[], int]) -> None:
-        """Have what became of kept replies counted when Prometheus asks."""
-        for name, words, count in (
+        """Add what became of replies that history keeps; counted whenever Prometheus asks."""
+        for name, help, count in (
             ("kept", "Replies written to history.", kept),
             ("dropped", "Replies that history could not take.", dropped),
             ("waiting", "Replies that wait to be written to history.", waiting),
         ):
-            Gauge(f"asides_history_{name}", words, registry=self._registry).set_function(count)
+            Gauge(f"asides_history_{name}", help, registry=self._registry).set_function(count)
 
-    def finished(self, record: Finished) -> None:
-        """A request is over."""
-        dialect = DIALECTS.get(record.dialect, OTHER)
-        route = record.route if record.route in ROUTES else OTHER
+    def count(self, record: RequestRecord) -> None:
+        """Count a request that is over."""
+        route = _known(record.route, HANDLERS)
         status = str(record.status) if 100 <= record.status <= 599 else CLIENT_GONE
-        self._requests.labels(dialect, route, status).inc()
+        self._requests.labels(_known(record.dialect, DIALECTS), route, status).inc()
         if record.cancelled:
             self._cancelled.inc()
         if record.upstream_error:
-            upstream = record.upstream if record.upstream in self._upstreams else OTHER
-            reason = record.upstream_error if record.upstream_error in UPSTREAM_ERRORS else OTHER
-            self._upstream_errors.labels(upstream, reason).inc()
+            reason = _known(record.upstream_error, REASONS)
+            self._upstream_errors.labels(_known(record.upstream, self._upstreams), reason).inc()
         if route == "generate":
-            self._generated(record)
+            self._count_reply(record)
 
-    def _generated(self, record: Finished) -> None:
+    def _count_reply(self, record: RequestRecord) -> None:
         self._seconds.observe(record.seconds)
-        if record.first_thought is not None:
-            self._first_thought.observe(record.first_thought)
-        if record.first_answer is not None:
-            self._first_answer.observe(record.first_answer)
-        # An upstream may send any number; a counter bears none below zero.
+        for first, histogram in (
+            (record.first_thought, self._first_thought),
+            (record.first_answer, self._first_answer),
+        ):
+            if first is not None:
+                histogram.observe(first)
+        # An upstream may send any number, and a counter takes none below zero.
         self._input_tokens.inc(max(0, record.input_tokens))
         self._thinking_tokens.inc(max(0, record.thinking_tokens))
         self._answer_tokens.inc(max(0, record.answer_tokens))
         self._thinking_characters.inc(record.thinking_characters)
         self._answer_characters.inc(record.answer_characters)
         for code, count in record.notices.items():
-            self._notices.labels(code if code in NOTICES else OTHER).inc(count)
+            self._notices.labels(_known(code, NOTICES)).inc(count)
         self._empty.inc(record.empty_answers)
-        self._hits.inc(record.cache_hits)
-        self._misses.inc(record.cache_misses)
+        self._hits.inc(record.replay_cache_hits)
+        self._misses.inc(record.replay_cache_misses)
 
     def render(self) -> tuple[bytes, str]:
-        """All figures in Prometheus' text format, and its content type."""
+        """All metrics in Prometheus' text format, and its content type."""
         return generate_latest(self._shown), CONTENT_TYPE_LATEST
 
-    def _histogram(self, name: str, words: str) -> Histogram:
-        return Histogram(name, words, buckets=SECONDS, registry=self._registry)
+    def _histogram(self, name: str, help: str) -> Histogram:
+        return Histogram(name, help, buckets=SECONDS, registry=self._registry)
+
+
+def _known(value: str, known: Container[str]) -> str:
+    """A label's value; `other` for any that is not known, so that series cannot grow without end."""
+    return value if value in known else OTHER
 
 
 class _WithoutCreated(Collector):

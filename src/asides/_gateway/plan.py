@@ -1,0 +1,194 @@
+"""The plan of a request: everything that is settled before the upstream is asked. Sends nothing.
+
+A client's body becomes a `RequestPlan`: the request as the client's dialect reads it, the dialect and the body for the
+upstream (thoughts that the client dropped put back, thinking asked for as the model's template wants it), and how the
+reply will be read. Where several may decide something, the order is here: for the start of the reply a header, the
+configuration, a request without thinking, the chat template, the format; for the field of thinking a header, then the
+configuration. Large requests are planned in a thread, so nothing here waits for anything.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+
+from .._config.schema import ModelSettings, policies_of
+from .._engine.format import HEADER, TEXT, Format
+from .._engine.parser import Parser
+from ..dialects import Dialect, openai_chat
+from ..dialects.framing import to_json
+from ..dialects.request import CallPiece, Request, RequestError, WriteOptions, without_seals
+from ..dialects.servers import ServerKind
+from ..families import get_format
+from ..policies import Policies, Start
+from ..reply.splitter import Splitter
+from .http_request import HttpRequest
+from .model_profile import ModelProfile
+from .refusals import Refusal
+from .replay_cache import ConversationHash
+from .state import State
+from .upstreams import Upstream
+
+REASONING = openai_chat.THINKING_FIELDS
+STARTS = get_args(Start)
+PASSTHROUGH = get_format("passthrough")
+
+
+class Target(NamedTuple):
+    """Who is asked, for which model, and what is known of both."""
+
+    upstream: Upstream
+    kind: ServerKind
+    settings: ModelSettings
+    profile: ModelProfile
+
+
+class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How one request is carried out."""
+
+    request: Request
+    """As the client sent it."""
+    target: Target
+    upstream_dialect: Dialect
+    body: bytes
+    """What the upstream is sent."""
+    policies: Policies
+    """How the reply is read. Its `seed` is random: calls that the model gives no id get one that nobody can guess."""
+    start_is_known: bool
+    """Whether anybody but the format has said where the reply begins."""
+    reasoning: str
+    """Where thinking is written, for clients that have several places for it."""
+    conversation: ConversationHash
+    """Where the reply stands in its conversation, for the replay cache."""
+
+    @property
+    def format(self) -> Format:
+        """How the model writes."""
+        return self.target.profile.format or PASSTHROUGH
+
+    def splitter(self, *, whole: bool) -> Splitter:
+        """What takes the reply apart. `whole`: it comes in one piece."""
+        policies = self.policies
+        if whole and not self.start_is_known and self.format.start == TEXT:
+            policies = policies.but(start="undecided")  # a lone close is honoured where nothing has to flow
+
+        def make(format: Format) -> Parser:
+            undecided = format.start == HEADER and policies.start == "undecided"  # a header decides it by itself
+            return Parser(format, policies.but(start=None) if undecided else policies)
+
+        request = self.request
+        choices = max(1, request.choices)
+        return Splitter(self.format, make, show=request.thinking.show, seed=policies.seed, choices=choices)
+
+
+def make_plan(
+    state: State, http: HttpRequest, dialect: Dialect, path: str, data: dict[str, Any], target: Target, credential: str
+) -> RequestPlan:
+    """Plan a request that came at a path (normalised) in a dialect. A `Refusal` says what is wrong with it."""
+    limits = state.config.limits
+    _check_count(data, limits.messages)
+    try:
+        request = dialect.read_request(data, path)
+        restored = state.replay_cache.restore(credential, request, http.headers)
+        http.record.replay_cache_hits, http.record.replay_cache_misses = restored.hits, restored.misses
+        upstream_dialect = target.kind.dialect(request)
+        asked = without_seals(restored.request)
+        if asked.user is not None and not state.config.forward_user:
+            asked = msgspec.structs.replace(asked, user=None)
+        field = state.fields.get((target.upstream.name, request.model), "")
+        start, start_is_known = find_start(http.headers, request, target)
+        reasoning = find_reasoning(http.headers, target.settings)
+        body = to_json(write_request(asked, upstream_dialect, target, field))
+    except RequestError as error:
+        raise Refusal(error.status, error.message, param=error.param) from error
+    tools = [
+        {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}} for tool in request.tools
+    ]
+    return RequestPlan(
+        request=request,
+        target=target,
+        upstream_dialect=upstream_dialect,
+        body=body,
+        policies=policies_of(
+            target.settings,
+            start=start,
+            prompt=request.prompt if start is None else None,
+            tools=tools or None,
+            calls=reads_calls(request, target.settings),
+            seed=secrets.randbits(62),
+            limit=limits.held,
+            collect=False,
+        ),
+        start_is_known=start_is_known,
+        reasoning=reasoning,
+        conversation=restored.conversation,
+    )
+
+
+def _check_count(data: dict[str, Any], most: int) -> None:
+    """Refuse a conversation of more messages than are taken, before anything is made of them."""
+    for name in ("messages", "input", "tools"):
+        if isinstance(data.get(name), list) and len(data[name]) > most:
+            message = f"{name} has {len(data[name])} entries; this gateway takes {most} (limits.messages)"
+            raise Refusal(400, message, param=name)
+
+
+def find_start(headers: Mapping[str, str], request: Request, target: Target) -> tuple[Start | None, bool]:
+    """Where the reply begins (None: as the format says), and whether anybody has said so."""
+    header = _choice(headers, "X-Asides-Start", STARTS)
+    if header:
+        return header, True  # type: ignore[return-value]  # one of STARTS
+    if target.settings.start is not None:
+        return target.settings.start, True
+    profile, format = target.profile, target.profile.format
+    if request.thinking.think is False and format is not None and format.start != HEADER:
+        return "text", True
+    if request.prompt is not None:
+        return None, True  # the end of the bare prompt says it
+    if request.thinking.think and profile.start_on is not None:
+        return profile.start_on, True
+    if profile.start is not None and format is not None and format.start != HEADER:
+        return profile.start, True
+    return None, False
+
+
+def find_reasoning(headers: Mapping[str, str], settings: ModelSettings) -> str:
+    """The field in which thinking is written to a client that has several."""
+    return _choice(headers, "X-Asides-Reasoning", REASONING) or settings.reasoning or "reasoning_content"
+
+
+def _choice(headers: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    """What a header chooses; empty where it is not sent, a `Refusal` where it is none of the choices."""
+    chosen = headers.get(name.lower(), "").strip().lower().replace("-", "_")
+    if chosen and chosen not in choices:
+        raise Refusal(400, f"{name} must be one of {', '.join(choices)}", param=name)
+    return chosen
+
+
+def reads_calls(request: Request, settings: ModelSettings) -> bool:
+    """Whether calls are read. A client that names no tools may be reading them from the text by itself."""
+    if settings.calls in ("always", "never"):
+        return settings.calls == "always"
+    if request.tool_choice == "none":
+        return False
+    used = any(isinstance(piece, CallPiece) for turn in request.turns for piece in turn.pieces)
+    return bool(request.tools or used) and request.prompt is None
+
+
+def write_request(request: Request, dialect: Dialect, target: Target, field: str = "") -> dict[str, Any]:
+    """The body for the upstream, in its dialect. `field`: where it was seen to send thinking; empty: not seen yet."""
+    settings, profile = target.settings, target.profile
+    options = WriteOptions(
+        replay=settings.replay,
+        field=field or profile.field or "reasoning_content",
+        keep_thinking=settings.keep_thinking or "all",
+        switch=profile.switch,
+        budget=settings.budget,
+        model=settings.name,
+        usage=True,
+        special_tokens=target.upstream.settings.skip_special_tokens and profile.special,
+    )
+    return {**dialect.write_request(request, options), **settings.extra_body}
