@@ -55,8 +55,6 @@ TERSE_MODULES: set[str] = {
     "_cli/history/command.py",
     "_cli/run/reply.py",
     "_cli/serve.py",
-    "_cli/stats/command.py",
-    "_cli/stats/table.py",
     "_engine/calls/arguments.py",
     "_engine/calls/brace_reader.py",
     "_engine/calls/json_reader.py",

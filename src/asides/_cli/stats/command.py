@@ -1,4 +1,8 @@
-"""`asides stats`: how a model thinks, in figures: of a reply, of files of traces, or of the history."""
+"""`asides stats`: how a model thinks, in figures: of a reply, of files of traces, or of the history.
+
+Flags in, exit codes out. Reading and counting are in `read`, the tables for a terminal in `table`, the page that
+`--html` writes in `asides.analysis.report`. What could not be read is reported on standard error, and reading goes on.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import argparse
 import json
 import os
 from collections.abc import Callable
+from shutil import get_terminal_size
 
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, OK
@@ -81,7 +86,8 @@ def _show(options: argparse.Namespace, counting: Counting) -> None:
     elif not options.html or (output.terminal and options.html != "-"):
         from .table import Look, tables
 
-        look = Look(width=_width(), ascii=options.ascii or not _speaks_unicode(), colour=output.colour)
+        width = max(60, get_terminal_size((100, 24)).columns)
+        look = Look(width=width, ascii=options.ascii or not _speaks_unicode(), colour=output.colour)
         output.draw(tables(counting, look))
     output.flush()
 
@@ -120,21 +126,10 @@ def load_tokenizer(path: str) -> Callable[[str], int]:
     return lambda text: len(tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids)
 
 
-def _width() -> int:
-    from shutil import get_terminal_size
-
-    return max(60, get_terminal_size((100, 24)).columns)
-
-
 def _speaks_unicode() -> bool:
     """Whether blocks can be drawn: not on a dumb terminal, nor where the locale is known not to be UTF-8."""
-    if os.environ.get("TERM") == "dumb":
-        return False
-    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
-        value = os.environ.get(name)
-        if value:
-            return "utf" in value.lower()
-    return True
+    locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "utf-8")
+    return os.environ.get("TERM") != "dumb" and "utf" in locale.lower()
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

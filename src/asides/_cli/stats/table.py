@@ -1,4 +1,9 @@
-"""The tables of `asides stats`: groups side by side while they fit, else one to a line. Counts nothing itself."""
+"""The tables of `asides stats`: groups side by side while they fit, else one to a line. Counts nothing itself.
+
+A `Row` is a figure: its name, how it is read off a `Summary`, how it is written, what a full bar is. Figures that no
+reply has are left out; of a single reply there are no medians and no shares of replies. Bars and small histograms are
+drawn with blocks of eighths, or in ASCII.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +73,7 @@ def _score(value: float) -> str:
 
 
 def rows(whole: Summary) -> list[Row]:
-    """The figures that are told, those that occur."""
+    """The figures that are shown: those that occur."""
     one = whole.replies == 1
     median, per = ("", "") if one else (" (median)", " per reply")
 
@@ -76,9 +81,6 @@ def rows(whole: Summary) -> list[Row]:
         return Row(
             title + median, lambda summary: summary.quantile(name, 0.5) if name in summary.spreads else UNKNOWN, _number
         )
-
-    def part(name: str) -> Row:
-        return Row(f"  {name}", lambda summary: summary.quality[name], _score, 1.0)
 
     def having(name: str, title: str) -> Row:
         if one:
@@ -94,20 +96,20 @@ def rows(whole: Summary) -> list[Row]:
         suffix = "" if name in KINDS else " in 1,000 words"
         return Row(title + suffix, lambda summary: summary.per_thousand_words(name), _number)
 
-    found = [Row("replies", lambda summary: summary.replies, _number, bar=False)]
-    if not one:
-        found.append(having("thinking", "that think"))
-    found.append(spread("thinking_words", "words of thinking"))
-    if not one:
-        found.append(
-            Row("  nine in ten have at most", lambda summary: summary.quantile("thinking_words", 0.9), _number)
-        )
-    found.append(spread("thinking_characters", "characters of thinking"))
-    if "thinking_tokens" in whole.spreads:
-        found.append(spread("thinking_tokens", "tokens of thinking"))
-    if "seconds" in whole.spreads:
-        found.append(spread("seconds", "seconds of thinking"))
-    found += [
+    def part(name: str) -> Row:
+        return Row(f"  {name}", lambda summary: summary.quality[name], _score, 1.0)
+
+    most = Row("  nine in ten have at most", lambda summary: summary.quantile("thinking_words", 0.9), _number)
+    mean = "" if one else " (mean)"
+    measured = (("thinking_tokens", "tokens of thinking"), ("seconds", "seconds of thinking"))
+    calls = (("drafts", "calls drafted in thinking"), ("calls", "calls"), ("broken_calls", "broken calls"))
+    return [
+        Row("replies", lambda summary: summary.replies, _number, bar=False),
+        *([] if one else [having("thinking", "that think")]),
+        spread("thinking_words", "words of thinking"),
+        *([] if one else [most]),
+        spread("thinking_characters", "characters of thinking"),
+        *(spread(name, title) for name, title in measured if name in whole.spreads),
         spread("text_words", "words of the answer"),
         Row("thinking in all that was written", lambda summary: summary.share, percent, 1.0),
         average("blocks", f"thoughts{per}"),
@@ -115,22 +117,18 @@ def rows(whole: Summary) -> list[Row]:
         rate("questions", "questions"),
         rate("turns", "turns of mind"),
         *(rate(kind, f"  {kind}") for kind in KINDS),
-        Row("repetition" + ("" if one else " (mean)"), lambda summary: summary.mean("repetition"), percent, 1.0),
+        Row("repetition" + mean, lambda summary: summary.mean("repetition"), percent, 1.0),
         having("loop", "looping"),
         having("unclosed", "never closed"),
         having("empty", "with an empty thought"),
+        *(average(name, f"{title}{per}") for name, title in calls if whole.totals.get(name)),
+        Row("quality score" + mean, lambda summary: summary.mean("quality_score"), _score, 1.0),
+        *map(part, PARTS),
     ]
-    for name, title in (("drafts", "calls drafted in thinking"), ("calls", "calls"), ("broken_calls", "broken calls")):
-        if whole.totals.get(name):
-            found.append(average(name, f"{title}{per}"))
-    found.append(
-        Row("quality score" + ("" if one else " (mean)"), lambda summary: summary.mean("quality_score"), _score, 1.0)
-    )
-    return [*found, *map(part, PARTS)]
 
 
 def tables(counting: Counting, look: Look) -> str:
-    """Everything that is told on a terminal."""
+    """Everything that is shown on a terminal."""
     groups = counting.groups.largest_first()
     if not groups:
         return "nothing to count\n"
@@ -179,10 +177,8 @@ def _spreads(groups: Sequence[tuple[str, Summary]], look: Look) -> list[str]:
         ("thinking_words", WORD_EDGES, "spread of words: 0 to 16,384+"),
         ("share", SHARE_EDGES, "spread of share: 0% to 100%"),
     ):
-        drawn = []
-        for _, summary in groups:
-            found = summary.spreads.get(name)
-            drawn.append(pad(spark(found.bins(edges) if found else [], look), CELL))
+        spreads = [summary.spreads.get(name) for _, summary in groups]
+        drawn = [pad(spark(found.bins(edges) if found else [], look), CELL) for found in spreads]
         lines.append(f"{title:<{LABEL}}" + "".join(" " * GAP + cell for cell in drawn))
     return lines
 
