@@ -19,7 +19,8 @@ from asides._engine.calls.nested_calls import NestedCalls
 from asides._engine.calls.python_calls import PythonCalls
 from asides._engine.calls.syntax import CallSyntax
 from asides._engine.calls.xml_calls import XmlCalls
-from asides._engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
+from asides._engine.format import HEADER, Format
+from asides.detect.markers import closers, openers
 from asides.families import Switch, families
 
 _KINDS: dict[type[CallSyntax], str] = {
@@ -75,20 +76,8 @@ def _row(format: Format) -> tuple[str, ...]:
 
 def _thinking(format: Format) -> str:
     """The first opener and the first closer; the others differ little."""
-    header = format.header
-    if header is not None and header.body:
-        openers = [header.channel_marker + name for name, state in header.channels.items() if state == THINKING]
-        openers += [f"to={name}" for name, state in header.recipients.items() if state == THINKING]
-        openers = [opener + header.body for opener in openers]
-    else:
-        openers = [
-            marker
-            for state in (TEXT, HEADER)
-            for marker, target in format.states.get(state, {}).items()
-            if target == THINKING
-        ]
-    closers = [marker for marker, target in format.states.get(THINKING, {}).items() if target in (TEXT, OUTSIDE)]
-    return f"{_code(openers[0])} … {_code(closers[0])}" if openers and closers else ""
+    opens, closes = openers(format), closers(format)
+    return f"{_code(opens[0])} … {_code(closes[0])}" if opens and closes else ""
 
 
 def _start(format: Format) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from asides.detect.evidence import ANSWER, THOUGHT, Echo, Evidence, Prompt
 from asides.detect.from_template import conclude
-from asides.detect.reading import Turn
+from asides.detect.reading import RenderedTurn
 
 FACTS = Path(__file__).parents[3] / "shared" / "data" / "chat_template_facts.json"
 
@@ -61,12 +61,12 @@ IN_THE_PROMPT = {
 
 def evidence(fact: dict[str, Any]) -> Evidence:
     """The facts of a template as if it had just been rendered."""
-    turns: list[Turn] = []
+    turns: list[RenderedTurn] = []
     if fact["reasoning_field"]:
         after = fact["after"].partition("ASST_PART_Y")
         said = ANSWER if after[1] else ""
         written = fact["before"].rpartition("U_USER")[2] + THOUGHT + after[0] + said + after[2]
-        turns.append(Turn(written=written, thought=THOUGHT, said=said))
+        turns.append(RenderedTurn(written=written, thought=THOUGHT, answer=said))
     prompts = [
         Prompt(switches=switches, written=fact["gen_prompt"][key].replace("(same)", ""), before="")
         for key, switches in (("def", {}), ("on", {"enable_thinking": True}), ("off", {"enable_thinking": False}))
@@ -75,7 +75,7 @@ def evidence(fact: dict[str, Any]) -> Evidence:
         echoes=[Echo(fact["reasoning_field"], turn) for turn in turns],
         turns=turns,
         prompts=prompts,
-        told="",
+        instructions="",
         source="",
         switches={"enable_thinking": [True, False]},
     )

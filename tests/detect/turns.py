@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import asides
 from asides.detect import Detection, detect
 from asides.detect.evidence import FIELDS
-from asides.detect.sandbox import Ask, Rendering, render
+from asides.detect.sandbox import Rendering, SampleChat, render
 
 QUESTION, THOUGHT, ANSWER = "Qwhatzuq", "Wa thought uw", "Zan answer ez"
 NAMES = ("zlookupz", "zfindz")
@@ -61,8 +61,8 @@ def _right(parser: asides.Parser, output: Output) -> bool:
 
 
 def _outputs(template: str, found: Detection) -> Iterable[Output]:
-    rendered = render(template, list(_asks()), {"bos_token": "", "eos_token": "</s>"}).rendered
-    prompts = {_key(rendering): rendering.text for rendering in rendered if rendering.ask.startswith("prompt")}
+    rendered = render(template, list(_conversations()), {"bos_token": "", "eos_token": "</s>"}).rendered
+    prompts = {_key(rendering): rendering.text for rendering in rendered if rendering.conversation.startswith("prompt")}
     starts = {
         "{}": found.start,
         json.dumps({found.switch: found.off}): found.start_off,
@@ -71,28 +71,28 @@ def _outputs(template: str, found: Detection) -> Iterable[Output]:
     for rendering in rendered:
         prompt, switches = prompts.get(_key(rendering)), json.dumps(rendering.switches)
         text = rendering.text
-        if not rendering.ask.startswith("turn") or not prompt or text is None or not text.startswith(prompt):
+        if not rendering.conversation.startswith("turn") or not prompt or text is None or not text.startswith(prompt):
             continue
         text = text[len(prompt) :]
         calls = sum(name in text for name in NAMES)
         # A list that was written as it is, and a call that was left out, are no turns of a model.
-        if switches in starts and "'type'" not in text and f"calls={calls}" in rendering.ask and text.strip():
+        if switches in starts and "'type'" not in text and f"calls={calls}" in rendering.conversation and text.strip():
             thinking, said = (word if word in text else "" for word in (THOUGHT, ANSWER))
             yield Output(text, starts[switches], thinking, said, calls)
 
 
 def _key(rendering: Rendering) -> tuple[str, str]:
-    return rendering.ask.rpartition(" ")[2], json.dumps(rendering.switches)
+    return rendering.conversation.rpartition(" ")[2], json.dumps(rendering.switches)
 
 
-def _asks() -> Iterable[Ask]:
+def _conversations() -> Iterable[SampleChat]:
     user = {"role": "user", "content": QUESTION}
 
-    def ask(name: str, tools: bool, *messages: dict[str, Any]) -> Ask:
+    def ask(name: str, tools: bool, *messages: dict[str, Any]) -> SampleChat:
         variables: dict[str, Any] = {"messages": [user, *messages], "add_generation_prompt": name == "prompt"}
         if tools:
             variables["tools"] = [_tool(name) for name in NAMES]
-        return Ask(name=f"{name} {tools}", variables=variables, switched=True)
+        return SampleChat(name=f"{name} {tools}", variables=variables, switched=True)
 
     for tools in (False, True):
         yield ask("prompt", tools)

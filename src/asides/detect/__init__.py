@@ -1,6 +1,12 @@
-"""Which format is this? From a prompt, a chat template, a tokenizer or a model's name, without asking anyone.
+"""Which format is this? From a prompt, a chat template, a tokenizer or a model's name; no connection is opened.
 
-Puts together what the sources say; each source is a module of its own. Nothing here opens a connection.
+Each source is a module of its own that returns a `Finding`: the formats that fit, whether the model thinks, where its
+output begins, and why. Here they are put together: of sources that disagree the more direct wins, and a less direct one
+decides among formats that fit the more direct equally well.
+
+    detect("Qwen/Qwen3-8B")                          by name
+    detect(tokenizer="./Qwen3-8B")                   a folder as it was downloaded: template, tokens, names
+    detect(chat_template=template, prompt=prompt)    the prompt decides where output begins
 """
 
 from __future__ import annotations
@@ -20,11 +26,11 @@ from . import from_name, from_prompt, from_template, from_tokenizer
 from .facts import Facts, choose_template, read
 from .files import read_text
 from .markers import closers, literals, openers
-from .result import WORDS, Begin, Detection, Finding, own_begin, start_of
+from .result import BEGIN_NAMES, Begin, Detection, Finding, own_begin, start_of
 
 __all__ = ["Detection", "detect"]
 
-_CALLED = {"prompt": "prompt", "template": "chat template", "tokenizer": "tokenizer", "name": "name"}
+_SOURCE_NAMES = {"prompt": "prompt", "template": "chat template", "tokenizer": "tokenizer", "name": "name"}
 
 
 def detect(
@@ -54,11 +60,11 @@ def detect(
     if facts.added is not None:
         findings.append(from_tokenizer.probe(facts.added))
     elif tokenizer is not None and template is None:
-        said = "shows no added tokens, so it says nothing"
-        findings.append(Finding(source="tokenizer", reasons=(said,)))
+        reason = "shows no added tokens, so it says nothing"
+        findings.append(Finding(source="tokenizer", reasons=(reason,)))
     findings += _named(model, facts)
     format, equals, disputes = _choose_format(findings)
-    reasons = [f"{_CALLED[finding.source]}: {reason}" for finding in findings for reason in finding.reasons]
+    reasons = [f"{_SOURCE_NAMES[finding.source]}: {reason}" for finding in findings for reason in finding.reasons]
     thinks = _thinks(findings)
     begin, why = _begin(get_format(format), findings, thinks, prompt, prompt_ids, facts)
     markers, how = _markers(_speaks(get_format(format), equals), thinks, facts)
@@ -113,8 +119,8 @@ def _choose_format(findings: list[Finding]) -> tuple[str | Format, tuple[str, ..
             fitting = shared
             continue
         disputes.append(
-            f"the {_CALLED[finding.source]} speaks for {_name(finding.formats[0])}, "
-            f"but the {_CALLED[leading.source]} is more direct"
+            f"the {_SOURCE_NAMES[finding.source]} speaks for {_name(finding.formats[0])}, "
+            f"but the {_SOURCE_NAMES[leading.source]} is more direct"
         )
     return fitting[0], tuple(format for format in fitting[1:] if isinstance(format, str)), disputes
 
@@ -139,13 +145,13 @@ def _thinks(findings: list[Finding]) -> bool | None:
     What shows thinking beats what shows none, with one exception: tokens are shared by whole families, so a template
     that never uses them is believed before a tokenizer that has them.
     """
-    said = {finding.source: finding.thinks for finding in reversed(findings)}
+    found = {finding.source: finding.thinks for finding in reversed(findings)}
     for source in ("prompt", "template", "tokenizer", "name"):
-        if said.get(source) and not (source == "tokenizer" and "template" in said):
+        if found.get(source) and not (source == "tokenizer" and "template" in found):
             return True
-    if "template" in said:
-        return said["template"]
-    return False if False in said.values() else None
+    if "template" in found:
+        return found["template"]
+    return False if False in found.values() else None
 
 
 def _begin(
@@ -162,14 +168,14 @@ def _begin(
     if prompt is not None:
         return from_prompt.begin(format, prompt), []
     for finding in findings:
-        # What was said of another format that lost is said in its terms.
+        # A beginning that was found for another format, which lost, is in terms of that format.
         if finding.begin is not None and format.name in map(_name, finding.formats):
             return finding.begin, []
     begin = own_begin(format, thinks)
     if thinks is False:
         return begin, []
-    said = f"nothing shows the generation prompt, so output is taken to begin in {WORDS[begin]}, as the format has it"
-    return begin, [said]
+    place = BEGIN_NAMES[begin]
+    return begin, [f"nothing shows the generation prompt, so output is taken to begin in {place}, as the format has it"]
 
 
 def _speaks(format: Format, candidates: tuple[str, ...]) -> Format:
@@ -209,15 +215,15 @@ def _first(markers: tuple[str, ...], added: dict[str, int]) -> str:
 
 
 def _ordinary(markers: list[str], facts: Facts) -> list[str]:
-    """Says of markers that have no token of their own what they are instead."""
+    """For markers that have no token of their own, what they are instead."""
     several = [marker for marker in markers if any(len(text) > 2 and text in marker for text in facts.added or ())]
     plain = [marker for marker in markers if marker not in several]
-    said = [f"tokenizer: {marker!r} is made of several tokens" for marker in several]
+    reasons = [f"tokenizer: {marker!r} is made of several tokens" for marker in several]
     pieces = facts.pieces(plain) if plain else []
     for place, marker in enumerate(plain):
         split = f": {', '.join(map(repr, pieces[place]))}" if pieces else ""
-        said.append(f"tokenizer: {marker!r} is ordinary text here, with no token of its own{split}")
-    return said
+        reasons.append(f"tokenizer: {marker!r} is ordinary text here, with no token of its own{split}")
+    return reasons
 
 
 class _Callable(ModuleType):

@@ -13,16 +13,16 @@ from ..errors import UsageError
 from ..families.auto_markers import MARKERS
 from .evidence import Evidence
 from .markers import TAG, counterparts
-from .reading import Turn, header_of, reads
+from .reading import RenderedTurn, header_of, reads
 
 MOST = 80
 """Characters that a marker may have."""
 
 
-def around(turn: Turn, prompt: str) -> tuple[str, str]:
+def around(turn: RenderedTurn, prompt: str) -> tuple[str, str]:
     """The markers on both sides of a turn's thought; the first is empty where nothing opens it."""
     before, _, after = turn.written.partition(turn.thought)
-    after = after.partition(turn.said)[0] if turn.said else after
+    after = after.partition(turn.answer)[0] if turn.answer else after
     tag = re.search(TAG + r"\s*\Z", before)
     header = header_of(before, prompt)
     opener = before[len(header) :].strip()
@@ -34,9 +34,9 @@ def around(turn: Turn, prompt: str) -> tuple[str, str]:
     return opener, closer if len(closer) <= MOST else ""
 
 
-def _opens_turn(opener: str, closer: str, turn: Turn) -> bool:
+def _opens_turn(opener: str, closer: str, turn: RenderedTurn) -> bool:
     """Whether a pair is that of the whole turn, as in `<assistant>` and `</assistant>`, and not that of a thought."""
-    before, _, behind = turn.written.partition(turn.said)
+    before, _, behind = turn.written.partition(turn.answer)
     return closer in behind or (opener in before and closer not in before.rpartition(opener)[2])
 
 
@@ -44,14 +44,14 @@ def _closed(opener: str, after: str) -> bool:
     return any(counterpart in after for counterpart in counterparts(opener))
 
 
-def opened(prompt: str, source: str, turns: list[Turn]) -> tuple[str, str] | None:
+def opened(prompt: str, source: str, turns: list[RenderedTurn]) -> tuple[str, str] | None:
     """The pair whose opener ends a prompt and whose closer the template's source names, if there is one."""
     tag = re.search(TAG + r"\s*\Z", prompt)
     if tag is None:
         return None
     opener = tag[0].strip()
     for closer in counterparts(opener):
-        if closer in source and not any(_opens_turn(opener, closer, turn) for turn in turns if turn.said):
+        if closer in source and not any(_opens_turn(opener, closer, turn) for turn in turns if turn.answer):
             return opener, closer
     return None
 
@@ -61,10 +61,10 @@ def make(opener: str, closer: str, seen: Evidence, calls: tuple[CallSyntax, ...]
     if not closer:
         return None
     prompt = seen.prompts[0].written if seen.prompts else ""
-    said = [turn for turn in seen.turns if turn.said]
-    thoughtful = [turn for turn in said if turn.thought]
-    wrappers, stops = _frame(next(iter(thoughtful or said), None), closer)
-    header = _header(opener, said[0], prompt, seen.asked) if said else ""
+    answered = [turn for turn in seen.turns if turn.answer]
+    thoughtful = [turn for turn in answered if turn.thought]
+    wrappers, stops = _frame(next(iter(thoughtful or answered), None), closer)
+    header = _header(opener, answered[0], prompt, seen.user_end) if answered else ""
     try:
         format = Format.tags(
             opener or (),
@@ -82,22 +82,22 @@ def make(opener: str, closer: str, seen: Evidence, calls: tuple[CallSyntax, ...]
     return format if all(reads(format, turn, prompt) for turn in thoughtful) else None
 
 
-def _header(opener: str, turn: Turn, prompt: str, asked: str) -> str:
+def _header(opener: str, turn: RenderedTurn, prompt: str, user_end: str) -> str:
     """What opens the assistant's turn: behind the end of the user's, and before the opener."""
-    header = header_of(turn.written.partition(turn.said)[0], prompt)
-    if asked != header and header.startswith(asked):
-        header = header[len(asked) :]
+    header = header_of(turn.written.partition(turn.answer)[0], prompt)
+    if user_end != header and header.startswith(user_end):
+        header = header[len(user_end) :]
     return header.rstrip()[: -len(opener)] if opener and header.rstrip().endswith(opener) else header
 
 
-def _frame(turn: Turn | None, closer: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _frame(turn: RenderedTurn | None, closer: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What stands around the answer and means nothing, and what ends the turn."""
     if turn is None:
         return (), ()
-    before = turn.written.partition(turn.said)[0].rpartition(closer)[2] if turn.thought else ""
+    before = turn.written.partition(turn.answer)[0].rpartition(closer)[2] if turn.thought else ""
     wrappers = re.findall(TAG, before)
     closing = [counterpart for wrapper in wrappers for counterpart in counterparts(wrapper)]
-    behind = re.findall(TAG, turn.written.partition(turn.said)[2])
+    behind = re.findall(TAG, turn.written.partition(turn.answer)[2])
     wrappers += [tag for tag in behind if tag in closing]
     ends = [tag for tag in behind if tag not in closing]
     return tuple(dict.fromkeys(wrappers)), tuple(ends[:1])

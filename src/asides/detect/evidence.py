@@ -1,7 +1,7 @@
-"""What a chat template writes when it is asked: prompts, turns, and thoughts put in as needles.
+"""What a chat template writes: prompts, turns, and thoughts put in as needles.
 
-Decides what to ask the sandbox and gathers its answers. What they mean is for `from_template` to say; no format is
-named here.
+Decides which conversations the sandbox renders and sorts what comes back. What it means is decided by `from_template`;
+no format is named here.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from .reading import Turn
-from .sandbox import Ask, Rendered, render
+from .reading import RenderedTurn
+from .sandbox import Rendered, SampleChat, render
 
 USER, THOUGHT, ANSWER = "Qwhatzuq", "Wthoughtuw", "Zanswerez"
 """The needles. One word each and in no one's vocabulary, so that no template takes them for something else."""
@@ -29,10 +29,10 @@ TYPED: dict[str, dict[str, str]] = {
 """The same in messages whose content is a list."""
 
 MOST_TURNS = 10
-"""Turns that are kept, each different. Templates write the same for most of what is asked."""
+"""Turns that are kept, each different. Templates write the same for most conversations."""
 
-MOST_WRITTEN, MOST_TOLD = 10_000, 100_000
-"""Characters of a turn or a prompt, and of what the model is told, that are looked at: all formats read all turns."""
+MOST_WRITTEN, MOST_INSTRUCTIONS = 10_000, 100_000
+"""Characters of a turn or a prompt, and of instructions, that are looked at: all formats read all turns."""
 
 _CALL = {"id": "needle001", "type": "function", "function": {"name": FUNCTION, "arguments": {"place": ARGUMENT}}}
 _CALL_AS_TEXT = {**_CALL, "function": {"name": FUNCTION, "arguments": f'{{"place": "{ARGUMENT}"}}'}}
@@ -53,7 +53,7 @@ class Echo(msgspec.Struct, frozen=True):
     """A thought that the template wrote, and the field that it was put into."""
 
     field: str
-    turn: Turn
+    turn: RenderedTurn
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,90 +71,94 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """All that was seen of a template."""
 
     echoes: list[Echo]
-    turns: list[Turn]
+    turns: list[RenderedTurn]
     """Turns with and without thoughts."""
     prompts: list[Prompt]
     """The generation prompts; the first has no switch set."""
-    told: str
-    """What the template tells the model on its own account, with and without tools, whatever is switched."""
+    instructions: str
+    """What the template puts before the user's text by itself, with and without tools, whatever is switched."""
     source: str
     """The strings in the template's source, with a NUL between them."""
     switches: dict[str, list[Any]]
-    asked: str = ""
-    """What follows the user's words when no prompt is asked for: the end of the user's turn."""
+    user_end: str = ""
+    """What follows the user's text where no prompt for an answer does: the end of the user's turn."""
     failure: str = ""
     """Why the plainest conversation could not be rendered."""
 
 
 def gather(template: str, *, begin: str = "", stop: str = "") -> Evidence:
-    """Ask a template everything. `begin` and `stop` are the tokenizer's own tokens, where they are known."""
-    rendered = render(template, _asks(), {"bos_token": begin or BEGIN, "eos_token": stop or STOP})
+    """SampleChat a template everything. `begin` and `stop` are the tokenizer's own tokens, where they are known."""
+    rendered = render(template, _conversations(), {"bos_token": begin or BEGIN, "eos_token": stop or STOP})
     return sort_out(rendered)
 
 
-def _asks() -> list[Ask]:
+def _conversations() -> list[SampleChat]:
     user = {"role": "user", "content": USER}
     answer = {"role": "assistant", "content": ANSWER}
     call = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
     call_as_text = {**call, "content": None, "tool_calls": [_CALL_AS_TEXT]}
     result = {"role": "tool", "tool_call_id": "needle001", "name": FUNCTION, "content": RESULT}
 
-    def ask(name: str, *messages: dict[str, Any], prompt: bool = False, tools: bool = False) -> Ask:
+    def conversation(name: str, *messages: dict[str, Any], prompt: bool = False, tools: bool = False) -> SampleChat:
         variables: dict[str, Any] = {"messages": messages, "add_generation_prompt": prompt}
         if tools:
             variables["tools"] = [_TOOL]
-        return Ask(name=name, variables=variables, switched=prompt)
+        return SampleChat(name=name, variables=variables, switched=prompt)
 
-    asks = [
-        ask("question", user),
-        ask("prompt", user, prompt=True),
-        ask("prompt with tools", user, prompt=True, tools=True),
-        ask("answer", user, answer),
-        ask("call", user, call, tools=True),
-        ask("call", user, call_as_text, tools=True),
-        ask("call", user, call, result, tools=True),
+    conversations = [
+        conversation("question", user),
+        conversation("prompt", user, prompt=True),
+        conversation("prompt with tools", user, prompt=True, tools=True),
+        conversation("answer", user, answer),
+        conversation("call", user, call, tools=True),
+        conversation("call", user, call_as_text, tools=True),
+        conversation("call", user, call, result, tools=True),
     ]
     for field in FIELDS:
         thought = {field: THOUGHT}
-        asks += [
-            ask(f"thought {field}", user, {**answer, **thought}),
-            ask(f"thought {field}", user, {**call, **thought}, tools=True),
-            ask(f"thought {field}", user, {**call, **thought}, result, tools=True),
+        conversations += [
+            conversation(f"thought {field}", user, {**answer, **thought}),
+            conversation(f"thought {field}", user, {**call, **thought}, tools=True),
+            conversation(f"thought {field}", user, {**call, **thought}, result, tools=True),
         ]
     for name, part in TYPED.items():
-        asks.append(ask(f"thought {name}", user, {**answer, "content": [part, {"type": "text", "text": ANSWER}]}))
-    return asks
+        conversations.append(
+            conversation(f"thought {name}", user, {**answer, "content": [part, {"type": "text", "text": ANSWER}]})
+        )
+    return conversations
 
 
 def sort_out(rendered: Rendered) -> Evidence:
     """The evidence in what was rendered."""
     echoes: dict[str, Echo] = {}
-    turns: dict[str, Turn] = {}
+    turns: dict[str, RenderedTurn] = {}
     prompts: list[Prompt] = []
-    told: dict[str, None] = {}
-    asked = failure = ""
+    instructions: dict[str, None] = {}
+    user_end = failure = ""
     for rendering in rendered.rendered:
         text = rendering.text
-        kind, _, field = rendering.ask.partition(" ")
+        kind, _, field = rendering.conversation.partition(" ")
         if text is None:
-            if rendering.ask == "prompt" and not rendering.switches:
+            if rendering.conversation == "prompt" and not rendering.switches:
                 failure = rendering.error or ""
             continue
         before, _, written = text.rpartition(USER)
         if kind == "question":
-            asked = asked or written[:MOST_WRITTEN]
+            user_end = user_end or written[:MOST_WRITTEN]
             continue
         if kind == "prompt":
-            told[before[:MOST_TOLD]] = None
+            instructions[before[:MOST_INSTRUCTIONS]] = None
             if not field:
                 prompts.append(
-                    Prompt(switches=rendering.switches, written=written[-MOST_WRITTEN:], before=before[:MOST_TOLD])
+                    Prompt(
+                        switches=rendering.switches, written=written[-MOST_WRITTEN:], before=before[:MOST_INSTRUCTIONS]
+                    )
                 )
             continue
         turn = _turn(written[:MOST_WRITTEN])
         if turn is None or (kind == "thought" and not turn.thought):
             continue
-        if turn.thought and (field not in echoes or (turn.said and not echoes[field].turn.said)):
+        if turn.thought and (field not in echoes or (turn.answer and not echoes[field].turn.answer)):
             echoes[field] = Echo(field, turn)
         if len(turns) < MOST_TURNS:
             turns.setdefault(turn.written, turn)
@@ -162,22 +166,22 @@ def sort_out(rendered: Rendered) -> Evidence:
         echoes=list(echoes.values()),
         turns=list(turns.values()),
         prompts=prompts,
-        told="\0".join(told)[:MOST_TOLD],
+        instructions="\0".join(instructions)[:MOST_INSTRUCTIONS],
         source="\0".join(rendered.literals),
         switches=rendered.switches,
-        asked=asked,
+        user_end=user_end,
         failure=failure,
     )
 
 
-def _turn(written: str) -> Turn | None:
+def _turn(written: str) -> RenderedTurn | None:
     """The needles that a turn holds. What follows it is cut off."""
     written = written.partition(RESULT)[0].partition(STOP)[0]
     found = {
         "thought": THOUGHT if THOUGHT in written and not _RAW.search(written) else "",
-        "said": ANSWER if ANSWER in written else "",
-        "called": FUNCTION if FUNCTION in written and ARGUMENT in written else "",
+        "answer": ANSWER if ANSWER in written else "",
+        "function": FUNCTION if FUNCTION in written and ARGUMENT in written else "",
     }
     if not any(found.values()):
         return None
-    return Turn(written=written, argument=ARGUMENT if found["called"] else "", **found)
+    return RenderedTurn(written=written, argument=ARGUMENT if found["function"] else "", **found)

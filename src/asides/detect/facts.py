@@ -1,6 +1,10 @@
 """Whatever holds a tokenizer, seen as facts: added tokens, chat template, names. Objects, files, folders, dicts.
 
-Recognises things by what they can do and imports nothing for it. Knows no format.
+Recognises a tokenizer by what it can do and imports nothing for it: an object of `tokenizers`, `transformers` or
+another library, a folder as it was downloaded, a `tokenizer.json` or `tokenizer_config.json` (as a file or a dict), a
+`.jinja`, a GGUF or its reader. Formats have no part in it.
+
+    read("./Qwen3-8B")    Facts(added={"<think>": 151667, ...}, template="{%- if ...", names=("Qwen3-8B",))
 """
 
 from __future__ import annotations
@@ -38,12 +42,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     """What it calls the model."""
     live: Any = None
-    """The tokenizer itself, where there is one to ask."""
+    """The tokenizer itself, where there is one."""
     file: Path | None = None
     """The `tokenizer.json` that one could be made from."""
 
     def pieces(self, texts: list[str]) -> list[list[str]]:
-        """How the tokenizer splits texts; nothing where it cannot be asked cheaply."""
+        """How the tokenizer splits texts; nothing where loading it would cost much."""
         live = self.live
         if live is None and self.file is not None and self.file.stat().st_size <= SMALL:
             live = _load(self.file, needed=False)
@@ -137,7 +141,7 @@ class _Content(msgspec.Struct):
     content: str
 
 
-class _Config(msgspec.Struct):
+class _TokenizerConfig(msgspec.Struct):
     """`tokenizer_config.json`."""
 
     added_tokens_decoder: dict[str, _Content] = {}
@@ -169,7 +173,7 @@ def _from_path(path: Path) -> Facts:
     if path.suffix == ".gguf" or is_gguf(path):
         return _from_metadata(read_metadata(path), _names_of(path.stem))
     if path.name in ("tokenizer_config.json", "chat_template.json"):
-        return _from_config(read_json(path, _Config))
+        return _from_config(read_json(path, _TokenizerConfig))
     file = read_json(path, _TokenizerFile)
     if not file.model and not file.added_tokens:
         raise UsageError(f"{path}: no tokenizer.json: it has neither a model nor added tokens")
@@ -180,7 +184,7 @@ def _from_folder(folder: Path) -> Facts:
     found = Facts(names=_names_of_folder(folder))
     file, config = folder / "tokenizer.json", folder / "tokenizer_config.json"
     if config.exists():
-        found = _merge(found, _from_config(read_json(config, _Config)))
+        found = _merge(found, _from_config(read_json(config, _TokenizerConfig)))
     if file.exists():
         found = _merge(found, _from_path(file))
     for name in ("chat_template.json", "chat_template.jinja"):
@@ -210,7 +214,7 @@ def _merge(one: Facts, other: Facts) -> Facts:
     )
 
 
-def _from_config(config: _Config) -> Facts:
+def _from_config(config: _TokenizerConfig) -> Facts:
     decoder = {token.content: int(id) for id, token in config.added_tokens_decoder.items() if id.isdecimal()}
     return Facts(
         added=decoder or None,
@@ -227,7 +231,7 @@ def _content(token: str | _Content | None) -> str:
 def _from_mapping(tokenizer: Mapping[str, Any]) -> Facts:
     """The content of a `tokenizer.json` or a `tokenizer_config.json`, as a dict."""
     try:
-        config = msgspec.convert(dict(tokenizer), _Config)
+        config = msgspec.convert(dict(tokenizer), _TokenizerConfig)
         file = msgspec.convert({"added_tokens": tokenizer.get("added_tokens", [])}, _TokenizerFile)
     except msgspec.ValidationError as error:
         raise UsageError(f"a dict, but not that of a tokenizer.json: {error}") from error

@@ -47,12 +47,12 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """The fields that detection needs, as far as the file has them."""
     with open_file(path) as file:
         try:
-            return _Reader(file, path).read()
+            return _MetadataReader(file, path).read()
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from error
 
 
-class _Reader:
+class _MetadataReader:
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file = file
         self._path = path

@@ -1,4 +1,4 @@
-"""What a model's name says. Knows names only: nothing is opened, and nothing is asked of anyone.
+"""What a model's name says. No file is opened and no server is asked.
 
 The rows stand in the cards of the families (`Family.models`); those of registered families are tried first, those of
 families that others are made from last. One rule holds for every row: a version that stands in a name must be one that
@@ -103,7 +103,7 @@ def probe(name: str) -> Finding:
     row = found.row
     named = _format_named(name)
     if row is not None and row.format != "auto" and named in ("", get_format(row.format).name):
-        return _told(name, row, found.version)
+        return _finding_of(name, row, found.version)
     if named:
         return Finding(source="name", formats=(named,), reasons=(f"{name!r} is the name of the format {named}",))
     family = found.family or _family(_base(name))
@@ -111,7 +111,7 @@ def probe(name: str) -> Finding:
     if own:
         return Finding(source="name", formats=(own,), reasons=(f"{name!r} begins with the name of the format {own}",))
     if row is not None:
-        return _told(name, row, found.version)
+        return _finding_of(name, row, found.version)
     if found.version:
         reason = f"{name!r} is {family}, but of version {found.version}, which is not known here"
     elif family:
@@ -121,7 +121,7 @@ def probe(name: str) -> Finding:
     return Finding(source="name", reasons=(reason,))
 
 
-def _told(name: str, row: Model, version: str) -> Finding:
+def _finding_of(name: str, row: Model, version: str) -> Finding:
     """What a row says."""
     format = get_format(row.format)
     known = {True: "thinks", False: "does not think", None: "may think"}[row.thinks]

@@ -1,6 +1,6 @@
 """What a prompt's end says: where it leaves the model, and whose header it ends with.
 
-Reads the tail as the engine does. Prompts that end with nothing known say nothing, and that is said.
+Reads the tail as the engine does. A prompt that ends with nothing known gives a finding without formats.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .._engine.parser import read_prompt
 from .._engine.tokens import read_prompt_ids
 from ..families import get_format
 from .markers import candidates, closers, openers
-from .result import WORDS, Begin, Finding, begin_of
+from .result import BEGIN_NAMES, Begin, Finding, begin_of
 
 TAIL = 1 << 16
 """Characters of a prompt that are looked at, from its end."""
@@ -39,7 +39,7 @@ def probe(prompt: str) -> Finding:
         formats=names,
         thinks=True if marker or begins == "thinking" else None,
         begin=begins,
-        reasons=(f"{what}, so output begins in {WORDS[begins]}",),
+        reasons=(f"{what}, so output begins in {BEGIN_NAMES[begins]}",),
     )
 
 

@@ -1,6 +1,10 @@
-"""What a chat template says about its model, from what it writes. Formats are tried by `reading`, not matched by name.
+"""What a chat template shows of its model, from what it writes. Formats are tried by `reading`, not matched by name.
 
-Knows what the evidence means and says it in words; how the evidence is got is not its business.
+Turns the evidence (`evidence.py`) into a verdict with reasons: which formats read it back, whether the model thinks,
+where its output begins, and which keyword switches that. Where no registered format fits, one is made (`ad_hoc.py`).
+
+    a template that writes `<think>` + reasoning_content + `</think>`   thinks, and a format that reads that back
+    a prompt that ends with `<think>` unless a keyword is false         starts in thinking, and that keyword switches it
 """
 
 from __future__ import annotations
@@ -16,11 +20,11 @@ from ..families import get_format
 from . import ad_hoc, from_name
 from .evidence import Echo, Evidence, Prompt, gather
 from .markers import call_openers, candidates, closers, openers
-from .reading import Score, Turn, score
+from .reading import RenderedTurn, Score, score
 from .result import Begin, Finding, begin_of, start_of
 
 KEYWORDS = ("enable_thinking", "thinking", "reasoning_effort", "thinking_mode")
-"""Switches in the order in which they are told where several do the same."""
+"""Switches in the order of preference where several do the same."""
 _OFF = re.compile(r"no|none|off|false|disabled?|chat|/?no[-_ ]?think", re.IGNORECASE)
 """What a switch's value is called when it means no thinking."""
 _AGAINST = re.compile(r"skip|disable|no_")
@@ -28,7 +32,7 @@ _AGAINST = re.compile(r"skip|disable|no_")
 _INTRODUCTION = re.compile(r"(?:You are|Your name is) (?:an? )?([A-Z][\w.-]*(?: [A-Z0-9][\w.-]*)*)")
 
 
-class Verdict(NamedTuple):
+class TemplateVerdict(NamedTuple):
     """What a template shows."""
 
     formats: tuple[Format, ...]
@@ -36,7 +40,7 @@ class Verdict(NamedTuple):
     reasons: list[str]
 
 
-class Switch(msgspec.Struct, frozen=True, kw_only=True):
+class PromptSwitch(msgspec.Struct, frozen=True, kw_only=True):
     """A keyword that switches thinking, the values that do, and the prompts that they give."""
 
     keyword: str
@@ -47,7 +51,7 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def probe(template: str, *, begin: str = "", stop: str = "") -> Finding:
-    """What a template says of its model. `begin` and `stop` are the tokenizer's own tokens, where they are known."""
+    """What a template shows of its model. `begin` and `stop` are the tokenizer's own tokens, where they are known."""
     return conclude(gather(template, begin=begin, stop=stop))
 
 
@@ -58,7 +62,7 @@ def conclude(seen: Evidence) -> Finding:
     endings = {ending for prompt in seen.prompts if (ending := _ending(prompt.written, known))}
 
     def judge(format: Format) -> Score:
-        return score(format, seen.turns, plain, endings, seen.told, seen.source)
+        return score(format, seen.turns, plain, endings, seen.instructions, seen.source)
 
     scores = [(judge(format), format) for format in known]
     best = max(found for found, _ in scores)
@@ -95,7 +99,7 @@ def _calls_stay_open(seen: Evidence, best: Score, rivals: tuple[Format, ...]) ->
     """
     if best.calls:
         return False
-    if any(turn.called for turn in seen.turns) or not any((best.thoughts, best.endings, best.asked, best.named)):
+    if any(turn.function for turn in seen.turns) or not any((best.thoughts, best.endings, best.instructed, best.named)):
         return True
     begun = {call_openers(format) for format in rivals}
     named = {frozenset(opener for opener in openers if opener and opener in seen.source) for openers in begun}
@@ -120,41 +124,43 @@ def _ending(prompt: str, known: list[Format]) -> str:
     return max(found, key=len, default="")
 
 
-def _verdict(seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> Verdict:
+def _verdict(seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> TemplateVerdict:
     """What shows thinking, the strongest evidence first; else whether anything at all is known."""
     if seen.echoes:
         return _echoed(seen.echoes[0], seen, best, fitting)
     if best.endings:
-        return Verdict(fitting, True, ["a prompt of it ends with a thinking marker", _read_back(best, fitting)])
+        return TemplateVerdict(fitting, True, ["a prompt of it ends with a thinking marker", _read_back(best, fitting)])
     for prompt in seen.prompts:
         pair = ad_hoc.opened(prompt.written, seen.source, seen.turns)
         made = ad_hoc.make(*pair, seen) if pair is not None else None
         if pair is not None and made is not None:
-            return Verdict((made,), True, [f"a prompt of it ends with {pair[0]!r}, for which a format was made"])
-    if best.asked:
-        marker = next(marker for marker in openers(fitting[0]) if marker in seen.told)
-        return Verdict(fitting, True, [f"tells the model to think in {marker!r}", _read_back(best, fitting)])
+            return TemplateVerdict(
+                (made,), True, [f"a prompt of it ends with {pair[0]!r}, for which a format was made"]
+            )
+    if best.instructed:
+        marker = next(marker for marker in openers(fitting[0]) if marker in seen.instructions)
+        return TemplateVerdict(fitting, True, [f"tells the model to think in {marker!r}", _read_back(best, fitting)])
     return _silent(seen, best, fitting)
 
 
-def _echoed(echo: Echo, seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> Verdict:
+def _echoed(echo: Echo, seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> TemplateVerdict:
     """The template writes thoughts. What stands around them is the marker, known or not."""
     plain = seen.prompts[0].written if seen.prompts else ""
     opener, closer = _around(echo.turn, fitting[0]) if best.thoughts else ad_hoc.around(echo.turn, plain)
     reason = f"writes {echo.field} of a message between {opener!r} and {closer!r}"
-    spoken = any(turn.said for turn in seen.turns)
+    spoken = any(turn.answer for turn in seen.turns)
     if best.thoughts and (best.header or best.answers or not spoken):
-        return Verdict(fitting, True, [reason, _read_back(best, fitting)])
+        return TemplateVerdict(fitting, True, [reason, _read_back(best, fitting)])
     made = ad_hoc.make(opener, closer, seen, fitting[0].calls if best.calls else None)
     if made is not None:
         whose = "its turns as well" if best.thoughts else "these markers"
-        return Verdict((made,), True, [reason, f"no known format has {whose}: one was made for it"])
+        return TemplateVerdict((made,), True, [reason, f"no known format has {whose}: one was made for it"])
     if best.thoughts:
-        return Verdict(fitting, True, [reason, _read_back(best, fitting)])
-    return Verdict((), True, [reason, "no known format reads that, and none could be made for it"])
+        return TemplateVerdict(fitting, True, [reason, _read_back(best, fitting)])
+    return TemplateVerdict((), True, [reason, "no known format reads that, and none could be made for it"])
 
 
-def _silent(seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> Verdict:
+def _silent(seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> TemplateVerdict:
     """Nothing that the template writes shows thinking."""
     formats = fitting if best.header else ()
     fits = _read_back(best, fitting) if formats else "no known format fits what it writes"
@@ -162,16 +168,18 @@ def _silent(seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> Verdict
         fits = f"could not be rendered ({seen.failure}), so only its source was read"
     introduced = _introduction(seen)
     if introduced:
-        return Verdict(formats, True, [f"calls the model {introduced}, which is known to think", fits])
+        return TemplateVerdict(formats, True, [f"calls the model {introduced}, which is known to think", fits])
     named = _named_in_source(seen.source)
     if named:
-        return Verdict(formats, None, [f"names {named!r} in its source, but writes it in no turn that was tried", fits])
+        return TemplateVerdict(
+            formats, None, [f"names {named!r} in its source, but writes it in no turn that was tried", fits]
+        )
     if not seen.prompts:
-        return Verdict(formats, None, [fits])
-    return Verdict(formats, False, ["shows no sign of thinking", fits])
+        return TemplateVerdict(formats, None, [fits])
+    return TemplateVerdict(formats, False, ["shows no sign of thinking", fits])
 
 
-def _around(turn: Turn, format: Format) -> tuple[str, str]:
+def _around(turn: RenderedTurn, format: Format) -> tuple[str, str]:
     """The format's own markers on both sides of a thought."""
     before, _, after = turn.written.partition(turn.thought)
     opens = [marker for marker in openers(format) if before.rstrip().endswith(marker.rstrip())]
@@ -216,11 +224,11 @@ def _prompts(seen: Evidence, format: Format) -> tuple[dict[str, Any], list[str]]
     if switch is not None:
         details |= {"switch": switch.keyword, "on": switch.on, "off": switch.off}
         details["start_on"] = start_of(_begin(format, switch.on_prompt))
-        said = f"with {switch.keyword}={switch.on!r} it {_does(format, switch.on_prompt)}"
+        reason = f"with {switch.keyword}={switch.on!r} it {_does(format, switch.on_prompt)}"
         if switch.off_prompt is not None:
             details["start_off"] = start_of(_begin(format, switch.off_prompt))
-            said += f", with {switch.off!r} it {_does(format, switch.off_prompt)}"
-        reasons.append(said)
+            reason += f", with {switch.off!r} it {_does(format, switch.off_prompt)}"
+        reasons.append(reason)
     return details, reasons
 
 
@@ -249,10 +257,10 @@ def _does(format: Format, prompt: Prompt) -> str:
     return ("closes thinking", "leaves thinking to the model", "opens thinking")[_level(format, prompt)]
 
 
-def _switch(seen: Evidence, format: Format) -> Switch | None:
+def _switch(seen: Evidence, format: Format) -> PromptSwitch | None:
     """The keyword that switches thinking: one that changes where output begins, or else one that changes the prompt."""
     plain = seen.prompts[0]
-    found: list[tuple[tuple[bool, int, str], Switch]] = []
+    found: list[tuple[tuple[bool, int, str], PromptSwitch]] = []
     for keyword in seen.switches:
         prompts = [prompt for prompt in seen.prompts if list(prompt.switches) == [keyword]]
         if not any((prompt.before, prompt.written) != (plain.before, plain.written) for prompt in prompts):
@@ -265,12 +273,12 @@ def _switch(seen: Evidence, format: Format) -> Switch | None:
     return min(found, key=lambda item: item[0])[1] if found else None
 
 
-def _by_level(keyword: str, plain: Prompt, prompts: list[Prompt], format: Format) -> Switch:
+def _by_level(keyword: str, plain: Prompt, prompts: list[Prompt], format: Format) -> PromptSwitch:
     """The values that lead furthest towards thinking and away from it; None is the keyword left out."""
     by_level = [*prompts, plain]
     highest = max(by_level, key=lambda prompt: _level(format, prompt))
     lowest = min(by_level, key=lambda prompt: _level(format, prompt))
-    return Switch(
+    return PromptSwitch(
         keyword=keyword,
         on=highest.switches.get(keyword),
         off=lowest.switches.get(keyword),
@@ -279,7 +287,7 @@ def _by_level(keyword: str, plain: Prompt, prompts: list[Prompt], format: Format
     )
 
 
-def _by_value(keyword: str, prompts: list[Prompt]) -> Switch | None:
+def _by_value(keyword: str, prompts: list[Prompt]) -> PromptSwitch | None:
     """Where every prompt leaves thinking to the model, a value's own word must say what it means."""
     against = _AGAINST.search(keyword) is not None
     values = {repr(prompt.switches[keyword]): prompt for prompt in prompts}
@@ -288,7 +296,7 @@ def _by_value(keyword: str, prompts: list[Prompt]) -> Switch | None:
     if not on:
         return None
     on.sort(key=lambda prompt: prompt.switches[keyword] != "high")
-    return Switch(
+    return PromptSwitch(
         keyword=keyword,
         on=on[0].switches[keyword],
         off=off[0].switches[keyword] if off else None,

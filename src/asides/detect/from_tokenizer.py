@@ -30,13 +30,13 @@ def probe(added: Mapping[str, int]) -> Finding:
         reason = "no added token is a thinking marker (a model may still write one in ordinary tokens)"
         return Finding(source="tokenizer", formats=_names(fitting), thinks=False, reasons=(reason,))
     opener, closer = pair
-    told = [f"{marker!r} is token {tokens[marker]}" for marker in pair if marker in tokens]
+    ids = [f"{marker!r} is token {tokens[marker]}" for marker in pair if marker in tokens]
     if not any(opener in openers(format) or closer in closers(format) for format in fitting):
         formats = _made(opener, closer, tokens)
-        reason = f"{' and '.join(told)}, and they fit no format that is known"
+        reason = f"{' and '.join(ids)}, and they fit no format that is known"
         return Finding(source="tokenizer", formats=formats, thinks=True, reasons=(reason,))
     more = _message_tokens(fitting[0], tokens)
-    reasons = (" and ".join(told) or more, f"its marker tokens are those of the format {fitting[0].name}")
+    reasons = (" and ".join(ids) or more, f"its marker tokens are those of the format {fitting[0].name}")
     return Finding(source="tokenizer", formats=_names(fitting), thinks=True, reasons=reasons)
 
 
@@ -45,7 +45,7 @@ def _names(fitting: list[Format]) -> tuple[str | Format, ...]:
 
 
 def _made(opener: str, closer: str, tokens: Mapping[str, int]) -> tuple[Format, ...]:
-    """A format for a pair that nobody has, if the two can be told apart."""
+    """A format for a pair that nobody has, if the two can be ids apart."""
     stops = tuple(stop for stop in MARKERS.stops if stop in tokens)
     source = "made by detection from a tokenizer's added tokens"
     try:
@@ -55,7 +55,7 @@ def _made(opener: str, closer: str, tokens: Mapping[str, int]) -> tuple[Format, 
 
 
 def _message_tokens(format: Format, tokens: Mapping[str, int]) -> str:
-    """For formats whose thoughts are told by headers: the tokens that headers are made of."""
+    """For formats whose thoughts are ids by headers: the tokens that headers are made of."""
     parts = [text for text in tokens if any(text in opener for opener in openers(format))]
     return "thinking is opened by " + " and ".join(f"{text!r} (token {tokens[text]})" for text in parts)
 

@@ -1,7 +1,7 @@
 """Which format reads back what a template writes: every registered one is tried on the rendered turns.
 
-Knows formats and the parser; knows nothing of Jinja. A format that gives back the thought, the answer and the call that
-were put in is the right one, whatever it is called.
+A format that gives back the thought, the answer and the call that were put into a conversation is the right one,
+whatever it is called. What cannot be told apart so is decided by what the template's source names.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .markers import call_literals, closers, openers, wrappers
 from .result import Start
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class RenderedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """An assistant's turn as a template writes it, and what was put in."""
 
     written: str
     """All that follows the user's words."""
     thought: str = ""
-    said: str = ""
-    called: str = ""
-    """The function's name."""
+    answer: str = ""
+    function: str = ""
+    """The name of the function that it calls."""
     argument: str = ""
     """A string that must come back as the value of an argument."""
 
@@ -36,17 +36,17 @@ class Score(msgspec.Struct, frozen=True, order=True):
     thoughts: int
     """Turns whose thought came back."""
     endings: bool
-    """Whether it knows the markers that generation prompts end with."""
-    asked: int
-    """Its thinking markers among those that the prompt asks the model to write."""
+    """Whether it has the markers that generation prompts end with."""
+    instructed: int
+    """Its thinking markers among those that the prompt instructs the model to write."""
     header: bool
-    """Whether it knows what opens the assistant's turn."""
+    """Whether it has what opens the assistant's turn."""
     calls: int
     """Calls that came back."""
     apart: int
-    """Turns with calls of which nothing was left over: no marker around a call that the format does not know."""
+    """Turns with calls of which nothing was left over: no marker around a call that the format does not have."""
     stops: int
-    """Turns whose end it knows."""
+    """Turns whose end it has as a stop."""
     answers: int
     """Turns whose answer came back alone."""
     named: int
@@ -62,7 +62,7 @@ class Score(msgspec.Struct, frozen=True, order=True):
         return (
             self.thoughts,
             self.endings,
-            self.asked,
+            self.instructed,
             self.header,
             self.calls,
             self.apart,
@@ -72,53 +72,55 @@ class Score(msgspec.Struct, frozen=True, order=True):
         )
 
 
-def score(format: Format, turns: list[Turn], prompt: str, endings: set[str], told: str, source: str) -> Score:
+def score(
+    format: Format, turns: list[RenderedTurn], prompt: str, endings: set[str], instructions: str, source: str
+) -> Score:
     """Try one format. `prompt` is the plain one, `endings` are the thinking markers that any prompt ends with."""
     own = [*openers(format), *closers(format)]
     readings = [(turn, _read(format, turn, prompt)) for turn in turns]
     return Score(
         thoughts=sum(_same(turn.thought, message.thinking) for turn, message in readings if turn.thought),
         endings=bool(endings) and endings <= {*openers(format), *closers(format)},
-        asked=asked(format, told),
+        instructed=_instructed(format, instructions),
         header=any(header.strip() in prompt for header in format.assistant),
-        calls=sum(called(turn, message) for turn, message in readings if turn.called),
-        apart=sum(_same(turn.said, message.text) for turn, message in readings if turn.called),
-        stops=sum(message.termination == "stop" for turn, message in readings if not turn.called),
-        answers=sum(_same(turn.said, message.text) for turn, message in readings if turn.said),
+        calls=sum(_has_call(turn, message) for turn, message in readings if turn.function),
+        apart=sum(_same(turn.answer, message.text) for turn, message in readings if turn.function),
+        stops=sum(message.termination == "stop" for turn, message in readings if not turn.function),
+        answers=sum(_same(turn.answer, message.text) for turn, message in readings if turn.answer),
         named=sum(literal in source for literal in call_literals(format)),
         start=read_prompt(format, prompt).state == format.start,
         cover=sum(marker.strip() in source for marker in own) / len(own) if own else 0.0,
     )
 
 
-def asked(format: Format, told: str) -> int:
-    """How many of a format's markers the model is told to write; none unless it is told a whole pair."""
-    opens = [marker for marker in openers(format) if marker in told]
-    closes = [marker for marker in closers(format) if marker in told]
+def _instructed(format: Format, instructions: str) -> int:
+    """How many of a format's markers the model is instructed to write; none unless a whole pair is there."""
+    opens = [marker for marker in openers(format) if marker in instructions]
+    closes = [marker for marker in closers(format) if marker in instructions]
     if not opens or not closes:
         return 0
-    return len(opens) + len(closes) + sum(marker in told for marker in wrappers(format))
+    return len(opens) + len(closes) + sum(marker in instructions for marker in wrappers(format))
 
 
-def called(turn: Turn, message: Message) -> bool:
+def _has_call(turn: RenderedTurn, message: Message) -> bool:
     """Whether the one call that was put in came back, and could be run."""
     if len(message.tool_calls) != 1:
         return False
     call = message.tool_calls[0]
-    return call.error is None and call.name == turn.called and turn.argument in call.arguments
+    return call.error is None and call.name == turn.function and turn.argument in call.arguments
 
 
-def reads(format: Format, turn: Turn, prompt: str) -> bool:
+def reads(format: Format, turn: RenderedTurn, prompt: str) -> bool:
     """Whether a format gives back the thought and the answer of a turn."""
     message = _read(format, turn, prompt)
-    return _same(turn.thought, message.thinking) and _same(turn.said, message.text)
+    return _same(turn.thought, message.thinking) and _same(turn.answer, message.text)
 
 
 def _same(put: str, came: str) -> bool:
     return put == came.strip()
 
 
-def _read(format: Format, turn: Turn, prompt: str) -> Message:
+def _read(format: Format, turn: RenderedTurn, prompt: str) -> Message:
     written = turn.written[_begin(format, turn, prompt) :]
     start: Start | None = None
     if format.header is None:
@@ -133,9 +135,9 @@ def _read(format: Format, turn: Turn, prompt: str) -> Message:
     return parser.message
 
 
-def _begin(format: Format, turn: Turn, prompt: str) -> int:
+def _begin(format: Format, turn: RenderedTurn, prompt: str) -> int:
     """Where the assistant's own words begin in a turn: behind the header, the format's own if it has one here."""
-    places = [turn.written.find(word) for word in (turn.thought, turn.said, turn.called) if word]
+    places = [turn.written.find(word) for word in (turn.thought, turn.answer, turn.function) if word]
     before = turn.written[: min(places)]
     place, header = max(((before.rfind(header), header) for header in format.assistant), default=(-1, ""))
     if place >= 0:

@@ -14,11 +14,11 @@ Source = Literal["prompt", "template", "tokenizer", "name"]
 
 
 Begin = Literal["text", "thinking", "header"]
-"""Where output begins: a `Start`, or the header of a message, of which no parser needs to be told."""
+"""Where output begins: a `Start`, or the header of a message, which a parser reads by itself."""
 
 
-WORDS: dict[Begin, str] = {"text": "text", "thinking": "thinking", "header": "a header"}
-"""How it is said."""
+BEGIN_NAMES: dict[Begin, str] = {"text": "text", "thinking": "thinking", "header": "a header"}
+"""The same for a person."""
 
 
 def begin_of(state: State) -> Begin:
@@ -32,7 +32,7 @@ def own_begin(format: Format, thinks: bool | None) -> Begin:
 
 
 def start_of(begin: Begin) -> Start | None:
-    """What a parser is told."""
+    """The `start` of a parser."""
     return None if begin == "header" else begin
 
 
@@ -45,7 +45,7 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the model thinks; None where nothing shows it."""
     start: Start | None
     """Where output begins after the generation prompt, with nothing switched. None where it begins in the header of a
-    message, as in harmony: the header then says what the message is, and nothing must be said before it."""
+    message, as in harmony: the header then says what the message is, and no `start` must be given."""
     open: str = ""
     """The marker that opens thinking; empty where none does."""
     close: str = ""

@@ -1,6 +1,6 @@
 """Rendering a stranger's chat template within bounds: a process of its own, with little memory and little time.
 
-Knows how to start that process and what its failures mean. Knows no format and does not say what to render.
+Starts that process and turns its failures into errors. What is rendered, and what it means, is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..errors import UsageError
 MOST_SOURCE = 1 << 20
 """Characters that a template may have. The longest in use have some twenty thousand."""
 MOST_OUTPUT = 1 << 17
-"""Characters that one rendering may have. What is asked for needs a few thousand."""
+"""Characters that one rendering may have. A short conversation needs a few thousand."""
 MEMORY = 512 << 20
 """Bytes of address space for the process that renders."""
 SECONDS = 2
@@ -39,8 +39,8 @@ _FAILURES = {
 }
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to render."""
+class SampleChat(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation to render, by name."""
 
     name: str
     variables: dict[str, Any]
@@ -49,9 +49,9 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rendering(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an ask, with these switches set."""
+    """What came of a conversation, with these switches set."""
 
-    ask: str
+    conversation: str
     switches: dict[str, Any]
     text: str | None
     error: str | None
@@ -69,8 +69,8 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-def render(template: str, asks: list[Ask], variables: dict[str, Any]) -> Rendered:
-    """Render a template in every way asked for, or raise a `UsageError` that says why it cannot be."""
+def render(template: str, conversations: list[SampleChat], variables: dict[str, Any]) -> Rendered:
+    """Render every conversation with a template, or raise a `UsageError` with the reason."""
     if len(template) > MOST_SOURCE:
         raise UsageError(f"the chat template has {len(template):,} characters; at most {MOST_SOURCE:,} are read")
     if _GO.search(template):
@@ -82,7 +82,7 @@ def render(template: str, asks: list[Ask], variables: dict[str, Any]) -> Rendere
     request = {
         "path": sys.path,
         "template": template,
-        "asks": asks,
+        "conversations": conversations,
         "variables": variables,
         "most": MOST_OUTPUT,
         "memory": MEMORY,

@@ -70,17 +70,17 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except (MemoryError, RecursionError):
         raise
     except Exception as error:  # Python's own compiler may refuse what Jinja makes of a template
-        return {"error": "syntax", "message": _said(error)}
+        return {"error": "syntax", "message": _describe(error)}
     literals = _literals(tree)
     switches = _switches(tree)
     variants = _variants(switches)
     rendered: list[dict[str, Any]] = []
-    for ask in request["asks"]:
+    for conversation in request["conversations"]:
         # The last has everything switched on.
-        for variant in variants if ask["switched"] else [variants[0], variants[-1]][: len(variants)]:
-            variables = {**request["variables"], **variant, **ask["variables"]}
+        for variant in variants if conversation["switched"] else [variants[0], variants[-1]][: len(variants)]:
+            variables = {**request["variables"], **variant, **conversation["variables"]}
             text, failure = _render(template, variables, request["most"])
-            rendered.append({"ask": ask["name"], "switches": variant, "text": text, "error": failure})
+            rendered.append({"conversation": conversation["name"], "switches": variant, "text": text, "error": failure})
     return {"switches": switches, "literals": literals, "rendered": rendered}
 
 
@@ -107,11 +107,11 @@ def _render(template: Template, variables: dict[str, Any], most: int) -> tuple[s
     except (MemoryError, RecursionError):
         raise
     except Exception as error:  # a template can fail in as many ways as Python
-        return None, _said(error)
+        return None, _describe(error)
     return "".join(pieces), None
 
 
-def _said(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     try:
         return f"{type(error).__name__}: {error}"[:300]
     except Exception:  # an error whose message is itself made by the template
