@@ -241,16 +241,17 @@ class ThinkingDisplay(TextDisplay):
 
     def show(self, events: Sequence[Event]) -> None:
         """Write the thoughts."""
+        out = self._streams.out  # nothing else is written, so nothing has to be flushed before
         for event in events:
             if isinstance(event, ThinkingDelta):
-                self._streams.answer().write(self._lines.number(event.text))
+                out.write(self._lines.number(event.text))
             elif isinstance(event, PartStart) and event.kind == "thinking":
                 self._thoughts += 1
                 if self._number:
-                    self._streams.answer().end_line()
+                    out.end_line()
                     self._lines = LineNumbers(f"{self._label}thinking {self._thoughts}:")
                 else:
-                    self._streams.answer().write(event.gap)
+                    out.write(event.gap)
 
 
 class CallDisplay(Display):

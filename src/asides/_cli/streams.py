@@ -16,7 +16,7 @@ import os
 import select
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -218,9 +218,7 @@ class Interrupt:
         signal.set_wakeup_fd(self._ring, warn_on_full_buffer=False)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, self._previous)
         os.close(self._wake)

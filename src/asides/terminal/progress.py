@@ -9,7 +9,6 @@ Nothing is written where nobody looks, nor before the work has taken a tenth of 
 from __future__ import annotations
 
 import time
-from types import TracebackType
 from typing import Protocol, Self
 
 SECONDS_PER_DRAWING = 0.1
@@ -54,9 +53,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.clear()
 
     def show(self, done: int, amount: str) -> None:
