@@ -18,7 +18,9 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 
 from asides import _history as history
-from asides._history import History, Reply, ReplyFilter, Thought
+from asides._history import History, KeptReply, ReplyFilter
+from asides.parts import Text, Thinking
+from asides.reply.reply import Reply
 from benchmarks import measure
 
 SIZES = (10_000, 100_000)
@@ -54,16 +56,18 @@ class Corpus:
         """20 to 100 words."""
         return " ".join(self._random.choices(self.words, cum_weights=self._weights, k=self._random.randint(20, 100)))
 
-    def replies(self, thoughts: int) -> Iterator[Reply]:
+    def replies(self, thoughts: int) -> Iterator[KeptReply]:
         """As many replies as hold these thoughts, three to a minute."""
         for number in range(thoughts // THOUGHTS):
-            yield Reply(
-                time=START + number * timedelta(seconds=20),
+            text = self.text()
+            made = [Thinking(self.text()) for _ in range(THOUGHTS)]
+            reply = Reply(
+                parts=(*made, Text(text)),
+                thinking="\n\n".join(thought.text for thought in made),
+                text=text,
                 model=("one", "two", "three")[number % 3],
-                source="gateway",
-                text=self.text(),
-                thoughts=tuple(Thought(index, self.text()) for index in range(THOUGHTS)),
             )
+            yield KeptReply.of(reply, time=START + number * timedelta(seconds=20), source="gateway")
 
 
 def run(sizes: tuple[int, ...] = SIZES) -> None:

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 DUPLICATE_CLASSES: set[str] = {
-    "Call",
-    "Config",
     "Frame",
     "JsonLines",
-    "Notice",
     "Output",
-    "Reader",
-    "Reply",
-    "Switch",
-    "Turn",
-    "Verdict",
 }
 """Class names that have several meanings."""
 
@@ -43,8 +35,6 @@ DECODED_NAMES: set[str] = {
     "_engine/text_reading.py:_tell_foreign",
     "_engine/tokens.py:Calm",
     "_engine/tokens.py:_say",
-    "detect/from_name.py:_told",
-    "detect/template_process.py:_said",
     "reply/splitter.py:_tell",
     "reply/splitter.py:said_characters",
 }
@@ -69,10 +59,6 @@ TERSE_MODULES: set[str] = {
     "_gateway/state.py",
     "_gateway/upstreams.py",
     "_history/exports.py",
-    "_history/records.py",
-    "detect/__init__.py",
-    "detect/facts.py",
-    "detect/from_template.py",
     "families/auto_markers.py",
     "families/index.py",
     "families/model_names.py",

@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "_token_api": READING,
     "streamer": READING | {"_token_api"},
     "detect": READING,
-    "render": READING,
+    "render": READING | {"reply"},
     "reply": READING,
     "dialects": READING | {"reply"},
     "client": READING | {"detect", "dialects", "reply"},
@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "_config": READING,
     "terminal": VALUES,
     "analysis": READING | {"_api", "terminal"},
-    "_history": READING | {"_api", "analysis"},
+    "_history": READING | {"_api", "analysis", "dialects", "reply"},
     "history": {"_history"},
     "compat": READING
     | {"_api", "_config", "_history", "analysis", "client", "detect", "dialects", "render", "reply", "terminal"},

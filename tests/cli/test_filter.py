@@ -286,8 +286,8 @@ def test_a_reply_is_kept_with_its_names(store: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, plain.stdout, plain.stderr)
     with history.open(str(store), create=False) as opened:
         (kept,) = opened.replies()
-    assert (kept.text, [thought.text for thought in kept.thoughts]) == ("It is 4.\nYes.", ["2+2\nis 4", "sure?"])
-    assert (kept.source, kept.format, kept.model, kept.agent) == ("filter", "qwen3", "qwen3:8b", "planner")
+    assert (kept.reply.text, [thought.text for thought in kept.thoughts]) == ("It is 4.\nYes.", ["2+2\nis 4", "sure?"])
+    assert (kept.source, kept.format, kept.reply.model, kept.agent) == ("filter", "qwen3", "qwen3:8b", "planner")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--hide"], ["--only", "thinking"], ["--json"]])
@@ -296,7 +296,7 @@ def test_whatever_is_shown_the_whole_reply_is_kept(store: Path, arguments: list[
     assert run("-f", "qwen3", "--save", *arguments, given=REPLY).returncode == 0
     with history.open(str(store), create=False) as opened:
         (kept,) = opened.replies()
-    assert (kept.text, len(kept.thoughts)) == ("It is 4.\nYes.", 2)
+    assert (kept.reply.text, len(kept.thoughts)) == ("It is 4.\nYes.", 2)
 
 
 def test_each_file_is_a_reply(store: Path, tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_each_file_is_a_reply(store: Path, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"<think>hm</think>" + name.encode())
     assert run("split", "--save", "--model", "m", tmp_path / "a", tmp_path / "b").returncode == 0
     with history.open(str(store), create=False) as opened:
-        assert sorted((reply.text, reply.model) for reply in opened.replies()) == [("a", "m"), ("b", "m")]
+        assert sorted((kept.reply.text, kept.reply.model) for kept in opened.replies()) == [("a", "m"), ("b", "m")]
 
 
 @pytest.mark.parametrize("command", [[], ["split"]])

@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 
 from asides import _history as history
-from asides._history import Reply
+from asides._history import KeptReply
 from tests.cli.running import Running
 from tests.history.samples import aged
 from tests.waiting import PATIENCE, eventually
@@ -104,9 +104,9 @@ def ask(url: str, *messages: str, stream: bool) -> bytes:
         return bytes(reply.read())
 
 
-def kept(store: Path, count: int) -> list[Reply]:
+def kept(store: Path, count: int) -> list[KeptReply]:
     """The replies, once so many are there."""
-    found: list[Reply] = []
+    found: list[KeptReply] = []
 
     def look() -> bool:
         if store.exists():
@@ -127,7 +127,12 @@ def test_what_passes_is_kept(upstream: str, tmp_path: Path) -> None:
         ask(url, "First?", "<think>sent back</think>Clean words.", "Second?", stream=True)
         first, second = kept(store, 2)
     for reply in (first, second):
-        assert (reply.source, reply.model, reply.format, reply.text) == ("gateway", "m", "qwen3", "Clean words.")
+        assert (reply.source, reply.reply.model, reply.format, reply.reply.text) == (
+            "gateway",
+            "m",
+            "qwen3",
+            "Clean words.",
+        )
         assert [(thought.text, thought.complete) for thought in reply.thoughts] == [("The secret plan.", True)]
         assert reply.client == hashlib.blake2b(b"sk-client", digest_size=16).hexdigest()
     assert all(b"sk-client" not in file.read_bytes() for file in tmp_path.iterdir())
@@ -179,6 +184,6 @@ def test_what_a_client_stopped_is_kept_as_cut_off(upstream: str, tmp_path: Path)
         (cut,) = kept(store, 1)
         with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE) as metrics:
             assert b"asides_history_kept 1.0" in metrics.read()
-    assert cut.termination == "cut"
+    assert cut.reply.termination == "cut"
     assert (cut.thoughts[0].text[:15], cut.thoughts[0].complete) == ("The secret plan", False)
     assert cut.thoughts[0].seconds is not None

@@ -198,7 +198,7 @@ def test_replies_are_kept_only_when_asked(run: Run, tmp_path: Path) -> None:
     assert (blocked.stdout, blocked.returncode) == (b"It is 4.", 2)
     with history.open(str(tmp_path / "asides" / "history.db")) as store:
         (kept,) = store.newest()
-    assert (kept.text, [thought.text for thought in kept.thoughts], kept.model) == ("It is 4.", ["2+2"], "m")
+    assert (kept.reply.text, kept.reply.thinking, kept.reply.model) == ("It is 4.", "2+2", "m")
     assert [(turn.role, turn.text) for turn in kept.asked] == [("system", "S"), ("user", "What?")]
 
 

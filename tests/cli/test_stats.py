@@ -15,6 +15,7 @@ import pytest
 
 import asides
 from asides import _history as history
+from asides.reply.reply import Reply, Times
 from tests.cli.running import Running, environment, run
 from tests.detect.test_tokenizer import QWEN, tokenizer_json, write
 from tests.waiting import PATIENCE
@@ -262,10 +263,9 @@ def test_the_history(tmp_path: Path) -> None:
     with history.open(str(store)) as kept:
         for number, record in enumerate(RECORDS):
             kept.keep(
-                asides.parse(record["text"]),
+                Reply.of(asides.parse(record["text"]), times=Times(thoughts=(1.5,))),
                 model=record["model"],
                 time=datetime(2026, 1, number + 1, tzinfo=UTC),
-                thought_seconds=(1.5,),
             )
     found = told(f"--history={store}", "--by", "model")
     assert [(group["name"], group["replies"]) for group in found["groups"]] == [("calm", 3), ("restless", 2)]

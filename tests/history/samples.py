@@ -8,7 +8,10 @@ from typing import Any
 import msgspec
 
 import asides
-from asides._history import Reply, Turn
+from asides._history import KeptReply, text_turn
+from asides._history.records import from_record
+from asides.dialects.request import Turn
+from asides.reply.reply import Reply, Times
 
 START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 RAW = (
@@ -75,22 +78,28 @@ HOSTILE = [
 ]
 
 
-def message(raw: str = RAW) -> asides.Message:
-    """A message as the library makes it."""
-    return asides.parse(raw, format="qwen3")
+def parsed(raw: str = RAW, **fields: Any) -> Reply:
+    """A reply as the library makes it."""
+    return Reply.of(asides.parse(raw, format="qwen3"), **fields)
 
 
-def reply(*thoughts: str, answer: str = "The answer.", after: float = 0, **fields: Any) -> Reply:
+def record(**fields: Any) -> KeptReply:
+    """A reply of these fields, as an export writes them."""
+    return from_record({"time": START, **fields}).named()
+
+
+def reply(*thoughts: str, answer: str = "The answer.", after: float = 0, **fields: Any) -> KeptReply:
     """A reply with these thoughts, so many seconds after the start."""
     raw = "".join(f"<think>{thought}</think>" for thought in thoughts) + answer
-    return Reply.of(message(raw), time=START + timedelta(seconds=after), **{"source": "run", **fields}).named()
+    made = parsed(raw, times=Times(seconds=fields.pop("seconds", None)))
+    return KeptReply.of(made, time=START + timedelta(seconds=after), **{"source": "run", **fields}).named()
 
 
-def aged(days: float, thought: str) -> Reply:
+def aged(days: float, thought: str) -> KeptReply:
     """A reply of so many days ago."""
     return msgspec.structs.replace(reply(thought), time=datetime.now(UTC) - timedelta(days=days)).named()
 
 
 def asked(text: str) -> tuple[Turn, ...]:
     """What a user said."""
-    return (Turn("user", text),)
+    return (text_turn("user", text),)

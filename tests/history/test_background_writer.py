@@ -158,7 +158,7 @@ def test_a_reply_that_can_never_be_written(tmp_path: Path) -> None:
     said: list[str] = []
     writer = BackgroundWriter(str(tmp_path / "h.db"), warn=said.append)
     writer.put(reply("good"))
-    writer.put(msgspec.structs.replace(reply("broken", after=1), model=object()))
+    writer.put(msgspec.structs.replace(reply("broken", after=1), source=object()))
     writer.put(reply("good too", after=2))
     writer.close()
     assert (writer.written, writer.dropped) == (2, 1)

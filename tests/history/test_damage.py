@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from asides import _history as history
-from asides._history import DamagedError, Reply
+from asides._history import DamagedError, KeptReply
 from asides._history.sqlite_damage import examine
 from asides._history.sqlite_pages import TABLE_LEAF, Pages
 from asides._history.sqlite_salvage import Salvage, Salvaged
@@ -36,7 +36,7 @@ def path(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(whole, tmp_path / "h.db"))
 
 
-def made() -> list[Reply]:
+def made() -> list[KeptReply]:
     """The replies."""
     return [
         reply(
@@ -136,7 +136,7 @@ def test_overwritten_pages(path: Path, table: str) -> None:
     assert set(map(str, whole)) <= set(map(str, made()))
     for one in partly:
         assert any(one.id in line for line in told)
-        assert one.reply is None or [notice.code for notice in one.reply.notices] == ["salvaged"]
+        assert one.reply is None or [notice.code for notice in one.reply.reply.notices] == ["salvaged"]
         assert one.reply is None or one.reply.id != one.id
     # What reads it says that it is damaged, and never more than that.
     with history.open(str(path), create=False) as store, pytest.raises(DamagedError, match="verify"):
@@ -241,7 +241,7 @@ def test_a_row_is_damaged(path: Path, damage: Callable[[bytes], bytes]) -> None:
     assert f"reply {odd.id}" in told[0]
     assert odd.reply is not None
     assert len(odd.reply.thoughts) == 2
-    assert odd.reply.text.endswith(" ")
+    assert odd.reply.reply.text.endswith(" ")
 
 
 @pytest.mark.parametrize("seed", range(25))

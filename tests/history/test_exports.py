@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 import asides
 from asides import UsageError
 from asides import _history as history
-from asides._history import Reply, Thought
 from asides._history.exports import JsonLines, Parquet, PlainFiles, Writer
 from asides._history.imports import read_line
 from asides._history.records import encode_line
 from tests.history.generated import STEADY
-from tests.history.samples import HOSTILE, START, asked, reply
+from tests.history.samples import HOSTILE, START, asked, record, reply
 
 READ = partial(read_line, parse=asides.parse, format="auto", time=START)
 REPLIES = [reply("one", "two", model="m"), reply("three", after=1, asked=asked("Why?")), reply(after=2)]
@@ -39,12 +38,11 @@ def stopped(writer: Writer) -> None:
 @given(st.text(st.characters(exclude_categories=()), max_size=50), st.floats(allow_nan=False, allow_infinity=False))
 def test_lines_of_json_come_back(text: str, seconds: float) -> None:
     """What is exported is imported as it was, with the same id."""
-    wanted = Reply(
-        time=START, text=text, thoughts=(Thought(0, text, False, seconds),), asked=asked(text), seconds=seconds
-    )
-    line = encode_line(wanted.named())
+    thought = {"index": 0, "text": text, "complete": False, "seconds": seconds}
+    wanted = record(text=text, thoughts=[thought], asked=[{"role": "user", "text": text}], seconds=seconds)
+    line = encode_line(wanted.to_record())
     assert b"\n" not in line
-    assert READ(line) == wanted.named()
+    assert READ(line) == wanted
 
 
 def test_a_file_of_lines(tmp_path: Path) -> None:
@@ -84,7 +82,7 @@ def test_parquet(tmp_path: Path) -> None:
     """A row for each reply, its thoughts in it; hostile text included."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not here: pip install 'asides[parquet]'")
     path = tmp_path / "out.parquet"
-    hostile = [Reply(time=START, text=text, thoughts=(Thought(0, text),)).named() for text in HOSTILE]
+    hostile = [record(text=text, thoughts=[{"index": 0, "text": text}]) for text in HOSTILE]
     with Parquet(path) as table:
         for made in [*REPLIES, *hostile]:
             table.write(made)
@@ -136,11 +134,11 @@ def test_raw_output_is_read() -> None:
         {"source": "some traces", "model": "m", "text": "<think>hm</think>yes", "timestamp": 1_700_000_000.5}
     ).encode()
     found = READ(line)
-    assert (found.text, found.thoughts[0].text) == ("yes", "hm")
-    assert (found.model, found.agent, found.source) == ("m", "some traces", "import")
+    assert (found.reply.text, found.thoughts[0].text) == ("yes", "hm")
+    assert (found.reply.model, found.agent, found.source) == ("m", "some traces", "import")
     assert found.time == datetime.fromtimestamp(1_700_000_000.5, UTC)
     assert READ(b'{"response": "x", "created_at": "2026-01-01T00:00:00Z"}').time == datetime(2026, 1, 1, tzinfo=UTC)
-    assert READ(b'{"text": "no", "mine": "<think>a</think>b"}', field="mine").text == "b"
+    assert READ(b'{"text": "no", "mine": "<think>a</think>b"}', field="mine").reply.text == "b"
     assert READ(b'{"text": "x", "time": "whenever", "model": 7}').time == START
 
 
@@ -205,5 +203,5 @@ def test_an_id_is_not_believed() -> None:
     record = msgspec.json.decode(encode_line(REPLIES[0]))
     record["text"] = "edited"
     found = READ(msgspec.json.encode(record))
-    assert found.text == "edited"
+    assert found.reply.text == "edited"
     assert found.id != REPLIES[0].id

@@ -13,20 +13,22 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from asides import _history as history
-from asides._history import Reply, ReplyFilter, Thought, Turn
+from asides._history import KeptReply, ReplyFilter
 from tests.history.generated import STEADY
-from tests.history.samples import START
+from tests.history.samples import START, record
 
 WORDS = st.sampled_from(["alpha", "beta", "gamma", "Alphabet", "质数", "\0", "\ud800", '"', "AND"])
 TEXTS = st.one_of(st.lists(WORDS, max_size=4).map(" ".join), st.text(st.characters(exclude_categories=()), max_size=20))
 REPLIES = st.builds(
-    lambda seconds, model, text, thoughts, asked: Reply(
+    lambda seconds, model, text, thoughts, asked: record(
         time=START.replace(second=seconds),
         model=model,
         text=text,
-        thoughts=tuple(Thought(index, thought, index % 2 == 0) for index, thought in enumerate(thoughts)),
-        asked=tuple(Turn("user", turn) for turn in asked),
-    ).named(),
+        thoughts=[
+            {"index": index, "text": thought, "complete": index % 2 == 0} for index, thought in enumerate(thoughts)
+        ],
+        asked=[{"role": "user", "text": turn} for turn in asked],
+    ),
     st.integers(0, 9),
     st.sampled_from(["m", "n"]),
     TEXTS,
@@ -42,7 +44,7 @@ class Keeping(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="asides-"))
         self.store = history.open(str(self.folder / "h.db"))
-        self.held: dict[str, Reply] = {}
+        self.held: dict[str, KeptReply] = {}
 
     def teardown(self) -> None:
         """Nothing is left."""
@@ -52,7 +54,7 @@ class Keeping(RuleBasedStateMachine):
         assert problems == []
 
     @rule(replies=st.lists(REPLIES, max_size=4))
-    def add(self, replies: list[Reply]) -> None:
+    def add(self, replies: list[KeptReply]) -> None:
         """Write a batch, in which some may be there already or come twice."""
         new = {reply.id: reply for reply in replies if reply.id not in self.held}
         assert self.store.add(replies) == len(new)
@@ -66,7 +68,7 @@ class Keeping(RuleBasedStateMachine):
         gone = {
             id
             for id, reply in self.held.items()
-            if model in ("*", reply.model) and (compiled is None or any(map(compiled.search, texts(reply))))
+            if model in ("*", reply.reply.model) and (compiled is None or any(map(compiled.search, texts(reply))))
         }
         assert (steps[-1].replies if steps else 0) == len(gone)
         self.held = {id: reply for id, reply in self.held.items() if id not in gone}
@@ -95,9 +97,9 @@ class Keeping(RuleBasedStateMachine):
         assert {reply.id: reply for reply in self.store.replies()} == self.held
 
 
-def texts(reply: Reply) -> list[Any]:
+def texts(reply: KeptReply) -> list[Any]:
     """Where a purge looks."""
-    return [reply.text, *(thought.text for thought in reply.thoughts)]
+    return [reply.reply.text, *(thought.text for thought in reply.thoughts), *(turn.text for turn in reply.asked)]
 
 
 TestKeeping = Keeping.TestCase

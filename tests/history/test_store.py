@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
 import asides
 from asides import _history as history
-from asides._history import History, HistoryError, Reply, ReplyFilter, Thought, Turn
-from tests.history.samples import HOSTILE, QUERIES, START, asked, message, reply
+from asides._history import History, HistoryError, ReplyFilter, chat_message, text_turn
+from asides._history.records import ThoughtRow, calls_of
+from asides.parts import Part
+from asides.reply.items import Usage
+from asides.reply.reply import Reply, Times
+from tests.history.samples import HOSTILE, QUERIES, START, asked, parsed, record, reply
+
+
+def without_spans(reply: Reply) -> tuple[Part, ...]:
+    """The parts as they are kept: the raw text is not, so where they stood in it means nothing."""
+    return tuple(msgspec.structs.replace(part, span=(0, 0)) for part in reply.parts)
 
 
 def test_a_message_comes_back_whole(store: History) -> None:
     """Everything that is known of a reply is there again, the thoughts beside the clean text."""
+    whole = parsed(times=Times(0.5, 1.5, 2.5, (1.25,)), reason="stop", usage=Usage(3, 4, 2), id="chatcmpl-1")
     kept = store.keep(
-        message(),
+        whole,
         model="Qwen3-8B",
         source="filter",
         agent="helper",
@@ -25,25 +36,46 @@ def test_a_message_comes_back_whole(store: History) -> None:
         format="qwen3",
         time=START,
         asked=asked("Which?"),
-        seconds=2.5,
-        thought_seconds=(1.25,),
     )
     found = store.reply(kept)
-    assert found.text == "It is 7."
-    assert found.thoughts == (Thought(0, "First thought.\nIs it a prime?", True, 1.25),)
-    assert [(call.name, call.arguments) for call in found.calls] == [("find", '{"q": "seven"}')]
-    assert (found.model, found.source, found.agent, found.conversation) == ("Qwen3-8B", "filter", "helper", "talk")
-    assert (found.time, found.seconds, found.format, found.asked) == (START, 2.5, "qwen3", asked("Which?"))
+    assert found.reply.text == "It is 7."
+    assert found.thoughts == [ThoughtRow(0, "First thought.\nIs it a prime?", True, 1.25)]
+    assert [(call.name, call.arguments) for call in found.reply.tool_calls] == [("find", '{"q": "seven"}')]
+    assert (found.reply.model, found.source, found.agent) == ("Qwen3-8B", "filter", "helper")
+    assert (found.time, found.conversation, found.format, found.asked) == (START, "talk", "qwen3", asked("Which?"))
+    assert found.reply == msgspec.structs.replace(whole, parts=without_spans(whole), model="Qwen3-8B")
     assert found.id == kept == found.named().id
 
 
 def test_oddities_are_kept(store: History) -> None:
     """Notices and a thought that was cut off are told again."""
-    odd = asides.parse("<think>a</think>b</think>c<think>cut", format="qwen3")
+    odd = parsed("<think>a</think>b</think>c<think>cut")
     found = store.reply(store.keep(odd))
-    assert [notice.code for notice in found.notices] == [notice.code for notice in odd.notices]
-    assert found.termination == "cut"
+    assert found.reply.notices == odd.notices
+    assert found.reply.termination == "cut"
     assert [thought.complete for thought in found.thoughts] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "plain",
+        "<think>a</think>b<|im_end|>",
+        "<think>a</think>b <think>c</think> d</think>e",
+        'b<tool_call>{"name": "f", "arguments": {}}</tool_call>c<think>d</think>e',
+        '<think>a</think>b<tool_call>{"name": "f", "arguments": [}</tool_call>c',
+        '<tool_call>{"name": "f", "arguments": {"x"',
+        "a<think>b</think>a<think>b</think>a",
+        "",
+    ],
+)
+@pytest.mark.parametrize("whitespace", ["tidy", "exact"])
+def test_a_reply_is_kept_as_it_is(store: History, raw: str, whitespace: Any) -> None:
+    """Parts in their order, broken calls with what was written, notices, joined texts, how it ended."""
+    whole = Reply.of(asides.parse(raw, format="qwen3", whitespace=whitespace))
+    found = store.reply(store.keep(whole))
+    assert found.reply == msgspec.structs.replace(whole, parts=without_spans(whole))
+    assert found.named() == found
 
 
 def test_writing_twice_changes_nothing(store: History) -> None:
@@ -57,14 +89,13 @@ def test_writing_twice_changes_nothing(store: History) -> None:
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
 def test_any_text_comes_back(store: History, text: str) -> None:
     """No text is refused or changed, wherever it stands; the store stays sound and can be purged."""
-    wanted = Reply(
-        time=START,
+    wanted = record(
         text=text,
-        thoughts=(Thought(0, text), Thought(1, "plain words")),
-        asked=(Turn("user", text),),
-        notices=(history.Notice("odd", text[:50], 3),),
-        calls=(history.Call(text[:50], text),),
-    ).named()
+        thoughts=[{"index": 0, "text": text}, {"index": 1, "text": "plain words"}],
+        asked=[{"role": "user", "text": text}],
+        notices=[{"code": "odd", "message": text[:50], "offset": 3}],
+        calls=[{"name": text[:50], "arguments": text}],
+    )
     store.add([wanted])
     assert store.reply(wanted.id) == wanted
     assert not [problem for step in store.verify() for problem in step.problems]
@@ -77,7 +108,7 @@ def test_any_text_comes_back(store: History, text: str) -> None:
 def test_any_label_can_be_kept(store: History) -> None:
     """A model's name is not ours either."""
     for text in (text[:100] for text in HOSTILE):
-        kept = store.keep(message(), model=text, agent=text, conversation=text, format=text)
+        kept = store.keep(parsed(), model=text, agent=text, conversation=text, format=text)
         assert store.reply(kept).id == kept
     assert not [problem for step in store.verify() for problem in step.problems]
 
@@ -86,7 +117,7 @@ def test_the_memory_of_a_conversation_is_clean(store: History) -> None:
     """Turns come in the order of time, with clean text, calls that may be run, and not one thought."""
     store.add([reply("secret two", answer="Second.", after=60, conversation="talk", asked=asked("More?"))])
     store.add([reply("secret other", answer="Other.", conversation="other")])
-    store.keep(message(), conversation="talk", time=START, asked=asked("Which?"))
+    store.keep(parsed(), conversation="talk", time=START, asked=asked("Which?"))
     turns = store.conversation("talk")
     assert [(turn.role, turn.text) for turn in turns] == [
         ("user", "Which?"),
@@ -96,22 +127,22 @@ def test_the_memory_of_a_conversation_is_clean(store: History) -> None:
     ]
     assert "secret" not in str(turns)
     assert "thought" not in str(turns)
-    assert turns[1].to_dict()["tool_calls"][0]["function"] == {"name": "find", "arguments": '{"q": "seven"}'}
+    assert chat_message(turns[1])["tool_calls"][0]["function"] == {"name": "find", "arguments": '{"q": "seven"}'}
     assert store.conversation("nobody") == []
 
 
 def test_a_broken_call_is_kept_but_not_remembered(store: History) -> None:
     """What may not be run does not go back to a model."""
-    cut = asides.parse('<tool_call>\n{"name": "find", "argum', format="qwen3")
+    cut = parsed('<tool_call>\n{"name": "find", "argum')
     found = store.reply(store.keep(cut, conversation="talk"))
-    assert found.calls[0].error == "incomplete"
-    assert store.conversation("talk")[0].calls == ()
+    assert found.reply.tool_calls[0].error == "incomplete"
+    assert calls_of(store.conversation("talk")[0]) == []
 
 
 def test_what_the_model_said_comes_from_its_message(store: History) -> None:
     """An assistant's turn cannot be smuggled in, thoughts and all."""
     with pytest.raises(asides.UsageError, match="own replies"):
-        store.keep(message(), asked=(Turn("assistant", "<think>x</think>y"),))
+        store.keep(parsed(), asked=(text_turn("assistant", "<think>x</think>y"),))
 
 
 def test_choosing(store: History) -> None:
@@ -262,7 +293,7 @@ def test_a_secret_goes_wherever_it_stands(store: History) -> None:
             reply(
                 "b", after=1, answer='<tool_call>\n{"name": "log_in", "arguments": {"word": "hunter2"}}\n</tool_call>'
             ),
-            reply("c", after=2, asked=[Turn("tool", "It is hunter2.", call_id="1")]),
+            reply("c", after=2, asked=[text_turn("tool", "It is hunter2.", call_id="1")]),
             reply("d", after=3, asked=asked("Nothing secret.")),
         ]
     )
@@ -292,7 +323,7 @@ def test_figures(store: History) -> None:
 
 def test_all_or_none(store: History) -> None:
     """A batch that cannot be written leaves nothing of itself."""
-    broken = msgspec.structs.replace(reply("bad", after=1), model=object())
+    broken = msgspec.structs.replace(reply("bad", after=1), source=object())
     with pytest.raises(HistoryError):
         store.add([reply("good"), broken])
     assert store.count().replies == 0

@@ -59,7 +59,7 @@ def run(arguments: list[str]) -> int:
     with Interrupt() as interrupt:
         display = choose(options, streams)
         chosen = policies(options, collect=options.save)
-        reader = InputReader(format, chosen, streams, display, verbose=options.verbose, keep=keeping(options))
+        reader = InputReader(format, chosen, streams, display, verbose=options.verbose, save=saver(options))
         code = reader.read(interrupt.read(STDIN, lambda: display.idle))
         if interrupt.failure is not None:
             streams.message(f"standard input: {interrupt.failure.strerror}")
@@ -76,15 +76,14 @@ def find_format(name: str) -> Format:
         raise explain_unknown(error) from error
 
 
-def keeping(options: argparse.Namespace) -> Callable[[Message], bool] | None:
-    """What keeps a reply that has been shown, where `--save` asks for it."""
+def saver(options: argparse.Namespace) -> Callable[[Message], bool] | None:
+    """What writes a reply that has been shown to the history, where `--save` asks for it; None where nothing does."""
     if not options.save:
         return None
     from .history.save import save  # here, because most who filter keep nothing
 
-    return partial(
-        save, store=options.store, source="filter", format=options.format, model=options.model, agent=options.agent
-    )
+    fields = {name: getattr(options, name) for name in ("store", "format", "model", "agent")}
+    return partial(save, source="filter", **fields)
 
 
 class InputReader:
@@ -98,9 +97,9 @@ class InputReader:
         display: Display,
         *,
         verbose: bool,
-        keep: Callable[[Message], bool] | None = None,
+        save: Callable[[Message], bool] | None = None,
     ) -> None:
-        self._keep = keep
+        self._save = save
         self._format = format
         self._policies = policies
         self._streams = streams
@@ -135,7 +134,7 @@ class InputReader:
             self._display.end()
         self._streams.flush()
         # After the answer is out: whatever becomes of the store, the reader has it.
-        if self._keep is not None and parser.message.parts and not self._keep(parser.message):
+        if self._save is not None and parser.message.parts and not self._save(parser.message):
             code = FAILED
         return code
 

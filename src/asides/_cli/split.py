@@ -8,7 +8,7 @@ import os
 from .._engine.format import TEXT
 from . import EXIT_CODES, FAILED, INTERRUPTED, OK
 from .display import choose
-from .filter import InputReader, find_format, keeping
+from .filter import InputReader, find_format, saver
 from .options import Arguments, add_options, check_options, policies
 from .streams import STDIN, Interrupt, Streams
 
@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
     streams = Streams(raw=options.raw)
     display = choose(options, streams)
     chosen = policies(options, collect=options.save)
-    reader = InputReader(format, chosen, streams, display, verbose=options.verbose, keep=keeping(options))
+    reader = InputReader(format, chosen, streams, display, verbose=options.verbose, save=saver(options))
     several = len(options.files) > 1
     code = OK
     with Interrupt() as interrupt:

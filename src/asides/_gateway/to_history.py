@@ -5,37 +5,40 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from .._history import Reply
-from .._history import Turn as Kept
+import msgspec
+
+from .._history import KeptReply
 from ..dialects.framing import to_json
-from ..dialects.request import Request, Turn
+from ..dialects.request import Request, TextPiece, Turn
 from .plan import RequestPlan
 from .record import RequestRecord
 
 
-def kept_replies(plan: RequestPlan, record: RequestRecord, credential: str) -> Iterator[Reply]:
+def kept_replies(plan: RequestPlan, record: RequestRecord, credential: str) -> Iterator[KeptReply]:
     """Each choice of a reply, whole or as far as it came, with what was asked since the model's turn before it."""
     request = plan.request
     for fold in record.folds.values():
         reply = fold.reply
-        yield Reply.of(
-            reply.message,
+        if not request.stream:
+            # A reply in one piece was folded after it had come: when its parts came is not known.
+            times = msgspec.structs.replace(reply.times, first_thought=None, first_answer=None, thoughts=())
+            reply = msgspec.structs.replace(reply, times=times)
+        yield KeptReply.of(
+            reply,
             model=request.model,
             source="gateway",
             conversation=conversation_of(request, credential),
             client=credential,
             format=plan.format.name,
-            asked=asked(request.turns) or ((Kept("user", request.prompt),) if request.prompt else ()),
-            seconds=reply.times.seconds,
-            # A reply in one piece was folded after it had come: how long its thoughts took is not known.
-            thought_seconds=reply.times.thoughts if request.stream else (),
+            asked=asked(request),
         )
 
 
-def asked(turns: Sequence[Turn]) -> tuple[Kept, ...]:
-    """The turns since the model's last: what users wrote and tools answered."""
+def asked(request: Request) -> Sequence[Turn]:
+    """The turns since the model's last: what users wrote and tools answered; or the bare prompt."""
+    turns = request.turns
     since = max((index + 1 for index, turn in enumerate(turns) if turn.role == "assistant"), default=0)
-    return tuple(Kept(turn.role, turn.text, call_id=turn.call_id) for turn in turns[since:])
+    return turns[since:] or ([Turn("user", (TextPiece(request.prompt),))] if request.prompt else [])
 
 
 def conversation_of(request: Request, credential: str) -> str:

@@ -9,32 +9,30 @@ from pathlib import Path
 from ..errors import UsageError
 from .background_writer import BackgroundWriter
 from .errors import DamagedError, HistoryError
-from .records import Call, Notice, Reply, Thought, Turn
+from .records import KeptReply, chat_message, text_turn
 from .reply_filter import ReplyFilter, read_time
 from .results import CheckProgress, ModelShare, PurgeProgress, ReplySummary, SearchHit, SearchResult, StoreCounts
 from .store import History
 
 __all__ = [
     "BackgroundWriter",
-    "Call",
     "CheckProgress",
     "DamagedError",
     "History",
     "HistoryError",
+    "KeptReply",
     "ModelShare",
-    "Notice",
     "PurgeProgress",
-    "Reply",
     "ReplyFilter",
     "ReplySummary",
     "SearchHit",
     "SearchResult",
     "StoreCounts",
-    "Thought",
-    "Turn",
+    "chat_message",
     "default_store",
     "open",
     "read_time",
+    "text_turn",
 ]
 
 POSTGRES = ("postgresql://", "postgres://")

@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 
 from ..errors import Error
 from .errors import HistoryError
-from .records import Reply
+from .records import KeptReply
 from .reply_filter import ReplyFilter
 from .results import PurgeProgress
 from .store import History
@@ -70,7 +70,7 @@ class BackgroundWriter:
         self._capacity = capacity
         self._most = characters
         self._warn = warn
-        self._queue: deque[Reply] = deque()
+        self._queue: deque[KeptReply] = deque()
         self._characters = 0
         self._writing = 0
         self._full = False
@@ -90,7 +90,7 @@ class BackgroundWriter:
         """Replies in the queue or in the batch that is being written."""
         return len(self._queue) + self._writing
 
-    def put(self, reply: Reply) -> bool:
+    def put(self, reply: KeptReply) -> bool:
         """Append a reply to the queue. Never blocks and never raises; False when it was dropped."""
         size = reply.size
         with self._lock:
@@ -181,14 +181,14 @@ class BackgroundWriter:
                 return False
         return True
 
-    def _take(self) -> list[Reply]:
+    def _take(self) -> list[KeptReply]:
         with self._lock:
             batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
             self._characters -= sum(reply.size for reply in batch)
             self._writing = len(batch)
             return batch
 
-    def _write(self, store: _StoreConnection, batch: list[Reply]) -> bool:
+    def _write(self, store: _StoreConnection, batch: list[KeptReply]) -> bool:
         """Write a batch, retrying until the store takes it. False when the time that `close` gives is over."""
         pause = FIRST_PAUSE
         while True:
@@ -235,7 +235,7 @@ class _StoreConnection:
         self._warned: set[str] = set()
         self._history: History | None = None
 
-    def write(self, batch: list[Reply]) -> list[str]:
+    def write(self, batch: list[KeptReply]) -> list[str]:
         """Write a batch. Returns the reasons of replies that can never be written; raises where a retry may help."""
         try:
             self._add(batch)
@@ -280,7 +280,7 @@ class _StoreConnection:
                     self._warn(f"history: {warning}")
         return self._history
 
-    def _add(self, batch: list[Reply]) -> None:
+    def _add(self, batch: list[KeptReply]) -> None:
         history = self._opened()
         try:
             history.add(batch)

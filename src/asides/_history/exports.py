@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 import msgspec
 
 from ..errors import UsageError
-from .records import Reply, encode_line, label, local
+from .records import KeptReply, encode_line, label, local
 
 FOLDER = "thinks"
 BATCH = 1000
@@ -32,7 +32,7 @@ class Writer(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def write(self, reply: Reply) -> None:
+    def write(self, reply: KeptReply) -> None:
         """Take one more."""
 
 
@@ -71,9 +71,9 @@ class JsonLines:
         if kind is None:
             os.replace(self._part, self._path)
 
-    def write(self, reply: Reply) -> None:
+    def write(self, reply: KeptReply) -> None:
         """Add a line."""
-        self._file.write(encode_line(reply) + b"\n")
+        self._file.write(encode_line(reply.to_record()) + b"\n")
 
     def _last_whole_line(self) -> tuple[str, int]:
         """The id of the reply in the last whole line, and where that line ends."""
@@ -124,7 +124,7 @@ class Parquet:
         finally:
             self._part.unlink(missing_ok=True)
 
-    def write(self, reply: Reply) -> None:
+    def write(self, reply: KeptReply) -> None:
         """Add a row."""
         self._rows.append(_row(reply))
         self._characters += reply.size
@@ -162,9 +162,8 @@ def _schema(arrow: Any) -> Any:
     )
 
 
-def _row(reply: Reply) -> dict[str, Any]:
-    row: dict[str, Any] = msgspec.to_builtins(reply, builtin_types=(type(reply.time),))
-    return _storable(row)  # type: ignore[no-any-return]  # a dict stays a dict
+def _row(reply: KeptReply) -> dict[str, Any]:
+    return _storable(reply.to_record())  # type: ignore[no-any-return]  # a dict stays a dict
 
 
 def _storable(value: Any) -> Any:
@@ -192,7 +191,7 @@ class PlainFiles:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def write(self, reply: Reply) -> None:
+    def write(self, reply: KeptReply) -> None:
         """Write the thoughts of a reply into a file of their own."""
         if not reply.thoughts:
             return
@@ -205,9 +204,9 @@ class PlainFiles:
         os.chmod(part, 0o600)
         os.replace(part, path)
 
-    def _free_path(self, reply: Reply, content: bytes) -> Path | None:
+    def _free_path(self, reply: KeptReply, content: bytes) -> Path | None:
         """Where this reply goes; None when a file holds it already."""
-        who = re.sub(r"[^\w.-]+", "-", reply.agent or reply.model or "model").strip(".-")[:80] or "model"
+        who = re.sub(r"[^\w.-]+", "-", reply.agent or reply.reply.model or "model").strip(".-")[:80] or "model"
         stem = f"{who}_{local(reply.time):%Y%m%d-%H%M%S}"
         # Two replies of one second: the second has its id in its name.
         for name in (stem, f"{stem}-{reply.id[:12]}"):
@@ -219,7 +218,7 @@ class PlainFiles:
         return path
 
 
-def _plain(reply: Reply) -> str:
+def _plain(reply: KeptReply) -> str:
     pieces = []
     for number, thought in enumerate(reply.thoughts, 1):
         cut = "" if thought.complete else " (cut off)"

@@ -11,7 +11,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..message import Message
-from .records import Reply
+from .records import KeptReply, from_record
 
 RAW_FIELDS = ("text", "raw", "output", "completion", "response", "content")
 """Where a record may hold the model's output, in the order of looking."""
@@ -21,7 +21,9 @@ LONGEST_TIME = 253_402_300_799
 """The last second of the year 9999."""
 
 
-def read_line(line: bytes, parse: Callable[[str], Message], *, format: str, time: datetime, field: str = "") -> Reply:
+def read_line(
+    line: bytes, parse: Callable[[str], Message], *, format: str, time: datetime, field: str = ""
+) -> KeptReply:
     """The reply that a line holds. `time` is for records without one; `field` names the one with the raw output."""
     try:
         record = json.loads(line)
@@ -32,7 +34,7 @@ def read_line(line: bytes, parse: Callable[[str], Message], *, format: str, time
     if "thoughts" in record and "time" in record and not field:
         return _own(record)
     raw = _raw(record, field)
-    reply = Reply.of(
+    kept = KeptReply.of(
         parse(raw),
         model=_label(record, "model"),
         source="import",
@@ -42,19 +44,18 @@ def read_line(line: bytes, parse: Callable[[str], Message], *, format: str, time
         format=format,
         time=_time(record) or time,
     )
-    return reply.named()
+    return kept.named()
 
 
-def _own(record: dict[str, Any]) -> Reply:
+def _own(record: dict[str, Any]) -> KeptReply:
     try:
-        reply = msgspec.convert(record, Reply)
-        reply = msgspec.structs.replace(reply, time=reply.time.astimezone(UTC))
-    except (msgspec.ValidationError, OverflowError, ValueError) as error:
+        kept = from_record(record)
+    except (msgspec.ValidationError, LookupError, OverflowError, ValueError) as error:
         raise UsageError(f"not one of our own records: {error}") from None
-    places = [thought.index for thought in reply.thoughts]
+    places = [thought.index for thought in kept.thoughts]
     if places != sorted(set(places)) or (places and not 0 <= places[0] <= places[-1] < MOST_PARTS):
         raise UsageError("not one of our own records: the indexes of its thoughts do not rise")
-    return reply.named()
+    return kept.named()
 
 
 def _raw(record: dict[str, Any], field: str) -> str:

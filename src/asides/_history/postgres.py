@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import UsageError
 from .errors import DamagedError, HistoryError
 from .postgres_schema import LOCK, MIGRATIONS
-from .records import Reply, Thought
+from .records import KeptReply, ThoughtRow
 from .reply_filter import ReplyFilter
 from .store import (
     MOST_RANKED,
@@ -77,7 +77,7 @@ class PostgresHistory(History):
         with self._errors():
             self._connection.close()
 
-    def add(self, replies: Iterable[Reply]) -> int:
+    def add(self, replies: Iterable[KeptReply]) -> int:
         """Write replies, all or none, and return how many were new."""
         # In one order everywhere, so that two writers of the same replies cannot wait for each other.
         named = sorted(
@@ -87,7 +87,7 @@ class PostgresHistory(History):
             return 0
         with self._errors(), self._connection.transaction(), self._connection.cursor() as cursor:
             cursor.executemany(INSERT_REPLY, [reply_row(reply) for reply in named], returning=True)
-            new: list[tuple[int, Reply]] = []
+            new: list[tuple[int, KeptReply]] = []
             for reply in named:
                 if (row := cursor.fetchone()) is not None:
                     new.append((row[0], reply))
@@ -114,7 +114,7 @@ class PostgresHistory(History):
         while rows := self._rows(sql, (last,)):
             last = rows[-1][0]
             words = [
-                (_indexed(Thought(place, original_text(text, data))), number) for number, place, text, data in rows
+                (_indexed(ThoughtRow(place, original_text(text, data))), number) for number, place, text, data in rows
             ]
             with self._errors(), self._connection.transaction(), self._connection.cursor() as cursor:
                 cursor.executemany("UPDATE thoughts SET words = to_tsvector('simple', %s) WHERE number = %s", words)
@@ -201,7 +201,7 @@ class PostgresHistory(History):
             raise HistoryError(f"{self.name}: {reason}", retry=away) from error
 
 
-def _indexed(thought: Thought) -> str:
+def _indexed(thought: ThoughtRow) -> str:
     return " ".join(plain_words(thought.text[:MOST_INDEXED]))
 
 

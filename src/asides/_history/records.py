@@ -1,6 +1,14 @@
-"""What is kept: a reply, its thoughts beside it, and what was asked; and the hash that is a reply's name.
+"""What is kept: a `Reply`, who kept it and when, what was asked; how it is written; and the hash that is its name.
 
-Knows messages, and no store.
+A kept reply has one written shape, plain data, in two places: a line of an export holds all of it (`to_record`), and a
+row of a store holds it as columns plus `body`, a JSON text for what no column has. Fields that came later are written
+only where they say something. So what older versions wrote is read as it was, and keeps its id:
+
+    {"id": "5b0c…", "time": "2026-11-01T12:00:00Z", "model": "qwen3", "source": "run", …, "text": "It is 4.",
+     "thoughts": [{"index": 0, "text": "2+2", "complete": true, "seconds": 1.5}], "calls": [], "notices": [],
+     "termination": "stop", "asked": [{"role": "user", "text": "2+2?", "calls": [], "call_id": ""}], "seconds": 2.0}
+
+Raw output is not kept, so spans are not either. Knows no store.
 """
 
 from __future__ import annotations
@@ -8,82 +16,47 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import chain, islice, repeat
+from typing import Any, Literal, cast
 
 import msgspec
 
+from ..dialects.request import CallPiece, Role, TextPiece, Turn
 from ..errors import UsageError
-from ..message import Message
-from ..parts import Thinking
+from ..events import Notice, NoticeCode
+from ..message import Message, Termination
+from ..parts import Part, Text, Thinking, ToolCall
+from ..reply.items import Usage
+from ..reply.reply import Reply, Times
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+LABELS = ("source", "agent", "conversation", "client", "format")
+"""The fields of a kept reply that are short texts of ours, each a column."""
+THINKING_GAP = "\n\n"
 
 
-class Thought(msgspec.Struct, frozen=True):
-    """One stretch of thinking."""
+class ThoughtRow(msgspec.Struct, frozen=True):
+    """A thought as it is written: a `Thinking` part, where it stands, and how long it took."""
 
     index: int
-    """Its place among the parts of the message."""
+    """Its place among the parts."""
     text: str
     complete: bool = True
-    """False when the end of the output cut it off."""
     seconds: float | None = None
-    """How long it took, where that is known."""
 
 
-class Call(msgspec.Struct, frozen=True):
-    """A call that the model asked for."""
-
-    name: str
-    arguments: str
-    """A JSON object as text; what was read of it when the call is broken."""
-    id: str = ""
-    error: str | None = None
-    """None when it may be run, else the parser's code."""
-
-
-class Notice(msgspec.Struct, frozen=True):
-    """Something odd in the output. Its code is any text, so that old history outlives codes."""
-
-    code: str
-    message: str
-    offset: int
-
-
-class Turn(msgspec.Struct, frozen=True):
-    """One message of a conversation's memory. Clean text only: a thought is never in it."""
-
-    role: str
-    text: str = ""
-    calls: tuple[Call, ...] = ()
-    """The assistant's calls that may be run."""
-    call_id: str = ""
-    """Of a tool's answer: the call that it answers."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The turn as a message of OpenAI's chat API."""
-        message: dict[str, Any] = {"role": self.role, "content": self.text}
-        if self.calls:
-            message["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-                for call in self.calls
-            ]
-        if self.call_id:
-            message["tool_call_id"] = self.call_id
-        return message
-
-
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model answered once, with its thoughts beside the clean text."""
+class KeptReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply of the history."""
 
     id: str = ""
     """The hash of all the rest; empty until it is needed."""
     time: datetime
     """When the reply was whole; with a time zone."""
-    model: str = ""
+    reply: Reply
+    """What came. Its `model` is the name by which it was asked for."""
     source: str = ""
     """Who kept it: `filter`, `run`, `gateway` or `import`."""
     agent: str = ""
@@ -94,96 +67,119 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """Who asked a gateway: the fingerprint of the key that the client showed. Empty where there was none."""
     format: str = ""
     """How the output was read."""
-    text: str = ""
-    """The answer, without a thought or a marker."""
-    thoughts: tuple[Thought, ...] = ()
-    calls: tuple[Call, ...] = ()
-    notices: tuple[Notice, ...] = ()
-    termination: str = "end"
-    """`stop`, `end` or `cut`, as `Message.termination` says."""
     asked: tuple[Turn, ...] = ()
-    """What led to this reply since the one before: the user's words, the answers of tools."""
-    seconds: float | None = None
-    """How long the whole reply took, where that is known."""
+    """What led to this reply since the one before: the user's messages, the results of tools. Clean text only."""
+    places: tuple[int, ...] = ()
+    """Where the thoughts stood among the parts. Only in replies whose order of parts was not kept and is guessed."""
 
     @classmethod
     def of(
         cls,
-        message: Message,
+        reply: Reply | Message,
         *,
-        model: str = "",
-        source: str = "run",
-        agent: str = "",
-        conversation: str = "",
-        client: str = "",
-        format: str = "",
         time: datetime | None = None,
         asked: Sequence[Turn] = (),
-        seconds: float | None = None,
-        thought_seconds: Iterable[float | None] = (),
-    ) -> Reply:
-        """The record of a message. `time` is now unless given; `thought_seconds` has one for each thought."""
+        model: str = "",
+        source: str = "run",
+        **labels: Any,
+    ) -> KeptReply:
+        """A reply to keep, without spans, which mean nothing without the raw text. `time` is now unless given.
+
+        `model` is the name by which it was asked for, where that is not the one that the server gives.
+        """
         if any(turn.role == "assistant" for turn in asked):
             raise UsageError("`asked` holds what others said; what the model said is kept by its own replies")
-        durations = iter(thought_seconds)
-        thoughts = tuple(
-            Thought(index, part.text, part.complete, _finite(next(durations, None)))
-            for index, part in enumerate(message.parts)
-            if isinstance(part, Thinking)
+        if isinstance(reply, Message):
+            reply = Reply.of(reply)
+        usage = reply.usage
+        stored = msgspec.structs.replace(
+            reply,
+            parts=tuple(msgspec.structs.replace(part, span=(0, 0), tokens=None) for part in reply.parts),
+            usage=None if usage is None else msgspec.structs.replace(usage, extra={}),
+            model=model or reply.model,
         )
-        return cls(
-            time=(time or datetime.now(UTC)).astimezone(UTC),
-            model=model,
-            source=source,
-            agent=agent,
-            conversation=conversation,
-            client=client,
-            format=format,
-            text=message.text,
-            thoughts=thoughts,
-            calls=tuple(Call(call.name, call.arguments, call.id, call.error) for call in message.tool_calls),
-            notices=tuple(Notice(notice.code, notice.message, notice.offset) for notice in message.notices),
-            termination=message.termination,
-            asked=tuple(asked),
-            seconds=_finite(seconds),
-        )
+        when = (time or datetime.now(UTC)).astimezone(UTC)
+        turns = tuple(text_turn(turn.role, turn.text, calls_of(turn), turn.call_id) for turn in asked)
+        return cls(time=when, reply=stored, asked=turns, source=source, **labels)
 
-    def named(self) -> Reply:
+    def named(self) -> KeptReply:
         """The same with its id, and with labels and durations that every store can hold."""
-        labels = {
-            name: label(getattr(self, name))
-            for name in ("model", "source", "agent", "conversation", "client", "format", "termination")
-        }
-        thoughts = tuple(
-            msgspec.structs.replace(thought, seconds=None) if _finite(thought.seconds) != thought.seconds else thought
-            for thought in self.thoughts
-        )
-        tidy = msgspec.structs.replace(self, **labels, thoughts=thoughts, seconds=_finite(self.seconds))
-        return msgspec.structs.replace(tidy, id=identity(tidy))
+        times = self.reply.times
+        first, answer, whole = map(_finite, (times.first_thought, times.first_answer, times.seconds))
+        tidy = Times(first, answer, whole, _known([_finite(seconds) for seconds in times.thoughts]))
+        labels = {name: label(getattr(self.reply, name)) for name in ("model", "termination", "reason", "id")}
+        reply = msgspec.structs.replace(self.reply, times=tidy, **labels)
+        kept = msgspec.structs.replace(self, reply=reply, **{name: label(getattr(self, name)) for name in LABELS})
+        return msgspec.structs.replace(kept, id=identity(kept))
+
+    @property
+    def thoughts(self) -> list[ThoughtRow]:
+        """The thoughts, each with its place among the parts and how long it took, where that is known."""
+        found = [(index, part) for index, part in enumerate(self.reply.parts) if isinstance(part, Thinking)]
+        seconds = chain(self.reply.times.thoughts, repeat(None))
+        places = self.places or [index for index, _ in found]
+        return [
+            ThoughtRow(place, thought.text, thought.complete, took)
+            for place, (_, thought), took in zip(places, found, seconds, strict=False)
+        ]
 
     @property
     def size(self) -> int:
         """Roughly how many characters it holds."""
-        size = len(self.text) + sum(len(thought.text) for thought in self.thoughts)
-        return size + sum(len(call.arguments) for call in self.calls) + sum(len(turn.text) for turn in self.asked)
+        reply = self.reply
+        texts = [reply.text, reply.thinking, *(call.arguments + call.raw for call in reply.tool_calls)]
+        return sum(map(len, texts)) + sum(len(turn.text) for turn in self.asked)
+
+    def to_record(self) -> dict[str, Any]:
+        """The reply as plain data, as an export writes it."""
+        return {
+            "id": self.id,
+            "time": self.time,
+            "model": self.reply.model,
+            **{name: getattr(self, name) for name in LABELS},
+            "text": self.reply.text,
+            "thoughts": msgspec.to_builtins(self.thoughts),
+            **_rest(self),
+        }
 
 
-def identity(reply: Reply) -> str:
+def calls_of(turn: Turn) -> list[ToolCall]:
+    """The calls of a message."""
+    return [ToolCall(piece.name, piece.arguments, piece.id) for piece in turn.pieces if isinstance(piece, CallPiece)]
+
+
+def text_turn(role: str, text: str, calls: Sequence[ToolCall] = (), call_id: str = "") -> Turn:
+    """A message as a conversation's memory holds it: clean text and calls that may be run. A thought is never in it."""
+    pieces = [CallPiece(call.name, call.arguments, call.id) for call in calls if call.error is None]
+    return Turn(cast(Role, role), (*([TextPiece(text)] if text else []), *pieces), call_id)
+
+
+def chat_message(turn: Turn) -> dict[str, Any]:
+    """The message in the shape of OpenAI's chat API."""
+    message: dict[str, Any] = {"role": turn.role, "content": turn.text}
+    if calls := calls_of(turn):
+        message["tool_calls"] = [call.to_dict() for call in calls]
+    if turn.call_id:
+        message["tool_call_id"] = turn.call_id
+    return message
+
+
+def identity(kept: KeptReply) -> str:
     """The hash of a reply's content. It is stored, so what goes into it never changes; a new way gets a new tag."""
     digest = hashlib.blake2b(digest_size=16)
     # Whoever asked is in it only where that is known: replies of before there was such a field keep their names.
     fields = [
-        *(("asides reply 2", reply.client) if reply.client else ("asides reply 1",)),
-        str(microseconds(reply.time)),
-        reply.model,
-        reply.source,
-        reply.agent,
-        reply.conversation,
-        reply.format,
-        reply.text,
-        body(reply),
+        *(("asides reply 2", kept.client) if kept.client else ("asides reply 1",)),
+        str(microseconds(kept.time)),
+        kept.reply.model,
+        kept.source,
+        kept.agent,
+        kept.conversation,
+        kept.format,
+        kept.reply.text,
+        body(kept),
     ]
-    for thought in reply.thoughts:
+    for thought in kept.thoughts:
         fields += (str(thought.index), str(thought.complete), repr(thought.seconds), thought.text)
     for field in fields:
         data = field.encode("utf-8", "surrogatepass")
@@ -192,32 +188,193 @@ def identity(reply: Reply) -> str:
     return digest.hexdigest()
 
 
-def body(reply: Reply) -> str:
+def body(kept: KeptReply) -> str:
     """What no column holds, as JSON in one fixed spelling; in ASCII, so that every store takes every character."""
-    rest = {
-        "asked": msgspec.to_builtins(reply.asked),
-        "calls": msgspec.to_builtins(reply.calls),
-        "notices": msgspec.to_builtins(reply.notices),
-        "seconds": reply.seconds,
-        "termination": reply.termination,
+    return json.dumps(_rest(kept), sort_keys=True, separators=(",", ":"))
+
+
+def _rest(kept: KeptReply) -> dict[str, Any]:
+    reply = kept.reply
+    joined = THINKING_GAP.join(thought.text for thought in reply.thoughts)
+    later = {
+        "order": _order(kept),
+        "thinking": reply.thinking if reply.thinking != joined else None,
+        "reason": reply.reason or None,
+        "usage": None if reply.usage is None else msgspec.structs.asdict(reply.usage),
+        "first_thought": reply.times.first_thought,
+        "first_answer": reply.times.first_answer,
+        "server_id": reply.id or None,
     }
-    return json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return {
+        "asked": [
+            {
+                "role": turn.role,
+                "text": turn.text,
+                "calls": [call_record(call) for call in calls_of(turn)],
+                "call_id": turn.call_id,
+            }
+            for turn in kept.asked
+        ],
+        "calls": [call_record(call) for call in reply.tool_calls],
+        "notices": [{"code": odd.code, "message": odd.message, "offset": odd.offset} for odd in reply.notices],
+        "seconds": reply.times.seconds,
+        "termination": reply.termination,
+        **{name: value for name, value in later.items() if value is not None},
+    }
 
 
-class Body(msgspec.Struct, frozen=True):
-    """What `body` wrote."""
+def call_record(call: ToolCall) -> dict[str, Any]:
+    """A call as plain data."""
+    later = {"error_message": call.error_message, "raw": call.raw}
+    # An incomplete call has that for its error, but for one that is broken as well.
+    incomplete = {} if call.complete or call.error == "incomplete" else {"complete": False}
+    return {
+        "name": call.name,
+        "arguments": call.arguments,
+        "id": call.id,
+        "error": call.error,
+        **{name: value for name, value in later.items() if value},
+        **incomplete,
+    }
 
-    asked: tuple[Turn, ...] = ()
-    calls: tuple[Call, ...] = ()
-    notices: tuple[Notice, ...] = ()
+
+def _order(kept: KeptReply) -> list[str | tuple[int, int]] | None:
+    """The order of the parts, where it is not the usual one. A text is told by its place in the joined text."""
+    reply = kept.reply
+    if kept.places or _usual_order(reply.text, kept.thoughts, reply.tool_calls) == reply.parts:
+        return None
+    order: list[str | tuple[int, int]] = []
+    at = 0
+    for part in reply.parts:
+        if isinstance(part, Text):
+            # Between two texts stands whitespace at most, so that the next place where it fits is its own.
+            start = reply.text.index(part.text, at)
+            at = start + len(part.text)
+            order.append((start, at))
+        else:
+            order.append("thinking" if isinstance(part, Thinking) else "call")
+    return order
+
+
+def _usual_order(text: str, thoughts: Sequence[ThoughtRow], calls: Sequence[ToolCall]) -> tuple[Part, ...]:
+    """Thoughts in their places; before, between and behind them the whole text, then the calls."""
+    others: list[Part] = [*([Text(text)] if text else []), *calls]
+    parts: list[Part] = []
+    for thought in thoughts:
+        while others and len(parts) < thought.index:
+            parts.append(others.pop(0))
+        parts.append(Thinking(thought.text, thought.complete))
+    return (*parts, *others)
+
+
+# Reading it back.
+
+
+class StoredTurn(msgspec.Struct):
+    """A message of `asked` as it is written."""
+
+    role: str
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+
+
+class StoredRest(msgspec.Struct, kw_only=True):
+    """What `body` writes."""
+
+    asked: tuple[StoredTurn, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    notices: tuple[dict[str, str | int], ...] = ()
+    """Their codes are any text, so that old history outlives codes."""
     seconds: float | None = None
     termination: str = "end"
+    order: tuple[Literal["thinking", "call"] | tuple[int, int], ...] | None = None
+    thinking: str | None = None
+    reason: str = ""
+    usage: Usage | None = None
+    first_thought: float | None = None
+    first_answer: float | None = None
+    server_id: str = ""
+
+    def turns(self) -> tuple[Turn, ...]:
+        """What was asked."""
+        return tuple(text_turn(turn.role, turn.text, turn.calls, turn.call_id) for turn in self.asked)
+
+    def restore(
+        self, thoughts: Sequence[ThoughtRow], *, id: str, time: datetime, model: str, text: str, **labels: Any
+    ) -> KeptReply:
+        """The reply, with what stands in columns."""
+        joined = THINKING_GAP.join(thought.text for thought in thoughts)
+        calls = [
+            msgspec.structs.replace(call, complete=call.complete and call.error != "incomplete") for call in self.calls
+        ]
+        parts = (
+            _usual_order(text, thoughts, calls) if self.order is None else _ordered(self.order, text, thoughts, calls)
+        )
+        reply = Reply(
+            parts=parts,
+            thinking=joined if self.thinking is None else self.thinking,
+            text=text,
+            notices=tuple(
+                Notice(cast(NoticeCode, odd["code"]), str(odd["message"]), int(odd["offset"])) for odd in self.notices
+            ),
+            termination=cast(Termination, self.termination),
+            reason=self.reason,
+            usage=self.usage,
+            times=Times(
+                self.first_thought, self.first_answer, self.seconds, _known([thought.seconds for thought in thoughts])
+            ),
+            model=model,
+            id=self.server_id,
+        )
+        kept = KeptReply(id=id, time=time, reply=reply, asked=self.turns(), **labels)
+        if [*kept.thoughts] == [*thoughts]:
+            return kept
+        return msgspec.structs.replace(kept, places=tuple(thought.index for thought in thoughts))
 
 
-def read_body(text: str) -> Body:
-    """The reverse of `body`."""
+class StoredLine(StoredRest, kw_only=True):
+    """What `to_record` writes."""
+
+    time: datetime
+    text: str = ""
+    thoughts: tuple[ThoughtRow, ...] = ()
+    model: str = ""
+    source: str = ""
+    agent: str = ""
+    conversation: str = ""
+    client: str = ""
+    format: str = ""
+
+
+def from_record(record: dict[str, Any]) -> KeptReply:
+    """The reverse of `to_record`, without the id. Raises msgspec's errors where the record is none of ours."""
+    line = msgspec.convert(record, StoredLine)
+    labels = {name: getattr(line, name) for name in LABELS}
+    time = line.time.astimezone(UTC)
+    return line.restore(line.thoughts, id="", time=time, model=line.model, text=line.text, **labels)
+
+
+def read_body(text: str) -> StoredRest:
+    """What `body` wrote."""
     # The standard library reads lone surrogates, which msgspec refuses.
-    return msgspec.convert(json.loads(text), Body)
+    return msgspec.convert(json.loads(text), StoredRest)
+
+
+def _ordered(
+    order: Sequence[str | tuple[int, int]],
+    text: str,
+    thoughts: Sequence[ThoughtRow],
+    calls: Sequence[ToolCall],
+) -> tuple[Part, ...]:
+    waiting: dict[str, Iterator[Part]] = {
+        "thinking": (Thinking(thought.text, thought.complete) for thought in thoughts),
+        "call": iter(calls),
+    }
+    parts: list[Part] = []
+    for place in order:
+        parts += [Text(text[place[0] : place[1]])] if isinstance(place, tuple) else [*islice(waiting[place], 1)]
+    return (*parts, *waiting["thinking"], *waiting["call"])
 
 
 def microseconds(time: datetime) -> int:
@@ -274,3 +431,7 @@ def local(time: datetime) -> datetime:
 
 def _finite(seconds: float | None) -> float | None:
     return float(seconds) if seconds is not None and math.isfinite(seconds) else None
+
+
+def _known(seconds: Sequence[float | None]) -> tuple[float | None, ...]:
+    return tuple(seconds) if any(took is not None for took in seconds) else ()

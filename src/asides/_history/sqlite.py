@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import DamagedError, HistoryError
-from .records import Reply
+from .records import KeptReply
 from .reply_filter import ReplyFilter, placeholders
 from .results import CheckProgress
 from .sqlite_damage import check_replies, check_structure
@@ -127,7 +127,7 @@ class SqliteHistory(History):
         with self._errors():
             self._connection.close()
 
-    def add(self, replies: Iterable[Reply]) -> int:
+    def add(self, replies: Iterable[KeptReply]) -> int:
         """Write replies, all or none, and return how many were new."""
         # Hash and encode before the lock is taken.
         rows = []

@@ -12,12 +12,14 @@ reply comes out whole, in part (with the notice `salvaged` and an id of its own)
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 import msgspec
 
-from .records import EPOCH, Notice, Reply, Thought, from_microseconds, identity
+from ..events import Notice, NoticeCode
+from .records import EPOCH, KeptReply, StoredRest, ThoughtRow, from_microseconds, identity
 from .sqlite_pages import INDEX_INTERIOR, INDEX_LEAF, SIZES, TABLE_LEAF, Pages, Row, Unreadable
 from .store import NOT_READABLE, make_reply, original_text
 
@@ -38,7 +40,7 @@ class Salvaged(msgspec.Struct, frozen=True):
     """Its number, which is the order of writing."""
     id: str
     """The id that it had; empty where it is lost too."""
-    reply: Reply | None
+    reply: KeptReply | None
     """None when it is lost."""
     missing: str = ""
     """What of it could not be read; empty when it is whole."""
@@ -128,33 +130,30 @@ class Salvage:
         if number not in self._replies:
             if not thoughts:
                 return Salvaged(number, id, None, "nothing of it can be read")
-            notice = Notice(MISSING, "only thoughts of this reply could be read", 0)
-            left = Reply(time=EPOCH, source="import", thoughts=tuple(thoughts), notices=(notice,), termination="cut")
+            left = _left("only thoughts of this reply could be read", thoughts, termination="cut")
             return Salvaged(number, id, left, "only its thoughts can be read")
         _, row = self.pages.row(*self._replies[number])
         row = (number, *row[1:11], row[11] if len(row) > 11 else "")
         try:
-            reply = make_reply(row, thoughts)
+            kept = make_reply(row, thoughts)
         except NOT_READABLE:
             return Salvaged(number, row[1], self._clean_text(row, thoughts), "not all that belongs to it can be read")
-        if identity(reply) == reply.id:
-            return Salvaged(number, reply.id, reply)
-        notice = Notice(MISSING, "this reply could not be read whole", 0)
-        left = msgspec.structs.replace(reply, notices=(*reply.notices, notice)).named()
-        return Salvaged(number, reply.id, left, "it is not what was written, or a thought of it is lost")
+        if identity(kept) == kept.id:
+            return Salvaged(number, kept.id, kept)
+        notices = (*kept.reply.notices, _missing("this reply could not be read whole"))
+        left = msgspec.structs.replace(kept, reply=msgspec.structs.replace(kept.reply, notices=notices)).named()
+        return Salvaged(number, kept.id, left, "it is not what was written, or a thought of it is lost")
 
-    def _clean_text(self, row: Row, thoughts: list[Thought]) -> Reply | None:
+    def _clean_text(self, row: Row, thoughts: list[ThoughtRow]) -> KeptReply | None:
         """The answer and the thoughts of a row whose rest cannot be read."""
-        notice = Notice(MISSING, "of this reply only the answer and thoughts could be read", 0)
         try:
             text, time = original_text(row[8], row[9]), from_microseconds(row[2])
         except (ValueError, OverflowError):
             return None
-        return Reply(
-            time=time, model=row[3], source="import", text=text, thoughts=tuple(thoughts), notices=(notice,)
-        ).named()
+        why = "of this reply only the answer and thoughts could be read"
+        return _left(why, thoughts, time=time, model=row[3], text=text).named()
 
-    def _read_thoughts(self, number: int) -> Iterator[Thought]:
+    def _read_thoughts(self, number: int) -> Iterator[ThoughtRow]:
         seen: set[int] = set()
         for place in self._thoughts.get(number, ()):
             _, row = self.pages.row(*place)
@@ -165,7 +164,25 @@ class Salvage:
             seconds = None if row[5] is None else float(row[5])
             if row[2] not in seen:
                 seen.add(row[2])
-                yield Thought(row[2], text, bool(row[4]), seconds)
+                yield ThoughtRow(row[2], text, bool(row[4]), seconds)
+
+
+def _missing(why: str) -> Notice:
+    return Notice(cast(NoticeCode, MISSING), why, 0)
+
+
+def _left(
+    why: str,
+    thoughts: list[ThoughtRow],
+    *,
+    time: datetime = EPOCH,
+    model: str = "",
+    text: str = "",
+    termination: str = "end",
+) -> KeptReply:
+    """What is left of a reply, with the notice that says why there is no more."""
+    rest = StoredRest(notices=(msgspec.structs.asdict(_missing(why)),), termination=termination)
+    return rest.restore(thoughts, id="", time=time, model=model, text=text, source="import")
 
 
 def _is_id(value: object) -> bool:

@@ -17,18 +17,19 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any, ClassVar, Self
 
 import msgspec
 
+from ..dialects.request import Turn
 from ..message import Message
+from ..reply.reply import Reply
 from .errors import DamagedError, HistoryError
 from .records import (
-    Reply,
-    Thought,
-    Turn,
+    KeptReply,
+    ThoughtRow,
     body,
+    calls_of,
     exact,
     from_microseconds,
     identity,
@@ -36,6 +37,7 @@ from .records import (
     microseconds,
     read_body,
     readable,
+    text_turn,
 )
 from .reply_filter import ReplyFilter, placeholders
 from .results import CheckProgress, ModelShare, PurgeProgress, ReplySummary, SearchHit, SearchResult, StoreCounts
@@ -50,7 +52,7 @@ REPLY_COLUMNS = ("id", "time", "model", "source", "agent", "conversation", "form
 THOUGHT_COLUMNS = ("place", "text", "exact", "characters", "complete", "seconds")
 """The columns of `thought_row`, in its order."""
 REPLY = ", ".join(f"r.{column}" for column in ("number", *REPLY_COLUMNS))
-NOT_READABLE = (ValueError, TypeError, OverflowError, msgspec.MsgspecError)
+NOT_READABLE = (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError)
 """What reading a row raises that no reply could have written."""
 ALL = ReplyFilter()
 
@@ -76,7 +78,7 @@ class History(ABC):
     # What each store does in its own way.
 
     @abstractmethod
-    def add(self, replies: Iterable[Reply]) -> int:
+    def add(self, replies: Iterable[KeptReply]) -> int:
         """Write replies, all or none, and return how many were new. What is there already is not written again."""
 
     @abstractmethod
@@ -156,39 +158,13 @@ class History(ABC):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def keep(
-        self,
-        message: Message,
-        *,
-        model: str = "",
-        source: str = "run",
-        agent: str = "",
-        conversation: str = "",
-        client: str = "",
-        format: str = "",
-        time: datetime | None = None,
-        asked: Sequence[Turn] = (),
-        seconds: float | None = None,
-        thought_seconds: Iterable[float | None] = (),
-    ) -> str:
-        """Write one message and return its id. The fields are those of `Reply.of`."""
-        reply = Reply.of(
-            message,
-            model=model,
-            source=source,
-            agent=agent,
-            conversation=conversation,
-            client=client,
-            format=format,
-            time=time,
-            asked=asked,
-            seconds=seconds,
-            thought_seconds=thought_seconds,
-        ).named()
-        self.add([reply])
-        return reply.id
+    def keep(self, reply: Reply | Message, **fields: Any) -> str:
+        """Write one reply, or a parser's message, and return its id. The fields are those of `KeptReply.of`."""
+        kept = KeptReply.of(reply, **fields).named()
+        self.add([kept])
+        return kept.id
 
-    def reply(self, id: str) -> Reply:
+    def reply(self, id: str) -> KeptReply:
         """The reply of this id, or of the only id that begins so."""
         wanted = id.strip().lower()
         if not re.fullmatch("[0-9a-f]{1,32}", wanted):
@@ -203,13 +179,13 @@ class History(ABC):
             raise HistoryError(f"several replies begin with {wanted}; write more of the id")
         return self._replies(rows)[0]
 
-    def replies(self, where: ReplyFilter = ALL, *, after: str = "") -> Iterator[Reply]:
+    def replies(self, where: ReplyFilter = ALL, *, after: str = "") -> Iterator[KeptReply]:
         """Every reply, in the order of writing; those after the reply of id `after` where one is named."""
         number = self._number(after) if after else 0
         for page in self._pages(where, number):
             yield from (reply for _, reply in page)
 
-    def newest(self, where: ReplyFilter = ALL, *, limit: int = 20) -> list[Reply]:
+    def newest(self, where: ReplyFilter = ALL, *, limit: int = 20) -> list[KeptReply]:
         """The replies of latest time, newest first."""
         conditions, values = where.conditions()
         return self._replies(
@@ -254,8 +230,7 @@ class History(ABC):
         with self._reading("a reply"):
             for text, data, rest in rows:
                 held = read_body(rest)
-                calls = tuple(call for call in held.calls if call.error is None)
-                turns += (*held.asked, Turn("assistant", original_text(text, data), calls))
+                turns += (*held.turns(), text_turn("assistant", original_text(text, data), held.calls))
         return turns
 
     def search(self, query: str, where: ReplyFilter = ALL, *, limit: int = 20) -> SearchResult:
@@ -351,7 +326,7 @@ class History(ABC):
             raise HistoryError(f"there is no reply {id} in {self.name}")
         return int(rows[0][0])
 
-    def _pages(self, where: ReplyFilter, after: int) -> Iterator[list[tuple[int, Reply]]]:
+    def _pages(self, where: ReplyFilter, after: int) -> Iterator[list[tuple[int, KeptReply]]]:
         for rows in self._row_pages(where, after):
             yield list(zip((row[0] for row in rows), self._replies(rows), strict=True))
 
@@ -362,18 +337,18 @@ class History(ABC):
             after = rows[-1][0]
             yield rows
 
-    def _replies(self, rows: list[tuple[Any, ...]]) -> list[Reply]:
-        thoughts: dict[int, list[Thought]] = {row[0]: [] for row in rows}
+    def _replies(self, rows: list[tuple[Any, ...]]) -> list[KeptReply]:
+        thoughts: dict[int, list[ThoughtRow]] = {row[0]: [] for row in rows}
         if rows:
             for number, index, text, data, complete, seconds in self._rows(
                 "SELECT t.reply, t.place, t.text, t.exact, t.complete, t.seconds FROM thoughts AS t "
                 f"WHERE t.reply IN ({placeholders(len(rows))}) ORDER BY t.reply, t.place",
                 list(thoughts),
             ):
-                thoughts[number].append(Thought(index, original_text(text, data), bool(complete), seconds))
+                thoughts[number].append(ThoughtRow(index, original_text(text, data), bool(complete), seconds))
         return [self._reply(row, thoughts[row[0]]) for row in rows]
 
-    def _reply(self, row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
+    def _reply(self, row: tuple[Any, ...], thoughts: list[ThoughtRow]) -> KeptReply:
         with self._reading(f"reply {row[1]}"):
             return make_reply(row, thoughts)
 
@@ -399,23 +374,23 @@ class History(ABC):
         return [hits[number] for number in numbers if number in hits]
 
 
-def reply_row(reply: Reply) -> tuple[Any, ...]:
+def reply_row(kept: KeptReply) -> tuple[Any, ...]:
     """A reply as `REPLY_COLUMNS`."""
     return (
-        reply.id,
-        microseconds(reply.time),
-        reply.model,
-        reply.source,
-        reply.agent,
-        reply.conversation,
-        reply.format,
-        *text_columns(reply.text),
-        body(reply),
-        reply.client,
+        kept.id,
+        microseconds(kept.time),
+        kept.reply.model,
+        kept.source,
+        kept.agent,
+        kept.conversation,
+        kept.format,
+        *text_columns(kept.reply.text),
+        body(kept),
+        kept.client,
     )
 
 
-def thought_row(thought: Thought) -> tuple[Any, ...]:
+def thought_row(thought: ThoughtRow) -> tuple[Any, ...]:
     """A thought as `THOUGHT_COLUMNS`."""
     return (
         thought.index,
@@ -442,36 +417,31 @@ def insert_into(table: str, columns: Sequence[str], mark: str) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))})"
 
 
-def make_reply(row: tuple[Any, ...], thoughts: list[Thought]) -> Reply:
+def make_reply(row: tuple[Any, ...], thoughts: list[ThoughtRow]) -> KeptReply:
     """The reverse of `reply_row`, with the row's number before it."""
     _, id, time, model, source, agent, conversation, format, text, data, rest, client = row
-    held = read_body(rest)
-    return Reply(
+    return read_body(rest).restore(
+        thoughts,
         id=id,
         time=from_microseconds(time),
         model=model,
+        text=original_text(text, data),
         source=source,
         agent=agent,
         conversation=conversation,
         client=client,
         format=format,
-        text=original_text(text, data),
-        thoughts=tuple(thoughts),
-        calls=held.calls,
-        notices=held.notices,
-        termination=held.termination,
-        asked=held.asked,
-        seconds=held.seconds,
     )
 
 
-def _matches(reply: Reply, pattern: re.Pattern[str]) -> bool:
-    """Whether the pattern is in the answer, a thought, a call, or what was asked: a secret may be in any of them."""
-    calls = [*reply.calls, *(call for turn in reply.asked for call in turn.calls)]
+def _matches(kept: KeptReply, pattern: re.Pattern[str]) -> bool:
+    """Whether the pattern is in any text of a reply, or in what was asked: a secret may be in any of them."""
+    calls = [*kept.reply.tool_calls, *(call for turn in kept.asked for call in calls_of(turn))]
     texts = (
-        reply.text,
-        *(thought.text for thought in reply.thoughts),
-        *(turn.text for turn in reply.asked),
-        *(text for call in calls for text in (call.name, call.arguments)),
+        kept.reply.text,
+        *(thought.text for thought in kept.thoughts),
+        *(turn.text for turn in kept.asked),
+        *(text for call in calls for text in (call.name, call.arguments, call.raw, call.error_message)),
+        *(notice.message for notice in kept.reply.notices),
     )
     return any(map(pattern.search, texts))

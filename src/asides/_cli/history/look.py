@@ -14,9 +14,10 @@ import shutil
 
 import msgspec
 
-from ..._history import ModelShare, Reply, ReplySummary, SearchHit, Turn
+from ..._history import KeptReply, ModelShare, ReplySummary, SearchHit, chat_message
 from ..._history.grep import compile_pattern, matching_lines
-from ..._history.records import encode_line
+from ..._history.records import call_record, calls_of, encode_line
+from ...dialects.request import Turn
 from ...terminal.table import aligned
 from .. import INTERRUPTED, ODD, OK
 from ..streams import PLAIN, Interrupt, complain
@@ -34,7 +35,7 @@ def list_replies(options: argparse.Namespace) -> int:
     with open_store(options) as history:
         if options.json:
             for reply in history.newest(chosen, limit=options.number):
-                page.json(encode_line(reply))
+                page.json(encode_line(reply.to_record()))
         elif listed := history.listed(chosen, limit=options.number):
             _show_list(page, listed)
         elif page.terminal:
@@ -75,7 +76,7 @@ def show(options: argparse.Namespace) -> int:
         for place, id in enumerate(ids):
             reply = history.reply(id.partition(":")[0])
             if options.json:
-                page.json(encode_line(reply))
+                page.json(encode_line(reply.to_record()))
             elif options.only:
                 _show_only(page, reply, options.only)
             else:
@@ -86,47 +87,47 @@ def show(options: argparse.Namespace) -> int:
     return OK if ids else ODD
 
 
-def _show_only(page: Page, reply: Reply, part: str) -> None:
+def _show_only(page: Page, kept: KeptReply, part: str) -> None:
     if part == "text":
-        page.lines(reply.text)
+        page.lines(kept.reply.text)
     elif part == "thinking":
-        page.lines("\n\n".join(thought.text for thought in reply.thoughts))
+        page.lines("\n\n".join(thought.text for thought in kept.thoughts))
     else:
-        for call in reply.calls:
-            page.json(encode_line(call))
+        for call in kept.reply.tool_calls:
+            page.json(encode_line(call_record(call)))
 
 
-def _show_reply(page: Page, reply: Reply) -> None:
+def _show_reply(page: Page, kept: KeptReply) -> None:
     facts = {
-        "reply": reply.id,
-        "time": moment(reply.time),
-        "model": reply.model,
-        "source": reply.source,
-        "agent": reply.agent,
-        "conversation": reply.conversation,
-        "client": reply.client,
-        "format": reply.format,
-        "took": f"{reply.seconds:.1f} s" if reply.seconds is not None else "",
-        "ended": "cut off" if reply.termination == "cut" else "",
-        "odd": ", ".join(notice.code for notice in reply.notices),
+        "reply": kept.id,
+        "time": moment(kept.time),
+        "model": kept.reply.model,
+        "source": kept.source,
+        "agent": kept.agent,
+        "conversation": kept.conversation,
+        "client": kept.client,
+        "format": kept.format,
+        "took": f"{kept.reply.times.seconds:.1f} s" if kept.reply.times.seconds is not None else "",
+        "ended": "cut off" if kept.reply.termination == "cut" else "",
+        "odd": ", ".join(notice.code for notice in kept.reply.notices),
     }
     for name, value in facts.items():
         if value:
             page.line(f"{name:<14}{value}")
-    for turn in reply.asked:
+    for turn in kept.asked:
         page.line()
         page.line(f"{turn.role}:", page.bold)
         page.lines(turn.text, "  ")
-    for number, thought in enumerate(reply.thoughts, 1):
+    for number, thought in enumerate(kept.thoughts, 1):
         page.line()
         took = f", {thought.seconds:.1f} s" if thought.seconds is not None else ""
         page.line(f"thinking {number}{took}{'' if thought.complete else ', cut off'}:", page.bold)
         page.lines(thought.text, "  ", page.dim)
-    if reply.text:
+    if kept.reply.text:
         page.line()
         page.line("answer:", page.bold)
-        page.lines(reply.text, "  ")
-    for call in reply.calls:
+        page.lines(kept.reply.text, "  ")
+    for call in kept.reply.tool_calls:
         page.line()
         page.line(f"call {call.name}{f' ({call.error})' if call.error else ''}:", page.bold)
         page.lines(call.arguments, "  ")
@@ -135,13 +136,13 @@ def _show_reply(page: Page, reply: Reply) -> None:
 def _show_conversation(page: Page, turns: list[Turn], *, as_json: bool) -> None:
     for place, turn in enumerate(turns):
         if as_json:
-            page.json(encode_line(turn.to_dict()))
+            page.json(encode_line(chat_message(turn)))
             continue
         if place:
             page.line()
         page.line(f"{turn.role}:", page.bold)
         page.lines(turn.text, "  ")
-        for call in turn.calls:
+        for call in calls_of(turn):
             page.lines(f"{call.name} {call.arguments}", "  ")
 
 
@@ -217,11 +218,11 @@ class _Matches:
         self._after = options.after_context if options.after_context is not None else around
         self._shown = False
 
-    def look(self, reply: Reply) -> None:
+    def look(self, reply: KeptReply) -> None:
         """Write what of this reply is asked for."""
         texts = [(str(number), thought.text) for number, thought in enumerate(reply.thoughts, 1)]
         if self._options.answers:
-            texts.append(("answer", reply.text))
+            texts.append(("answer", reply.reply.text))
         if self._plain:
             # One search through a whole text is far cheaper than one for each of its lines. Plain text that is in no
             # text is in no line; of other patterns that cannot be said, because they may look around.
@@ -232,13 +233,13 @@ class _Matches:
         for place, text in texts:
             self._show(reply, place, text)
 
-    def _count(self, reply: Reply, texts: list[tuple[str, str]]) -> None:
+    def _count(self, reply: KeptReply, texts: list[tuple[str, str]]) -> None:
         count = sum(1 for _, text in texts for _ in matching_lines(text, self._pattern))
         if count:
             self.found += 1 if self._options.files_with_matches else count
             self.page.line(reply.id[:SHORT] + ("" if self._options.files_with_matches else f":{count}"))
 
-    def _show(self, reply: Reply, where: str, text: str) -> None:
+    def _show(self, reply: KeptReply, where: str, text: str) -> None:
         first, bold = True, self.page.bold != PLAIN
         for line in matching_lines(text, self._pattern, self._before, self._after):
             if (line.gap or (first and self._shown)) and (self._before or self._after):

@@ -24,8 +24,8 @@ from ..._history import (
     DamagedError,
     History,
     HistoryError,
+    KeptReply,
     PurgeProgress,
-    Reply,
     ReplyFilter,
     default_store,
     open,
@@ -93,7 +93,7 @@ def _export_to_output(history: History, chosen: ReplyFilter, interrupt: Interrup
     total = 0 if page.terminal else history.count(chosen).replies
     with progress("exported", total, hidden=page.terminal) as shown:
         for done, reply in enumerate(history.replies(chosen), 1):
-            page.json(encode_line(reply))
+            page.json(encode_line(reply.to_record()))
             shown.show(done, replies(done))
             if interrupt.came:
                 break
@@ -139,7 +139,7 @@ class _Import:
         )
         size = about.st_size if path != "-" else 0
         self._progress = progress(f"{os.path.basename(self._name)}: imported", size)
-        self._batch: list[Reply] = []
+        self._batch: list[KeptReply] = []
         self._characters = 0
         self._new = self._seen = self._problems = 0
 

@@ -25,18 +25,16 @@ class Saving:
         """Keep what came, and what was asked since the reply before."""
         if not outcome.reply.parts:
             return
-        from ..._history import Turn
+        from ..._history import text_turn
         from ..history.save import save
 
         kept = save(
-            outcome.reply.message,
+            outcome.reply,
             self._store,
             model=choices.model,
             source="run",
             conversation=self._conversation,
             format=choices.format or "",
-            asked=[Turn(turn["role"], turn["content"], call_id=turn.get("tool_call_id", "")) for turn in asked],
-            seconds=outcome.reply.times.seconds,
-            thought_seconds=outcome.reply.times.thoughts,
+            asked=[text_turn(turn["role"], turn["content"], call_id=turn.get("tool_call_id", "")) for turn in asked],
         )
         self.failed = self.failed or not kept

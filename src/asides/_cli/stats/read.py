@@ -20,14 +20,14 @@ from ...analysis.summary import EXCERPT, Groups
 from ...analysis.traces import FoundReplies, decode, find_replies, find_seconds, look_up
 from ...errors import UsageError
 from ...message import Message
-from ...parts import Thinking, ToolCall
+from ...parts import Thinking
 from ...policies import DEFAULTS, Policies
 from ...terminal.progress import Progress
 from ..filter import find_format
 from ..streams import STDIN, Interrupt, Streams, split_lines
 
 if TYPE_CHECKING:
-    from ..._history import Reply
+    from ..._history import KeptReply
 
 KEPT_GROUPS = ("model", "source", "agent", "conversation", "format", "termination")
 """What replies of the history can be compared by."""
@@ -105,22 +105,22 @@ class Counting:
         else:
             self.count_record(record, path, place)
 
-    def count_kept(self, reply: Reply) -> None:
+    def count_kept(self, kept: KeptReply) -> None:
         """Count a reply of the history in."""
-        thoughts = [Thinking(thought.text, complete=thought.complete) for thought in reply.thoughts]
-        calls = [ToolCall(name=call.name, arguments=call.arguments, error=call.error) for call in reply.calls]
-        known = [thought.seconds for thought in reply.thoughts if thought.seconds is not None]
+        reply = kept.reply
+        thoughts = reply.thoughts
+        known = [seconds for seconds in reply.times.thoughts if seconds is not None]
         figures = analyze_thoughts(
             thoughts,
             reply.text,
-            calls,
+            reply.tool_calls,
             drafts=sum(notice.code == "draft_call" for notice in reply.notices),
             tokens=self._tokens,
             seconds=sum(known) if known else None,
         )
-        group = getattr(reply, self.by) if self.by else ""
+        group = (reply.model if self.by == "model" else getattr(kept, self.by)) if self.by else ""
         first = thoughts[0].text if thoughts else ""
-        self.groups.add(group, figures, f"history {reply.id[:12]}", first[:EXCERPT])
+        self.groups.add(group, figures, f"history {kept.id[:12]}", first[:EXCERPT])
 
     def find(self, record: Any) -> FoundReplies:
         """The replies of a record."""
@@ -286,7 +286,7 @@ def count_history(
             if interrupt.came:
                 break
             counting.count_kept(reply)
-            counting.size += len(reply.text) + sum(len(thought.text) for thought in reply.thoughts)
+            counting.size += reply.size
             counting.show(progress)
 
 
