@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ...reply.items import Begin, Ended, Failed, ReplyEvent, ReplyItem, Usage
+from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
 from ..errors import UPSTREAM_ENDED
 from ..fields import as_count, as_text
 from ..framing import sse, to_json
-from ..openai_chat.reader import refusal_of
+from ..one_choice import OneChoice
 from ..request import Request
 from ..whole_calls import HeldCalls, WholeCall, to_object
 from .errors import write_error
@@ -31,19 +31,69 @@ PING_EVERY = 16
 """A call is held until it is whole; after every so many pieces of it there is a ping."""
 
 
-class _BlockSink(Protocol):
-    """Where blocks go: into a stream or into a whole reply."""
+class _WholeBlocks:
+    """Blocks as they stand in a whole reply."""
 
-    def start(self, index: int, block: dict[str, Any]) -> None: ...
-    def delta(self, index: int, kind: str, field: str, text: str) -> None: ...
-    def stop(self, index: int) -> None: ...
-    def ping(self) -> None: ...
+    def __init__(self) -> None:
+        self.blocks: list[dict[str, Any]] = []
+        self._fields: dict[str, list[str]] = {}
+
+    def start(self, index: int, block: dict[str, Any]) -> None:
+        self.blocks.append(dict(block))
+        self._fields = {}
+
+    def delta(self, index: int, kind: str, field: str, text: str) -> None:
+        self._fields.setdefault(field, []).append(text)
+
+    def stop(self, index: int) -> None:
+        for field, pieces in self._fields.items():
+            text = "".join(pieces)
+            if field == "partial_json":
+                self.blocks[-1]["input"] = to_object(text)
+            else:
+                self.blocks[-1][field] = text
+
+    def ping(self) -> None:
+        """Nobody waits for a whole reply."""
+
+
+class _BlockEvents(_WholeBlocks):
+    """Blocks as events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out: list[bytes] = []
+        self.same = (-1, "")
+        """Block and kind of the last delta."""
+        self.before = b""
+        """How such a delta begins."""
+
+    def start(self, index: int, block: dict[str, Any]) -> None:
+        self._event("content_block_start", {"index": index, "content_block": block})
+
+    def delta(self, index: int, kind: str, field: str, text: str) -> None:
+        if (index, kind) != self.same:
+            self.same = (index, kind)
+            self.before = (
+                "event: content_block_delta\ndata: "
+                f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}","{field}":'
+            ).encode()
+        self.out.append(self.before + to_json(text) + b"}}\n\n")
+
+    def stop(self, index: int) -> None:
+        self._event("content_block_stop", {"index": index})
+
+    def ping(self) -> None:
+        self.out.append(PING)
+
+    def _event(self, kind: str, fields: dict[str, Any]) -> None:
+        self.out.append(sse(to_json({"type": kind, **fields}), kind))
 
 
 class _Blocks:
     """From the parts of a choice to blocks, one after the other."""
 
-    def __init__(self, request: Request, sink: _BlockSink) -> None:
+    def __init__(self, request: Request, sink: _WholeBlocks) -> None:
         self._sink = sink
         self._show = request.thinking.show
         self._omitted = request.thinking.omitted
@@ -131,8 +181,11 @@ class _Blocks:
         self.close()
         self.called = True
 
-    def foreign(self, block: dict[str, Any]) -> None:
+    def foreign(self, item: Foreign) -> None:
         """Write a block that only this dialect understands."""
+        block = item.data
+        if item.event != "content_block":
+            return
         if block.get("type") in ("thinking", "redacted_thinking") and not self._show:
             return
         if block.get("type") == "thinking":
@@ -162,101 +215,15 @@ class _Blocks:
         self.open, self._thinking = "", -1
 
 
-class _BlockEvents:
-    """Blocks as events."""
+class _MessageReply(OneChoice[_Blocks]):
+    """A reply, and what stands in its message besides its blocks."""
 
-    def __init__(self) -> None:
-        self.out: list[bytes] = []
-        self.same = (-1, "")
-        """Block and kind of the last delta."""
-        self.before = b""
-        """How such a delta begins."""
-
-    def start(self, index: int, block: dict[str, Any]) -> None:
-        self._event("content_block_start", {"index": index, "content_block": block})
-
-    def delta(self, index: int, kind: str, field: str, text: str) -> None:
-        if (index, kind) != self.same:
-            self.same = (index, kind)
-            self.before = (
-                "event: content_block_delta\ndata: "
-                f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}","{field}":'
-            ).encode()
-        self.out.append(self.before + to_json(text) + b"}}\n\n")
-
-    def stop(self, index: int) -> None:
-        self._event("content_block_stop", {"index": index})
-
-    def ping(self) -> None:
-        self.out.append(PING)
-
-    def _event(self, kind: str, fields: dict[str, Any]) -> None:
-        self.out.append(sse(to_json({"type": kind, **fields}), kind))
-
-
-class _WholeBlocks:
-    """Blocks as they stand in a whole reply."""
-
-    def __init__(self) -> None:
-        self.blocks: list[dict[str, Any]] = []
-        self._fields: dict[str, list[str]] = {}
-
-    def start(self, index: int, block: dict[str, Any]) -> None:
-        self.blocks.append(dict(block))
-        self._fields = {}
-
-    def delta(self, index: int, kind: str, field: str, text: str) -> None:
-        self._fields.setdefault(field, []).append(text)
-
-    def stop(self, index: int) -> None:
-        for field, pieces in self._fields.items():
-            text = "".join(pieces)
-            if field == "partial_json":
-                self.blocks[-1]["input"] = to_object(text)
-            else:
-                self.blocks[-1][field] = text
-
-    def ping(self) -> None:
-        pass
-
-
-class _MessageWriter:
-    """What both ways of writing a reply know of it besides its blocks."""
-
-    def __init__(self, request: Request, sink: _BlockSink) -> None:
-        self.request = request
-        self.blocks = _Blocks(request, sink)
-        self.begin: Begin | None = None
-        self.ended: Ended | None = None
-        self.usage = Usage()
-        self.failed: Failed | None = None
-
-    def take(self, item: ReplyItem) -> None:
-        """Take in an item; its blocks go to the sink."""
-        if self.failed is not None:
-            return
-        if isinstance(item, ReplyEvent):
-            if item.choice == 0:
-                self.blocks.write_event(item)
-        elif isinstance(item, Begin):
-            self.begin = self.begin or item
-        elif isinstance(item, Ended):
-            if item.choice == 0:
-                self.ended = item
-                self.blocks.close()
-        elif isinstance(item, Usage):
-            self.usage = item
-        elif isinstance(item, Failed):
-            self.blocks.close()
-            self.failed = item
-        elif item.dialect == NAME and item.event == "content_block":
-            self.blocks.foreign(item.data)
-        elif refusal := refusal_of(item):
-            self.blocks.refuse(refusal)
+    def __init__(self, request: Request, sink: _WholeBlocks) -> None:
+        super().__init__(request, NAME, _Blocks(request, sink))
 
     def message(self) -> dict[str, Any]:
         """The reply without its content."""
-        begin = self.begin or Begin()
+        begin = self.begin
         id = begin.id or secrets.token_hex(12)
         return {
             "id": id if id.startswith("msg_") else "msg_" + id.removeprefix("chatcmpl-"),
@@ -266,20 +233,20 @@ class _MessageWriter:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": _NOTHING | (begin.extra.get("usage", {}) if self._own else {}),
+            "usage": _NOTHING | (begin.extra.get("usage", {}) if self.same else {}),
         }
 
     def delta(self) -> dict[str, Any]:
         """Why it ended."""
         ended = self.ended or Ended(0)
-        extra = ended.extra if self._own else {}
-        stop = ended.stop_sequence if ended.stop_sequence in self.request.stop or self._own else None
+        extra = ended.extra if self.same else {}
+        stop = ended.stop_sequence if ended.stop_sequence in self.request.stop or self.same else None
         reason = "end_turn"
         if ended.reason == "length":
             reason = "max_tokens"
         elif ended.reason == "content_filter":
             reason = "refusal"
-        elif self.blocks.called:
+        elif self.parts.called:
             reason = "tool_use"
         elif stop is not None:
             reason = "stop_sequence"
@@ -287,11 +254,7 @@ class _MessageWriter:
 
     def cost(self) -> dict[str, Any]:
         """What it cost."""
-        return _write_usage(self.usage, self._own)
-
-    @property
-    def _own(self) -> bool:
-        return self.begin is not None and self.begin.dialect == NAME
+        return _write_usage(self.usage, self.same)
 
 
 _NOTHING: dict[str, Any] = {
@@ -331,7 +294,7 @@ class AnthropicWriter:
 
     def __init__(self, request: Request) -> None:
         self._sink = _BlockEvents()
-        self._reply = _MessageWriter(request, self._sink)
+        self._reply = _MessageReply(request, self._sink)
         self._begun = False
         self._over = False
 
@@ -341,7 +304,7 @@ class AnthropicWriter:
             return b""
         reply, sink, out = self._reply, self._sink, self._sink.out
         if type(item) is ReplyEvent and self._begun and item.choice == 0:
-            event, blocks = item.event, reply.blocks
+            event, blocks = item.event, reply.parts
             if type(event) is TextDelta and blocks.open == "text" and not blocks.gap:
                 return b"%b%b}}\n\n" % (sink.before, to_json(event.text))
             out.clear()
@@ -377,11 +340,9 @@ def _event(kind: str, **fields: Any) -> bytes:
 def write_reply(items: Iterable[ReplyItem], request: Request) -> dict[str, Any]:
     """A whole reply, or the error that it ended with."""
     sink = _WholeBlocks()
-    reply = _MessageWriter(request, sink)
-    for item in items:
-        reply.take(item)
-    if reply.failed is not None or reply.ended is None:
-        return write_error(reply.failed or UPSTREAM_ENDED)
+    reply = _MessageReply(request, sink)
+    if (failed := reply.take_all(items)) is not None:
+        return write_error(failed)
     message = reply.message()
     return message | {"content": sink.blocks} | reply.delta() | {"usage": message["usage"] | reply.cost()}
 

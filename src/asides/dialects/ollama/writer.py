@@ -11,12 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
+from ...reply.items import Ended, Foreign, ReplyEvent, ReplyItem
 from ..errors import UPSTREAM_ENDED
 from ..framing import to_json
+from ..one_choice import OneChoice
 from ..openai_chat.reader import refusal_of
 from ..request import Request
 from ..whole_calls import HeldCalls, WholeCall
@@ -24,18 +25,30 @@ from .errors import write_error
 from .request import NAME, is_generate
 
 
-class _LineSink(Protocol):
-    """Where the parts go: into lines or into a whole reply."""
+class _WholeParts:
+    """Parts as they stand in a whole reply."""
 
-    def thinking(self, text: str) -> None: ...
-    def text(self, text: str, logprobs: tuple[dict[str, Any], ...]) -> None: ...
-    def call(self, call: dict[str, Any]) -> None: ...
+    def __init__(self) -> None:
+        self.thoughts: list[str] = []
+        self.texts: list[str] = []
+        self.calls: list[dict[str, Any]] = []
+        self.logprobs: list[dict[str, Any]] = []
+
+    def thinking(self, text: str) -> None:
+        self.thoughts.append(text)
+
+    def text(self, text: str, logprobs: tuple[dict[str, Any], ...]) -> None:
+        self.texts.append(text)
+        self.logprobs += logprobs
+
+    def call(self, call: dict[str, Any]) -> None:
+        self.calls.append(call)
 
 
 class _JoinedParts:
     """From the parts of a choice to thinking, text and calls, each joined with the gaps that the parts name."""
 
-    def __init__(self, request: Request, sink: _LineSink) -> None:
+    def __init__(self, request: Request, sink: _WholeParts) -> None:
         self._sink = sink
         self._show = request.thinking.show
         self._gap = ""
@@ -46,6 +59,7 @@ class _JoinedParts:
         """Whether a refusal came last."""
         self._calls = HeldCalls()
         self._count = 0
+        self.context: list[int] = []
 
     def write_event(self, item: ReplyEvent) -> None:
         """Write what a part tells."""
@@ -79,6 +93,14 @@ class _JoinedParts:
         self._text(text, ())
         self._refusing = self._apart = True
 
+    def foreign(self, item: Foreign) -> None:
+        """Keep the ids of the conversation for the last line."""
+        if item.event == "context":
+            self.context = item.data["context"]
+
+    def close(self) -> None:
+        """Nothing is open between two lines."""
+
     def _call(self, call: WholeCall | str) -> None:
         if isinstance(call, str):
             if call:
@@ -91,13 +113,12 @@ class _JoinedParts:
         self._sink.call({"id": call.id, "function": function} if call.id else {"function": function})
 
 
-class _PartLines:
-    """Parts as lines."""
+class _PartLines(_WholeParts):
+    """Parts as lines. Calls for `/api/generate` wait for the last one."""
 
     def __init__(self, generate: bool) -> None:
+        super().__init__()
         self.out: list[bytes] = []
-        self.calls: list[dict[str, Any]] = []
-        """Calls that wait for the last line: `/api/generate` tells them there."""
         self._generate = generate
         self._before = b""
         self._after = b',"done":false}\n' if generate else b'},"done":false}\n'
@@ -119,7 +140,7 @@ class _PartLines:
 
     def call(self, call: dict[str, Any]) -> None:
         if self._generate:
-            self.calls.append(call)
+            super().call(call)
         else:
             self._line(b'"","tool_calls":' + to_json([call]))
 
@@ -127,74 +148,27 @@ class _PartLines:
         self.out.append(b"%b%b%b" % (self._before, inner, self._after))
 
 
-class _WholeParts:
-    """Parts as they stand in a whole reply."""
+class _LineReply(OneChoice[_JoinedParts]):
+    """A reply, and what stands in its lines besides its parts."""
 
-    def __init__(self) -> None:
-        self.thoughts: list[str] = []
-        self.words: list[str] = []
-        self.calls: list[dict[str, Any]] = []
-        self.logprobs: list[dict[str, Any]] = []
-
-    def thinking(self, text: str) -> None:
-        self.thoughts.append(text)
-
-    def text(self, text: str, logprobs: tuple[dict[str, Any], ...]) -> None:
-        self.words.append(text)
-        self.logprobs += logprobs
-
-    def call(self, call: dict[str, Any]) -> None:
-        self.calls.append(call)
-
-
-class _LineWriter:
-    """What both ways of writing a reply know of it besides its parts."""
-
-    def __init__(self, request: Request, sink: _LineSink) -> None:
-        self.request = request
-        self.generate = is_generate(request)
-        self.parts = _JoinedParts(request, sink)
-        self.begin: Begin | None = None
-        self.ended: Ended | None = None
-        self.failed: Failed | None = None
-        self._usage = Usage()
-        self._context: list[int] = []
-
-    def take(self, item: ReplyItem) -> None:
-        """Take in an item; its parts go to the sink."""
-        if self.failed is not None:
-            return
-        if isinstance(item, ReplyEvent):
-            if item.choice == 0:
-                self.parts.write_event(item)
-        elif isinstance(item, Begin):
-            self.begin = self.begin or item
-        elif isinstance(item, Ended):
-            self.ended = item if item.choice == 0 else self.ended
-        elif isinstance(item, Usage):
-            self._usage = item
-        elif isinstance(item, Failed):
-            self.failed = item
-        elif item.dialect == NAME and item.event == "context":
-            self._context = item.data["context"]
-        elif refusal := refusal_of(item):
-            self.parts.refuse(refusal)
+    def __init__(self, request: Request, sink: _WholeParts) -> None:
+        super().__init__(request, NAME, _JoinedParts(request, sink))
+        self.generate: bool = is_generate(request)
 
     def head(self) -> dict[str, Any]:
         """What every line begins with."""
-        begin = self.begin or Begin()
-        moment = datetime.fromtimestamp(begin.created or time.time(), UTC)
+        moment = datetime.fromtimestamp(self.begin.created or time.time(), UTC)
         return {
-            "model": begin.model or self.request.model,
+            "model": self.begin.model or self.request.model,
             "created_at": moment.isoformat(timespec="microseconds").replace("+00:00", "Z"),
         }
 
     def tail(self) -> dict[str, Any]:
         """How it ended and what it cost."""
         ended = self.ended or Ended(0)
-        extra = ended.extra if self.begin is not None and self.begin.dialect == NAME else {}
-        times = self._usage.durations
-        context = {"context": self._context} if self._context and self.generate else {}
+        extra = ended.extra if self.same else {}
+        times = self.usage.durations
+        context = {"context": self.parts.context} if self.parts.context and self.generate else {}
         return {
             "done": True,
             "done_reason": "length" if ended.reason == "length" else "stop",
@@ -202,9 +176,9 @@ class _LineWriter:
             **context,
             "total_duration": times.get("total_duration", 0),
             "load_duration": times.get("load_duration", 0),
-            "prompt_eval_count": self._usage.input_tokens,
+            "prompt_eval_count": self.usage.input_tokens,
             "prompt_eval_duration": times.get("prompt_eval_duration", 0),
-            "eval_count": self._usage.output_tokens,
+            "eval_count": self.usage.output_tokens,
             "eval_duration": times.get("eval_duration", 0),
         }
 
@@ -225,7 +199,7 @@ class OllamaWriter:
 
     def __init__(self, request: Request) -> None:
         self._lines = _PartLines(is_generate(request))
-        self._reply = _LineWriter(request, self._lines)
+        self._reply = _LineReply(request, self._lines)
         self._begun = False
         self._over = False
 
@@ -261,11 +235,9 @@ class OllamaWriter:
 def write_reply(items: Iterable[ReplyItem], request: Request) -> dict[str, Any]:
     """A whole reply, or the error that it ended with."""
     sink = _WholeParts()
-    reply = _LineWriter(request, sink)
-    for item in items:
-        reply.take(item)
-    if reply.failed is not None or reply.ended is None:
-        return write_error(reply.failed or UPSTREAM_ENDED)
+    reply = _LineReply(request, sink)
+    if (failed := reply.take_all(items)) is not None:
+        return write_error(failed)
     logprobs = {"logprobs": sink.logprobs} if sink.logprobs else {}
-    said = reply.body("".join(sink.words), "".join(sink.thoughts), sink.calls)
-    return reply.head() | said | logprobs | reply.tail()
+    content = reply.body("".join(sink.texts), "".join(sink.thoughts), sink.calls)
+    return reply.head() | content | logprobs | reply.tail()

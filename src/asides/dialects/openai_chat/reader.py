@@ -452,15 +452,14 @@ def read_begin(body: dict[str, Any], extra: dict[str, Any], dialect: str) -> Beg
     )
 
 
-def read_usage(usage: dict[str, Any]) -> Usage:
-    """What a reply cost."""
-    output = as_object(usage.get("completion_tokens_details"))
-    given = as_object(usage.get("prompt_tokens_details"))
+def read_usage(usage: dict[str, Any], given: str = "prompt", made: str = "completion") -> Usage:
+    """What a reply cost, by the words that an API of OpenAI's has for tokens in and out."""
+    output = as_object(usage.get(f"{made}_tokens_details"))
     return Usage(
-        as_count(usage.get("prompt_tokens")),
-        as_count(usage.get("completion_tokens")),
+        as_count(usage.get(f"{given}_tokens")),
+        as_count(usage.get(f"{made}_tokens")),
         maybe_count(output.get("reasoning_tokens")),
         bool(output.get("estimated")),
-        as_count(given.get("cached_tokens")),
+        as_count(as_object(usage.get(f"{given}_tokens_details")).get("cached_tokens")),
         extra=usage,
     )

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk, Usage
+from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk
 from ..errors import UPSTREAM_ENDED, malformed
-from ..fields import as_count, as_moment, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count
+from ..fields import as_moment, as_object, as_objects, as_reply, as_text, as_tokens
 from ..framing import SseReader, read_odd_json
+from ..openai_chat.reader import read_usage
 from .errors import failed_of
 from .request import NAME, reasoning_text, unseal
 
@@ -36,6 +37,20 @@ _SILENT = frozenset(
     }
 )
 """Events that say nothing which others do not say too."""
+
+
+_GROWING = {
+    f"response.{name}.{end}": (kind, field, end == "done")
+    for name, kind, field in (
+        ("output_text", "message", "output_text"),
+        ("refusal", "message", "refusal"),
+        ("reasoning_text", "reasoning", "reasoning_text"),
+        ("reasoning_summary_text", "reasoning", "summary_text"),
+        ("function_call_arguments", "function_call", "arguments"),
+    )
+    for end in ("delta", "done")
+}
+"""Events that let an item grow, or say all of it at its end: its type, what of it, and whether this is its end."""
 
 
 class _ResponsesEvent(msgspec.Struct):
@@ -137,16 +152,9 @@ class ResponsesReader:
                 return
             event = repaired
         kind = event.type or name.decode("utf-8", "replace")
-        if kind == "response.output_text.delta":  # by far the most frames
-            if type(event.delta) is str and event.delta:
-                self._items.words(event, event.delta, pieces)
-        elif kind == "response.reasoning_text.delta":
-            self._items.thought(event, event.content_index, "reasoning_text", event.delta, pieces)
-        elif kind == "response.reasoning_summary_text.delta":
-            self._items.thought(event, event.summary_index, "summary_text", event.delta, pieces)
-        elif kind == "response.function_call_arguments.delta":
-            self._items.arguments(event, event.delta, pieces)
-        elif not self._items.over(event, kind, pieces):
+        if type(kind) is str and kind in _GROWING:
+            self._items.grow(event, *_GROWING[kind], pieces)
+        else:
             self._rare(event, str(kind), data, pieces)
 
     def _rare(self, event: _ResponsesEvent, kind: str, data: bytes, pieces: list[Chunk]) -> None:
@@ -160,8 +168,6 @@ class ResponsesReader:
             case "response.output_item.done" if isinstance(event.item, dict):
                 if not items.done(event.item, event.output_index, pieces):
                     pieces.append(Foreign(NAME, kind, _body(data)))
-            case "response.refusal.delta":
-                items.refuse(event, event.delta, pieces)
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._end(as_object(event.response), kind.removeprefix("response."), pieces)
             case "error":
@@ -281,8 +287,8 @@ class _Items:
         self._latest = (None, None, None)
         if kind == "message" and not item.told:
             self._content(item, body.get("content"), pieces)
-        elif kind == "function_call":
-            self._rest_of_call(item, body.get("arguments"), pieces)
+        elif kind == "function_call" and not item.told and (arguments := as_text(body.get("arguments"))):
+            self._arguments(item, arguments, pieces)
         elif kind == "reasoning":
             self._reasoning(item, body, pieces)
         return kind in OWN
@@ -294,36 +300,27 @@ class _Items:
                 self._speaking = None
                 pieces.append(Foreign(NAME, "response.output_item.done", {"output_index": index, "item": body}))
 
-    def over(self, event: _ResponsesEvent, kind: Any, pieces: list[Chunk]) -> bool:
-        """A text or arguments are over, and count if no delta told them; False for any other event."""
-        match kind:
-            case "response.output_text.done":
-                if isinstance(event.text, str) and event.text and not self._of(event, "message").told:
-                    self.words(event, event.text, pieces)
-            case "response.refusal.done":
-                if not self._of(event, "message").refused:
-                    self.refuse(event, event.refusal, pieces)
-            case "response.reasoning_text.done":
-                if not self._of(event, "reasoning").told:
-                    self.thought(event, event.content_index, "reasoning_text", event.text, pieces)
-            case "response.reasoning_summary_text.done":
-                if not self._of(event, "reasoning").told:
-                    self.thought(event, event.summary_index, "summary_text", event.text, pieces)
-            case "response.function_call_arguments.done":
-                self._rest_of_call(self._of(event, "function_call"), event.arguments, pieces)
-            case _:
-                return False
-        return True
+    def grow(self, event: _ResponsesEvent, kind: str, field: str, done: bool, pieces: list[Chunk]) -> None:
+        """More of an item; at its end all of it, which counts if no delta came before."""
+        text = (event.text or event.refusal or event.arguments) if done else event.delta
+        if type(text) is not str or not text:
+            return
+        item = self._of(event, kind)
+        if done and (item.refused if field == "refusal" else item.told):
+            return
+        if field == "output_text":  # by far the most frames
+            if not item.told or item is not self._speaking:
+                self._speak(item, pieces)
+            pieces.append(RawText(0, text, as_tokens(event.logprobs) if event.logprobs else ()))
+        elif kind == "reasoning":
+            part = event.content_index if field == "reasoning_text" else event.summary_index
+            self._think(item, part if type(part) is int else 0, field, text, pieces)
+        elif kind == "function_call":
+            self._arguments(item, text, pieces)
+        else:
+            self._refuse(item, text, pieces)
 
     # Messages.
-
-    def words(self, event: _ResponsesEvent, text: str, pieces: list[Chunk]) -> None:
-        """More of a message."""
-        item = self._of(event, "message")
-        tokens = as_tokens(event.logprobs) if event.logprobs else ()
-        if not item.told or item is not self._speaking:
-            self._speak(item, pieces)
-        pieces.append(RawText(0, text, tokens))
 
     def _speak(self, item: _Item, pieces: list[Chunk]) -> None:
         if self._speaking is not None and self._speaking is not item:
@@ -333,13 +330,8 @@ class _Items:
             _announce(item, pieces)
         self._speaking = item
 
-    def refuse(self, event: _ResponsesEvent, text: Any, pieces: list[Chunk]) -> None:
-        """More of a refusal: words for every client, marked for those of this dialect."""
-        item = self._of(event, "message")
-        if isinstance(text, str) and text:
-            self._refuse(item, text, pieces)
-
     def _refuse(self, item: _Item, text: str, pieces: list[Chunk]) -> None:
+        """A refusal is text for every client, marked for those of this dialect."""
         self._speak(item, pieces)
         if not item.refused:
             item.refused = True
@@ -360,12 +352,6 @@ class _Items:
                 pieces.append(Foreign(NAME, "response.output_text.annotation.added", data))
 
     # Reasoning.
-
-    def thought(self, event: _ResponsesEvent, part: Any, field: str, text: Any, pieces: list[Chunk]) -> None:
-        """More thinking, from the text or from the summary."""
-        item = self._of(event, "reasoning")
-        if type(text) is str and text:
-            self._think(item, part if type(part) is int else 0, field, text, pieces)
 
     def _think(self, item: _Item, part: int, field: str, text: str, pieces: list[Chunk]) -> None:
         item.field = item.field or field
@@ -402,22 +388,12 @@ class _Items:
         self._speaking = None
         _announce(item, pieces)
         pieces.append(CallChunk(0, item.number, as_text(id), as_text(name)))
-        arguments = body.get("arguments")
-        if isinstance(arguments, str) and arguments:
-            item.told = True
-            pieces.append(CallChunk(0, item.number, arguments=arguments))
+        if arguments := as_text(body.get("arguments")):
+            self._arguments(item, arguments, pieces)
 
-    def arguments(self, event: _ResponsesEvent, text: Any, pieces: list[Chunk]) -> None:
-        """More of a call's arguments."""
-        item = self._of(event, "function_call")
-        if type(text) is str and text:
-            item.told = True
-            pieces.append(CallChunk(0, item.number, arguments=text))
-
-    def _rest_of_call(self, item: _Item, text: Any, pieces: list[Chunk]) -> None:
-        if isinstance(text, str) and text and not item.told:
-            item.told = True
-            pieces.append(CallChunk(0, item.number, arguments=text))
+    def _arguments(self, item: _Item, text: str, pieces: list[Chunk]) -> None:
+        item.told = True
+        pieces.append(CallChunk(0, item.number, arguments=text))
 
 
 def _announce(item: _Item, pieces: list[Chunk]) -> None:
@@ -476,19 +452,7 @@ def read_end(response: dict[str, Any], status: str, known: dict[str, Any], piece
     pieces.append(Ended(0, reason, extra=extra))
     usage = response.get("usage")
     if isinstance(usage, dict):
-        pieces.append(_read_usage(usage))
-
-
-def _read_usage(usage: dict[str, Any]) -> Usage:
-    given, output = as_object(usage.get("input_tokens_details")), as_object(usage.get("output_tokens_details"))
-    return Usage(
-        as_count(usage.get("input_tokens")),
-        as_count(usage.get("output_tokens")),
-        maybe_count(output.get("reasoning_tokens")),
-        bool(output.get("estimated")),
-        as_count(given.get("cached_tokens")),
-        extra=usage,
-    )
+        pieces.append(read_usage(usage, "input", "output"))
 
 
 def _without(body: dict[str, Any], name: str) -> dict[str, Any]:

@@ -347,7 +347,7 @@ class _Response:
             self._close_part(message)
         channel = _Channel(kind, message.place(content_index=len(message.channels)))
         message.channels.append(channel)
-        self.stream.event("response.content_part.added", {**channel.place, "part": _part(kind, "", [], [])})
+        self.stream.event("response.content_part.added", {**channel.place, "part": _part(kind, "")})
 
     def _close_part(self, message: _Open) -> None:
         channel = message.channels[-1]
@@ -386,11 +386,13 @@ class _Response:
         item = self._open("reasoning", {"summary": [], **({"content": []} if self._raw else {})})
         if self._raw:
             channel = _Channel("reasoning_text", item.place(content_index=0))
-            self.stream.event("response.content_part.added", {**channel.place, "part": _reasoning_part("")})
+            self.stream.event("response.content_part.added", {**channel.place, "part": _part("reasoning_text", "")})
             item.channels.append(channel)
         if self._summary:
             channel = _Channel("reasoning_summary_text", item.place(summary_index=0))
-            self.stream.event("response.reasoning_summary_part.added", {**channel.place, "part": _summary_part("")})
+            self.stream.event(
+                "response.reasoning_summary_part.added", {**channel.place, "part": _part("summary_text", "")}
+            )
             item.channels.append(channel)
         return item
 
@@ -404,12 +406,12 @@ class _Response:
             place = channel.place
             self.stream.event(f"response.{channel.kind}.done", {**place, "text": text})
             if channel.kind == "reasoning_text":
-                fields["content"] = [_reasoning_part(text)]
-                self.stream.event("response.content_part.done", {**place, "part": _reasoning_part(text)})
+                fields["content"] = [_part("reasoning_text", text)]
+                self.stream.event("response.content_part.done", {**place, "part": _part("reasoning_text", text)})
             else:
-                fields["summary"] = [_summary_part(text)]
+                fields["summary"] = [_part("summary_text", text)]
                 cut = {} if complete else {"status": "incomplete"}
-                done = {**place, "part": _summary_part(text), **cut}
+                done = {**place, "part": _part("summary_text", text), **cut}
                 self.stream.event("response.reasoning_summary_part.done", done)
         if self._request.thinking.encrypted and "encrypted_content" not in item.body:
             fields["encrypted_content"] = seal(text)
@@ -488,18 +490,12 @@ class _Response:
             self.stream.event("response.output_text.annotation.added", event)
 
 
-def _part(kind: str, text: str, annotations: list[Any], logprobs: list[dict[str, Any]]) -> dict[str, Any]:
-    if kind == "refusal":
-        return {"type": "refusal", "refusal": text}
-    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": logprobs}
-
-
-def _reasoning_part(text: str) -> dict[str, Any]:
-    return {"type": "reasoning_text", "text": text}
-
-
-def _summary_part(text: str) -> dict[str, Any]:
-    return {"type": "summary_text", "text": text}
+def _part(
+    kind: str, text: str, annotations: list[Any] | None = None, logprobs: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """A part of an item's content."""
+    fields = {"annotations": annotations or [], "logprobs": logprobs or []} if kind == "output_text" else {}
+    return {"type": kind, "refusal" if kind == "refusal" else "text": text, **fields}
 
 
 def _token(token: dict[str, Any]) -> dict[str, Any]:
