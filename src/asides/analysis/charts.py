@@ -47,9 +47,11 @@ def bars(
             left = NAME + column * at
             length = room * min(1.0, value / most) if most else 0.0
             label = _written(value, write)
-            drawn.append(_rectangle(left, top + 4, room, 18, "rail"))
-            drawn.append(_rectangle(left, top + 4, length, 18, "c0", f"{row.name}, {heads[at]}: {label}"))
-            drawn.append(_text(left + room + 6, top + 18, label, "value"))
+            drawn += [
+                _rectangle(left, top + 4, room, 18, "rail"),
+                _rectangle(left, top + 4, length, 18, "c0", f"{row.name}, {heads[at]}: {label}"),
+                _text(left + room + 6, top + 18, label, "value"),
+            ]
     return _drawing(title, drawn, 36 + len(rows) * ROW)
 
 
@@ -60,8 +62,7 @@ def stacked(title: str, kinds: Sequence[str], rows: Sequence[Series]) -> str:
     drawn = []
     at = float(NAME)
     for number, kind in enumerate(kinds):
-        drawn.append(_rectangle(at, 6, 14, 14, f"c{number % COLUMN_COLOURS}"))
-        drawn.append(_text(at + 20, 18, kind, "head"))
+        drawn += [_rectangle(at, 6, 14, 14, f"c{number % COLUMN_COLOURS}"), _text(at + 20, 18, kind, "head")]
         at += 40 + 8 * len(kind)
     for number, row in enumerate(rows):
         top = 30 + number * ROW
@@ -89,19 +90,19 @@ def ranges(title: str, rows: Sequence[Series]) -> str:
     bottom = 12 + len(rows) * ROW
     drawn = []
     for power in range(low, high + 1):
-        drawn.append(
-            f'<line class="grid" x1="{place(10**power):.1f}" x2="{place(10**power):.1f}" y1="6" y2="{bottom}"/>'
-        )
-        drawn.append(_text(place(10**power), bottom + 16, f"{10**power:,}", "tick"))
+        x = place(10**power)
+        drawn += [_line(x, x, 6, bottom, "grid"), _text(x, bottom + 16, f"{10**power:,}", "tick")]
     for number, row in enumerate(rows):
         top = 10 + number * ROW
         p10, p25, p50, p75, p90 = row.values
         tooltip = f"{row.name}: median {p50:,.0f}, half of all from {p25:,.0f} to {p75:,.0f}"
-        drawn.append(_name(row.name, top + 17))
-        drawn.append(_rectangle(place(p10), top + 10, max(1.0, place(p90) - place(p10)), 4, "c0 thin", tooltip))
-        drawn.append(_rectangle(place(p25), top + 4, max(2.0, place(p75) - place(p25)), 16, "c0 soft", tooltip))
-        drawn.append(_rectangle(place(p50) - 1.5, top + 2, 3, 20, "c0", tooltip))
-        drawn.append(_text(WIDTH - 80, top + 17, row.note, "value"))
+        drawn += [
+            _name(row.name, top + 17),
+            _rectangle(place(p10), top + 10, max(1.0, place(p90) - place(p10)), 4, "c0 thin", tooltip),
+            _rectangle(place(p25), top + 4, max(2.0, place(p75) - place(p25)), 16, "c0 soft", tooltip),
+            _rectangle(place(p50) - 1.5, top + 2, 3, 20, "c0", tooltip),
+            _text(WIDTH - 80, top + 17, row.note, "value"),
+        ]
     return _drawing(title, drawn, bottom + 24)
 
 
@@ -115,17 +116,14 @@ def histograms(title: str, labels: Sequence[str], rows: Sequence[Series]) -> str
         left, top = (width + 40) * (number % across), height * (number // across)
         base = top + height - 34
         each = width / len(labels)
-        drawn.append(_name(row.name, top + 16, left, HISTOGRAM_NAME))
-        drawn.append(f'<line class="axis" x1="{left:.1f}" x2="{left + width:.1f}" y1="{base}" y2="{base}"/>')
+        drawn += [_name(row.name, top + 16, left, HISTOGRAM_NAME), _line(left, left + width, base, base, "axis")]
         for at, value in enumerate(row.values):
-            tall = 80 * value / most if most else 0.0
             # What occurs at all can be seen.
-            tall = max(1.5, tall) if value else 0.0
+            tall = max(1.5, 80 * value / most) if value else 0.0
             tooltip = f"{row.name}, {labels[at] or 'the bin between'}: {value:.1%}"
             drawn.append(_rectangle(left + at * each + 1, base - tall, each - 2, tall, "c0", tooltip))
-        for at, label in enumerate(labels):
-            if label:
-                drawn.append(_text(left + (at + 0.5) * each, base + 15, label, "tick"))
+        ticks = [(left + (at + 0.5) * each, label) for at, label in enumerate(labels) if label]
+        drawn += [_text(x, base + 15, label, "tick") for x, label in ticks]
         drawn.append(_text(left + width, top + 16, row.note, "note"))
     return _drawing(title, drawn, ceil(len(rows) / across) * height)
 
@@ -149,6 +147,10 @@ def _name(name: str, y: float, x: float = 0.0, room: int = NAME_COLUMNS) -> str:
 
 def _text(x: float, y: float, text: str, kind: str) -> str:
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+
+
+def _line(left: float, right: float, top: float, bottom: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{left:.1f}" x2="{right:.1f}" y1="{top:g}" y2="{bottom:g}"/>'
 
 
 def _rectangle(x: float, y: float, width: float, height: float, kind: str, tooltip: str = "") -> str:
