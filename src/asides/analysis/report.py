@@ -68,8 +68,7 @@ def report(groups: Groups, *, title: str = "", notes: Sequence[str] = ()) -> str
     if not whole.replies:
         body.append("<p>There was nothing to count.</p>")
         return _page(body)
-    body.append(_cards(whole))
-    body.append(_section("At a glance", _table(largest, whole)))
+    body += [_cards(whole), _section("At a glance", _table(largest, whole))]
     if len(largest) > CHARTED:
         body.append(
             f'<p class="aside">The charts show the {CHARTED} groups of the most replies; the table has all.</p>'
@@ -140,13 +139,12 @@ def _length(shown: Sequence[tuple[str, Summary]]) -> str:
     for name, summary in shown:
         values = [summary.quantile("thinking_words", share) for share in shares]
         rows.append(Series(name, values, f"{values[2]:,.0f}"))
-    numbers = [[row.name, *(f"{value:,.0f}" for value in row.values)] for row in rows]
-    heads = ["", "10% below", "25% below", "median", "75% below", "90% below"]
+    heads = ["10% below", "25% below", "median", "75% below", "90% below"]
     lead = (
         "Words in the thinking of a reply. The line is the median, the broad bar the middle half, "
         "the thin bar all but the shortest and longest tenth."
     )
-    glance = _figure(charts.ranges("Words of thinking, quantiles", rows), heads, numbers)
+    glance = _figure(charts.ranges("Words of thinking, quantiles", rows), heads, rows, "{:,.0f}".format)
     return _section(
         "How long it thinks",
         f"<p>{lead}</p>{glance}{_spread(shown, 'thinking_words', WORD_EDGES, WORD_LABELS, 'Words of thinking')}",
@@ -171,16 +169,15 @@ def _spread(
         rows.append(Series(name, [count / total if total else 0.0 for count in counts], f"{total:,} replies"))
     scale = 10 if measure == "share" else 1
     unit = "%" if measure == "share" else ""
-    heads = ["", *(f"from {edge // scale:,}{unit}" for edge in edges)]
-    numbers = [[row.name, *(percent(value) for value in row.values)] for row in rows]
-    return _figure(charts.histograms(f"{title}, share of the replies in each bin", labels, rows), heads, numbers)
+    heads = [f"from {edge // scale:,}{unit}" for edge in edges]
+    return _figure(charts.histograms(f"{title}, share of the replies in each bin", labels, rows), heads, rows, percent)
 
 
 def _turns(shown: Sequence[tuple[str, Summary]]) -> str:
     rows = [Series(name, [summary.per_thousand_words(kind) for kind in KINDS]) for name, summary in shown]
     kinds = "".join(f"<dt>{escape(kind)}</dt><dd>{escape(meaning)}</dd>" for kind, meaning in KINDS.items())
-    numbers = [[row.name, *(f"{value:.2f}" for value in row.values)] for row in rows]
-    figure = _figure(charts.stacked("Turns of mind in 1,000 words", list(KINDS), rows), ["", *KINDS], numbers)
+    drawing = charts.stacked("Turns of mind in 1,000 words", list(KINDS), rows)
+    figure = _figure(drawing, list(KINDS), rows, "{:.2f}".format)
     return _section("Turns of mind", f"<p>In 1,000 words of thinking.</p>{figure}<dl>{kinds}</dl>")
 
 
@@ -192,26 +189,21 @@ def _oddities(shown: Sequence[tuple[str, Summary]]) -> str:
     heads = [title for _, title in shown_kinds]
     rows = [Series(name, [summary.fraction(kind) for kind, _ in shown_kinds]) for name, summary in shown]
     most = max((value for row in rows for value in row.values), default=0.0)
-    numbers = [[row.name, *(percent(value) for value in row.values)] for row in rows]
-    figure = _figure(
-        charts.bars("Share of replies with something odd", heads, rows, [most] * len(heads)), ["", *heads], numbers
-    )
+    drawing = charts.bars("Share of replies with something odd", heads, rows, [most] * len(heads))
+    figure = _figure(drawing, heads, rows, percent)
     lead = f"<p>The share of replies with any. {f'A full bar is {percent(most)}.' if most else 'There were none.'}</p>"
     return _section("What went wrong", lead + figure)
 
 
 def _quality(shown: Sequence[tuple[str, Summary]]) -> str:
     heads = ["score", *PARTS]
-    rows = []
-    for name, summary in shown:
-        parts = summary.quality
-        rows.append(Series(name, [summary.mean("quality_score"), *(parts[part] for part in PARTS)]))
-    numbers = [[row.name, *(f"{value:.2f}" for value in row.values)] for row in rows]
-    figure = _figure(
-        charts.bars("Quality score and its parts, means", heads, rows, [1.0] * len(heads), "score"),
-        ["", *heads],
-        numbers,
-    )
+    rows = [
+        Series(name, [summary.mean("quality_score"), *summary.quality.values()])
+        for name, summary in shown
+        for name, summary in shown
+    ]
+    drawing = charts.bars("Quality score and its parts, means", heads, rows, [1.0] * len(heads), "score")
+    figure = _figure(drawing, heads, rows, "{:.2f}".format)
     lead = (
         "<p>A heuristic of form: the score is the mean of substance, structure, checking and steadiness, times "
         "freshness, times one half plus half of closed. It cannot tell whether a thought is right.</p>"
@@ -237,9 +229,10 @@ def _section(title: str, content: str) -> str:
     return f'<section id="{title.lower().replace(" ", "-")}"><h2>{escape(title)}</h2>{content}</section>'
 
 
-def _figure(drawing: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _figure(drawing: str, heads: Sequence[str], rows: Sequence[Series], write: Callable[[float], str]) -> str:
     """A chart with its numbers as a table, for those who cannot or would rather not read charts."""
-    table = _rows("The figures of this chart", heads, rows)
+    numbers = [[row.name, *map(write, row.values)] for row in rows]
+    table = _rows("The figures of this chart", ["", *heads], numbers)
     return f"<figure>{drawing}<details><summary>As a table</summary>{table}</details></figure>"
 
 
