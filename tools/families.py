@@ -4,9 +4,10 @@
 the repository. A test fails while a file is not what this writes. A card is any module of the package that declares a
 `FAMILY`: there is no list of them.
 
-    index.py           the card of every name; the renderers
-    auto_markers.py    the markers and call syntaxes that take part in `auto`
-    model_names.py     the names of models, for detection
+    families/index.py           the card of every name; the renderers
+    families/auto_markers.py    the markers and call syntaxes that take part in `auto`
+    families/model_names.py     the names of models, for detection
+    _engine/foreign_tags.py     the tags that give away that a text was read with the wrong format
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import msgspec
 
 from asides.families.family import Family
 
-FOLDER = Path("src", "asides", "families")
+FOLDER = Path("src", "asides")
 WIDTH = 120
 _CARD = re.compile(r"^FAMILY\b", re.MULTILINE)
 _HEAD = '"""{about} Made by `python -m tools.families --write`."""\n\nfrom __future__ import annotations\n\n'
@@ -29,7 +30,9 @@ _HEAD = '"""{about} Made by `python -m tools.families --write`."""\n\nfrom __fut
 
 def modules() -> list[str]:
     """The modules that are cards, sorted."""
-    return sorted(path.stem for path in FOLDER.glob("*.py") if _CARD.search(path.read_text(encoding="utf-8")))
+    return sorted(
+        path.stem for path in (FOLDER / "families").glob("*.py") if _CARD.search(path.read_text(encoding="utf-8"))
+    )
 
 
 def card(module: str) -> Family:
@@ -84,6 +87,23 @@ def model_names() -> str:
         _HEAD.format(about="The names of models, in the order in which they are tried.")
         + _imports(rows)
         + _assignment("MODELS", rows)
+    )
+
+
+def foreign_tags() -> str:
+    """The distinctive thinking markers and call openers that begin with `<` and do not look like a special token."""
+    from asides._engine.foreign import TOKEN
+    from asides.detect.markers import closers, openers
+
+    found: set[str] = set()
+    for family in map(card, (module for module in modules() if module != "auto")):
+        for format in family.formats:
+            own = {opener for syntax in format.calls for opener in syntax.openers}
+            found |= (own.union(openers(format), closers(format))) - family.plain.keys()
+    token = re.compile(f"<(?:{TOKEN})")
+    tags = tuple(sorted(marker for marker in found if marker.startswith("<") and not token.match(marker)))
+    return _HEAD.format(about="Tags that some family writes around thoughts or before calls.") + _assignment(
+        "TAGS", tags
     )
 
 
@@ -169,7 +189,12 @@ def _string(text: str) -> str:
     return f"'{body}'" if '"' in body and "'" not in body else '"' + body.replace('"', '\\"') + '"'
 
 
-MADE = {"auto_markers.py": auto_markers, "model_names.py": model_names, "index.py": index}
+MADE = {
+    "families/auto_markers.py": auto_markers,
+    "families/model_names.py": model_names,
+    "families/index.py": index,
+    "_engine/foreign_tags.py": foreign_tags,
+}
 """The files, and what makes each. `auto` reads the first itself, so that its card can be imported only then."""
 
 

@@ -206,6 +206,21 @@ def test_replies_are_kept_only_when_asked(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "flag", "sent"),
+    [
+        ("granite-3.3-8b-instruct", "--think", {"thinking": True}),
+        ("Qwen/Qwen3-8B", "--think=false", {"enable_thinking": False}),
+        ("gpt-oss-20b", "--think=low", {"reasoning_effort": "low"}),
+        ("tencent/Hy3", "--think=false", {"reasoning_effort": "no_think"}),
+    ],
+)
+def test_think_is_the_keyword_of_the_models_own_template(run: Run, model: str, flag: str, sent: dict[str, Any]) -> None:
+    with serve(ANSWER) as upstream:
+        assert run(model, flag, "What?", "--url", upstream.url).returncode == 0
+    assert upstream.asked[0]["chat_template_kwargs"] == sent
+
+
+@pytest.mark.parametrize(
     ("flag", "sent"),
     [
         ("--think", True),

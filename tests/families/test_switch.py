@@ -11,6 +11,7 @@ from asides._gateway.model_profile import Profiles
 from asides.detect import Detection
 from asides.detect.from_name import find_switch
 from asides.families import Switch, families, switch_of
+from asides.families.family import EFFORTS
 
 KEYWORDS = {
     "enable_thinking": """
@@ -29,18 +30,25 @@ KEYWORDS = {
         passthrough phi4_mini_json pythonic role_colon step3 think_tag xlam
     """,
 }
-"""What the templates read. A new family is a decision, so it is written down here too."""
+"""What the templates read; nothing where they read none."""
 
 
-def test_the_keyword_of_every_format_is_decided() -> None:
-    found: dict[str, list[str]] = {}
-    for family in families():
-        for format in family.formats:
-            switch = switch_of(format)
-            found.setdefault("" if switch is None else switch.keyword, []).append(format.name)
-    assert {keyword: sorted(names) for keyword, names in found.items()} == {
-        keyword: sorted(names.split()) for keyword, names in KEYWORDS.items()
-    }
+@pytest.mark.parametrize(
+    ("format", "keyword"), [(format, keyword) for keyword, formats in KEYWORDS.items() for format in formats.split()]
+)
+def test_the_keyword_is_the_templates(format: str, keyword: str) -> None:
+    switch = switch_of(format)
+    assert ("" if switch is None else switch.keyword) == keyword
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [switch for family in families() for format in family.formats if (switch := family.switch_of(format.name))],
+    ids=str,
+)
+def test_efforts_are_those_that_requests_name(switch: Switch) -> None:
+    """So that the nearest can be found, weakest first."""
+    assert list(switch.efforts) == sorted(switch.efforts, key=EFFORTS.index)
 
 
 @pytest.mark.parametrize(

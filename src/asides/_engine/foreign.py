@@ -3,7 +3,8 @@
 A text with `<｜DSML｜` or `<|channel|>` in it was most likely read with the wrong format, and a reader takes a thought
 or a call for the answer. So a notice says so. It must cost nothing where there is none: only markers that begin with
 `<` are looked for, and only by formats that stop at every `<` anyway. Special tokens are known by their shape, so that
-families nobody has registered count too; tags are listed, because a tag alone has no shape of its own.
+families nobody has registered count too; tags are listed (`foreign_tags.py`, made from the cards of the families),
+because a tag alone has no shape of its own.
 """
 
 from __future__ import annotations
@@ -20,25 +21,6 @@ TOKEN = rf"\|{_WORD}{{2,40}}\|?>|｜{_WORD}{{2,40}}｜|/｜{_WORD}{{2,40}}｜"
 """What follows the `<` of a special token: `<|im_start|>`, `<|channel>`, `<｜tool▁sep｜>`, `</｜DSML｜`."""
 TOKEN_BEGINNING = re.compile(rf"<(?:\|{_WORD}{{0,40}}\|?|/?｜{_WORD}{{0,40}})")
 """What may still become one, from its second character on."""
-TAGS = (
-    *(f"{head}{name}>" for name in ("think", "thinking", "thought", "reasoning") for head in ("<", "</")),
-    *(
-        f"{head}{name}>"
-        for name in ("longcat_think", "mm:think", "seed:think", "think:opensource")
-        for head in ("<", "</")
-    ),
-    *(f"<{name}>" for name in ("tool_call", "tool_calls", "function_call", "function_calls", "TOOLCALL")),
-    *(f"<{name}>" for name in ("tool_call:opensource", "tool_calls:opensource", "seed:tool_call", "minimax:tool_call")),
-    *(
-        f"<{name}>"
-        for name in ("longcat_tool_call", "dots_function_call", "start_function_call", "atem:function_calls")
-    ),
-    "<atem:invoke name=",
-    "<function=",
-    '<function name="',
-    "<channel|>",
-)
-"""The other distinctive thinking markers and call openers that begin with `<`. A test compares with the formats."""
 
 
 def strings(value: object) -> Iterator[str]:

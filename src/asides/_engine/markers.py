@@ -18,7 +18,8 @@ import msgspec
 from ..events import NoticeCode
 from ..policies import CallsInThinking
 from .calls.syntax import CallSyntax
-from .foreign import LONGEST_TOKEN, TAGS, TOKEN, TOKEN_BEGINNING, strings
+from .foreign import LONGEST_TOKEN, TOKEN, TOKEN_BEGINNING, strings
+from .foreign_tags import TAGS
 from .format import END, HEADER, OUTSIDE, TEXT, THINKING, TO, Format, State
 from .tag_markers import LONGEST_TAG, TagRule, at_a_glance, closing_tags, is_tag, tag_beginning, tag_source
 

@@ -68,8 +68,8 @@ def gather(families: Sequence[Family], known: Distinctive | None = None) -> Dist
         key=lambda item: not _has_body(item[1]),  # where two have a marker, the one with a header says more of it
     )
     states = merge_states(known.states, *(_distinctive_states(*item) for item in decisive))
-    told = {marker for markers in states.values() for marker in markers} | taken
-    pairs = [(family, pair) for family, format in formats for pair in _pairs(format) if told.isdisjoint(pair)]
+    taken_states = taken.union(*states.values())
+    pairs = [(family, pair) for family, format in formats for pair in _pairs(format) if taken_states.isdisjoint(pair)]
     messages = [format for _, format in decisive if _has_body(format)]
     return Distinctive(
         pairs=_joined(known.pairs, (pair for family, pair in pairs if family.plain.keys().isdisjoint(pair))),
