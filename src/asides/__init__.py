@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typing as _typing
 
-from ._api import Parser, asplit, clean, parse, split
+from ._api import asplit, clean, parse, split
 from ._engine.format import Format
+from ._engine.parser import Parser
 from .errors import Error, StrictError, UnknownFormatError, UsageError
 from .events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from .families import formats, get_format, register
@@ -14,7 +15,7 @@ from .parts import Part, Text, Thinking, ToolCall
 from .policies import Policies
 
 if _typing.TYPE_CHECKING:
-    from ._token_api import TokenParser
+    from ._engine.tokens import TokenParser
     from .detect import Detection, detect
     from .families import Family
 
@@ -55,7 +56,7 @@ __all__ = [
     "split",
 ]
 
-_LATER = {"Detection": "detect", "Family": "families", "TokenParser": "_token_api", "detect": "detect"}
+_LATER = {"Detection": "detect", "Family": "families", "TokenParser": "_engine.tokens", "detect": "detect"}
 """Names that most callers do not need, and where they are: importing them costs start-up."""
 
 

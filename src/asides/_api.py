@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import Unpack
 
-from ._engine import parser as engine
 from ._engine.format import TEXT, Format
+from ._engine.parser import Parser
 from .events import Event
 from .families import get_format
 from .message import Message
 from .policies import DEFAULTS, Policies, PolicyOptions
 
+__all__ = ["Parser", "asplit", "clean", "parse", "split"]
+
 _UNDECIDED = DEFAULTS.but(start="undecided")
-
-
-class Parser(engine.Parser):
-    """Takes a model's output apart as it comes. `feed` chunks, then `finish`; both return a list of events."""
-
-    __slots__ = ()
-
-    def __init__(
-        self, format: str | Format = "auto", policies: Policies = DEFAULTS, **options: Unpack[PolicyOptions]
-    ) -> None:
-        super().__init__(get_format(format), policies, **options)
 
 
 def parse(

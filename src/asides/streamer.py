@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from ._engine.format import Format
-from ._token_api import TokenParser
+from ._engine.tokens import TokenParser
 from .errors import UsageError
 from .events import Event
 from .families import get_format

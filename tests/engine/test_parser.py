@@ -615,3 +615,24 @@ def test_in_a_string_of_a_call_only_what_may_begin_a_marker_is_held() -> None:
     told = [parser.feed(chunk) for chunk in ("a[", "[", "i] b", "<", "p>[/", "TOOL", '"}')]
     texts = ["".join(event.text for event in events if isinstance(event, ToolCallDelta)) for events in told]
     assert texts == ["a", "[", "[i] b", "", "<p>", "", '[/TOOL"}']
+
+
+def test_a_leading_marker_behind_words_hides_no_marker_that_it_begins_with() -> None:
+    format = asides.Format(
+        name="custom",
+        states={"text": {"b<": "thinking", "b": "text"}, "thinking": {"</b": "text"}},
+        leading=frozenset({"b<"}),
+    )
+    for chunks in (["ab<c"], list("ab<c")):
+        parser = Parser(format)
+        for chunk in chunks:
+            parser.feed(chunk)
+        parser.finish()
+        assert [part.text for part in parser.message.parts if isinstance(part, asides.Text)] == ["a", "<c"]
+
+
+def test_a_thought_behind_a_broken_call_is_another_thought() -> None:
+    """What was interrupted by a marker that means nothing does not go on behind a call, whatever became of the call."""
+    text = "a</co> b<|START_ACTION|>7<|END_ACTION|>c"
+    message = asides.parse(text, "cohere", start="thinking", calls_in_thinking="always")
+    assert message.thinking == "a b\n\nc"

@@ -21,6 +21,7 @@ from .calls.syntax import CallSyntax
 from .calls.tools import Tools
 from .format import HEADER, TEXT, THINKING, TO, Format, Header, State
 from .headers import LONGEST, HeaderResult
+from .members import members
 
 _RECIPIENT = re.compile(r"[^\s<{]*+")
 _SPACE = re.compile(r"\s{0,4}")
@@ -38,36 +39,39 @@ class BareStart(Enum):
     JOINED = "it does, and the role stands before it"
 
 
+BareStarts = members(BareStart)
+
+
 def starts_bare(header: Header, text: str, at: int, end: int, final: bool) -> BareStart:
     """Whether `text[at:end]`, where a message may begin, begins with a bare header."""
     bare = header.bare
     if bare is None:
-        return BareStart.NO
+        return BareStarts.NO
     word = marker_at(text, at, end, bare.words, final)
     role = marker_at(text, at, end, header.roles, final)
     place = at + len(role or "")
     channel = marker_at(text, place, end, tuple(header.channels), final)
     if word or channel is None or role is None:
-        return BareStart.NO if word else BareStart.WAIT
+        return BareStarts.NO if word else BareStarts.WAIT
     place += len(channel)
     if role and channel:
-        return BareStart.JOINED
+        return BareStarts.JOINED
     followers = (TO, header.body, *header.joined) if role or channel else (TO, header.body)
     marker = marker_at(text, place, end, followers, final)
     if marker is None or word is None:
-        return BareStart.WAIT
+        return BareStarts.WAIT
     if marker == TO:
         return _starts_with_recipient(header, text, place, end, final, bool(role), bool(channel))
     if not channel or place == end:
-        return BareStart.NO
+        return BareStarts.NO
     if marker or _begins_words(text[place]):
-        return BareStart.YES
+        return BareStarts.YES
     again = marker_at(text, place, end, tuple(header.channels), final)
     if again is None or (again and not final and place + len(again) == end):
-        return BareStart.WAIT
+        return BareStarts.WAIT
     if again and _begins_words(text[place + len(again) : place + len(again) + 1]):
-        return BareStart.YES
-    return BareStart.MAYBE if text[place].islower() else BareStart.NO
+        return BareStarts.YES
+    return BareStarts.MAYBE if text[place].islower() else BareStarts.NO
 
 
 def _starts_with_recipient(
@@ -76,15 +80,15 @@ def _starts_with_recipient(
     """The recipient in front: certain behind a channel; else the channel must be found at its end."""
     found = _recipient(header, text, place, end, final)
     if found is None:
-        return BareStart.WAIT
+        return BareStarts.WAIT
     name, _ = found
     if not name:
-        return BareStart.NO
+        return BareStarts.NO
     if channel:
-        return BareStart.YES
+        return BareStarts.YES
     if not name.endswith(tuple(header.channels)):
-        return BareStart.NO
-    return BareStart.JOINED if role else BareStart.YES
+        return BareStarts.NO
+    return BareStarts.JOINED if role else BareStarts.YES
 
 
 def _begins_words(character: str) -> bool:

@@ -6,22 +6,19 @@ beyond, because only what follows tells a call from a draft.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ..events import NoticeCode, PartEnd, PartStart, ToolCallDelta
-from ..parts import Kind
 from .calls.ids import make_id
 from .calls.json_scan import JsonScanner, repeated_key
 from .calls.reader import Reader
 from .calls.syntax import CallSyntax
 from .calls.tools import Tools
-
-if TYPE_CHECKING:
-    from .call_outcomes import Calling
+from .cursor import NOWHERE
+from .open_part import PartWriter
 
 MESSAGES = {
     "incomplete": "the output ended before the call did",
@@ -33,9 +30,6 @@ MESSAGES = {
     "unclosed": "the call's text never ends; it was cut at its closing marker",
 }
 """Every error code of a call, in words."""
-NOWHERE = sys.maxsize
-"""An offset that no text reaches."""
-
 LONGEST_REPEAT = 65_536
 """An argument that is given again is compared with the first if both stand in a stretch of this length."""
 
@@ -43,45 +37,14 @@ _CUT_OFF = ("incomplete", "unclosed", "invalid_json")
 """Errors of calls whose arguments may be whole, where only brackets around them are missing."""
 
 
-class Draft(msgspec.Struct, kw_only=True):
-    """Calls inside open thinking, or bare ones behind prose, until it is known what they are; and what must be put back
-    if they are drafts or examples."""
+class CallOptions(msgspec.Struct, frozen=True):
+    """What the caller wants of calls."""
 
-    space_from: int
-    """Offset of the whitespace before the first opener."""
-    start: int
-    """Offset of the first opener."""
-    calls: int = 0
-    """How many well-formed calls the regions before the present one held."""
-    begins_line: bool
-    """Whether the first opener stands where a line begins."""
-    quoted: bool
-    """Whether an opening quote stands directly before it."""
-    bare: bool
-    """Whether it stands in a text and has no opening marker, so that only what follows tells it from an example."""
-    holds: int
-    """How many levels of held events there were before."""
-    kind: Kind | None
-    index: int
-    part_start: int
-    count: int
-    gap: str
-    seen_text: bool
-    seen_thinking: bool
-    calls_made: int
-    noticed_stop: bool
-    goes_on: bool
-    fresh: bool
-    blank: bool
-    content_from: int
-
-
-class ThoughtEnd(msgspec.Struct, frozen=True):
-    """A marker that ends thinking, inside what may be a call."""
-
-    offset: int
-    ends_turn: bool
-    """Whether it is a stop marker."""
+    tools: Tools | None = None
+    seed: int = 0
+    """Ids of calls that have none are made from it."""
+    repair: bool = False
+    """Whether closing brackets that are missing are written."""
 
 
 class Closer(msgspec.Struct, frozen=True):
@@ -102,15 +65,17 @@ class Region:
         "_call_start",
         "_committed",
         "_fault",
+        "_holds",
         "_id",
         "_index",
         "_member",
         "_members",
         "_name",
         "_open",
-        "_owner",
-        "_told",
-        "_told_before_hold",
+        "_options",
+        "_writer",
+        "_written",
+        "_written_before_hold",
         "announced",
         "body",
         "broken",
@@ -119,7 +84,6 @@ class Region:
         "closer",
         "dead_from",
         "draft",
-        "draft_end",
         "fault_from",
         "faulty",
         "holds_closer",
@@ -135,19 +99,23 @@ class Region:
 
     def __init__(
         self,
-        owner: Calling,
+        writer: PartWriter,
+        options: CallOptions,
         syntaxes: Sequence[CallSyntax],
         opener: str,
         start: int,
         body: int,
         space_from: int,
-        draft: bool,
+        draft: bool = False,
+        announced: bool | None = None,
     ) -> None:
-        self._owner = owner
+        self._writer = writer
+        self._holds = writer.holds
+        self._options = options
         self.syntaxes = syntaxes
         """The syntaxes it may be written in; the first characters decide."""
         self.opener = opener
-        self.announced = bool(opener)
+        self.announced = bool(opener) if announced is None else announced
         """Whether an opening marker stands in the output, so that it is news if no call follows."""
         self.start = start
         """Offset of the opener."""
@@ -159,8 +127,6 @@ class Region:
         """Whether it may be a draft or an example, so that everything is held back."""
         self.tentative = draft and not opener
         """Whether it has no marker and stands behind prose."""
-        self.draft_end: ThoughtEnd | None = None
-        """In thinking that is read again: where the thought ends, which this call must not pass."""
         self.name_closed = False
         """Whether the grammar has closed the name of the call that is being read: no letter can be added to it."""
         self.reader: Reader | None = None
@@ -188,8 +154,8 @@ class Region:
         self._name = ""
         self._id = ""
         self._index = -1
-        self._told: list[str] = []
-        self._told_before_hold = 0
+        self._written: list[str] = []
+        self._written_before_hold = 0
         self._fault = ""
         self._members: dict[str, tuple[int, int]] = {}
         self._member = ("", -1)
@@ -227,16 +193,16 @@ class Region:
         return self._index
 
     @property
-    def calm(self) -> tuple[str, ...] | None:
+    def string_ends(self) -> tuple[str, ...] | None:
         """While the call streams through a string: the first characters of each thing that may end it. Else None."""
-        if self.reader is None or self.waiting or self._owner.repair or self._aside is not None:
+        if self.reader is None or self.waiting or self._options.repair or self._aside is not None:
             return None
-        return self.reader.calm
+        return self.reader.string_ends
 
     @property
-    def calm_into(self) -> tuple[list[Any] | None, int]:
+    def string_into(self) -> tuple[list[Any] | None, int]:
         """Where the string goes if it waits, and how many characters more may."""
-        waiting = self.reader.calm_into if self.reader is not None else None
+        waiting = self.reader.string_into if self.reader is not None else None
         return waiting if waiting is not None else (None, 0)
 
     @property
@@ -266,17 +232,17 @@ class Region:
     @property
     def tools(self) -> Tools | None:
         """The tools that the caller gave."""
-        return self._owner.tools
+        return self._options.tools
 
     @property
     def stops(self) -> tuple[str, ...]:
         """The markers that end a turn or a message."""
-        return self._owner.turn_ends
+        return self._writer.markers.tables.turn_ends
 
     @property
     def limit(self) -> int:
         """How many characters may be held back."""
-        return self._owner.limit
+        return self._writer.limit
 
     def accepts(self, key: str) -> bool:
         """Whether the call that is being read may have this argument."""
@@ -294,8 +260,8 @@ class Region:
     def _forget_call(self) -> None:
         self._name = self._id = self._fault = ""
         self.name_closed = False
-        if self._told:
-            self._told.clear()
+        if self._written:
+            self._written.clear()
         if self._members:
             self._members.clear()
         self._member = ("", -1)
@@ -307,27 +273,26 @@ class Region:
 
     def head(self, name: str, id: str | None = None) -> None:
         """The call shows itself: announce it."""
-        owner = self._owner
+        writer, options = self._writer, self._options
         self._name, self._committed, self.name_closed = name, True, True
         if not self.holds_closer:
             # A closing marker that stood before the arguments can no longer be the end of this call.
             self.closer = None
-        self._index = owner.open_call(self)
-        syntax = self.reader_syntax
-        self._id = id or make_id(syntax.id_shape, owner.seed, self._index, name, owner.calls_made)
-        owner.calls_made += 1
-        owner.emit(PartStart(self._index, "tool_call", "", name, self._id))
-        if name and owner.tools is not None and name not in owner.tools.names:
-            owner.notice("unknown_tool", self._call_start, f"no tool named {name!r} was given")
+        self._index = writer.open_call(self.start, self.space_from, self.calls == 0)
+        number = writer.count_call()
+        self._id = id or make_id(self.reader_syntax.id_shape, options.seed, self._index, name, number)
+        self._holds.emit(PartStart(self._index, "tool_call", "", name, self._id))
+        if name and options.tools is not None and name not in options.tools.names:
+            self._holds.notice("unknown_tool", self._call_start, f"no tool named {name!r} was given")
 
     def arguments(self, text: str) -> None:
         """More of the arguments."""
         if self._aside is not None:
             self._put_aside(text)
         elif text:
-            self._owner.emit(ToolCallDelta(self._index, text))
-            if self._owner.repair:
-                self._told.append(text)
+            self._holds.emit(ToolCallDelta(self._index, text))
+            if self._options.repair:
+                self._written.append(text)
 
     def member(self, key: str, offset: int) -> None:
         """A key of the arguments. One that was given before is put aside until it is known to be the same."""
@@ -347,11 +312,12 @@ class Region:
         first = self._members.setdefault(key, (start, offset))
         if self._aside is None:
             return
-        raw_text = self._owner.raw_text
+        tape = self._writer.cursor.tape
+        tape.sync()
         near = max(offset, read) - first[0] <= LONGEST_REPEAT
-        if near and raw_text(*first).strip() == raw_text(start, offset).strip():
+        if near and tape.text(*first).strip() == tape.text(start, offset).strip():
             self._aside = None
-            self._owner.notice("duplicate_argument", start, f"the argument {key!r} is given twice, the same")
+            self._holds.notice("duplicate_argument", start, f"the argument {key!r} is given twice, the same")
         else:
             self._differs()
 
@@ -374,34 +340,34 @@ class Region:
 
     def late_id(self, offset: int) -> None:
         """An id came too late to be used."""
-        self._owner.notice("late_id", offset)
+        self._holds.notice("late_id", offset)
 
     def unescaped_quote(self, offset: int) -> None:
         """A string holds its own quote."""
-        self._owner.notice("unescaped_quote", offset)
+        self._holds.notice("unescaped_quote", offset)
 
     def string_arguments(self, offset: int) -> None:
         """The arguments were written as a string."""
-        self._owner.notice("string_arguments", offset)
+        self._holds.notice("string_arguments", offset)
 
     def limited(self, message: str = "") -> None:
         """A value was held for too long."""
         message = message or "a value without a type is too long to wait for; taken as a string"
-        self._owner.notice("limit", self._call_start, message)
+        self._holds.notice("limit", self._call_start, message)
 
     def notice(self, code: NoticeCode, offset: int, message: str = "") -> None:
         """Something odd was met."""
-        self._owner.notice(code, offset, message)
+        self._holds.notice(code, offset, message)
 
     def invalid(self, key: str) -> None:
         """A value does not fit its schema."""
-        self._owner.notice(
+        self._holds.notice(
             "invalid_argument", self._call_start, f"the argument {key!r} is not of the type that its tool gives it"
         )
 
     def missing_close(self, offset: int) -> None:
         """The closing marker did not come."""
-        self._owner.notice("missing_close", offset)
+        self._holds.notice("missing_close", offset)
 
     def end(
         self, offset: int, *, alone: bool = False, error: str | None = None, message: str = "", cut: bool = True
@@ -420,11 +386,11 @@ class Region:
         return self.syntaxes[0]
 
     def _close(self, span: tuple[int, int], error: str | None, message: str, cut: bool) -> None:
-        owner = self._owner
+        holds = self._holds
         if error is None and self._fault:
             error, message = "duplicate_argument", self._fault
         elif error is not None and cut and self._mend(error):
-            owner.notice(
+            holds.notice(
                 "repaired", span[0], f"{message or MESSAGES.get(error, error)}; its missing brackets were written"
             )
             error, message = None, ""
@@ -433,8 +399,8 @@ class Region:
             self.faulty += 1
             self.fault_from = min(self.fault_from, span[0])
             message = message or MESSAGES.get(error, "")
-            owner.notice("unreadable_call" if complete else "incomplete_call", span[0], message)
-        owner.emit(PartEnd(self._index, complete, error, span, message))
+            holds.notice("unreadable_call" if complete else "incomplete_call", span[0], message)
+        holds.emit(PartEnd(self._index, complete, error, span, message))
         self.calls += 1
         self._committed = self._open = False
         self._forget_call()
@@ -442,14 +408,14 @@ class Region:
         self._call_start = self.dead_from = span[1]
         if self.holds_closer:
             self.holds_closer = False
-            owner.release_hold()
-        owner.call_ended(span[1])
+            holds.release()
+        self._writer.begin_content(span[1])  # what follows begins anew
 
     def _mend(self, error: str) -> bool:
         """Where the caller asked for it, write the closing brackets that the arguments lack."""
-        if not self._owner.repair or not self._name or self._fault or self._aside is not None:
+        if not self._options.repair or not self._name or self._fault or self._aside is not None:
             return False
-        text = "".join(self._told)
+        text = "".join(self._written)
         keys: list[str] = []
         scanner = JsonScanner(keys.append)
         stop = scanner.scan(text, 0, len(text))
@@ -459,18 +425,58 @@ class Region:
         if repeated_key(keys) is not None:
             return False
         if missing:
-            self._owner.emit(ToolCallDelta(self._index, missing))
+            self._holds.emit(ToolCallDelta(self._index, missing))
         return True
 
-    def hold(self) -> None:
-        """From here on events are held back: a closing marker was met that may be the call's end."""
-        self.holds_closer = True
-        self._told_before_hold = len(self._told)
+    def choose(self, syntax: CallSyntax) -> None:
+        """The first characters fit this syntax."""
+        self.syntaxes = [syntax]
+        self.reader = syntax.reader(self, self.opener)
+
+    def watch_from(self, offset: int) -> None:
+        """Closing markers have been looked for up to here."""
+        self.watched = offset
+
+    def meet_closer(self, start: int, stop: int, ends_turn: bool) -> None:
+        """A marker that may be the end: until the reader has told, nothing behind it is certain."""
+        if self.closer is not None:
+            return
+        self.closer = Closer(start, stop, ends_turn)
+        if self._committed:
+            self.holds_closer = True
+            self._written_before_hold = len(self._written)
+            self._holds.open()
 
     def drop_hold(self) -> None:
-        """That marker was the end, and what was told since is not part of the call."""
-        self.holds_closer = False
-        del self._told[self._told_before_hold :]
+        """That marker was the end, and what was read since is not part of the call."""
+        if self.holds_closer:
+            self.holds_closer = False
+            del self._written[self._written_before_hold :]
+            self._holds.drop()
+
+    def release_hold(self) -> None:
+        """That marker was not the end, or it does not matter."""
+        if self.holds_closer:
+            self.holds_closer = False
+            self._holds.release()
+
+    def expire_hold(self) -> None:
+        """That marker has been waited behind for too long: it was not the end."""
+        self._holds.expire(self.hold_start)
+        self.closer = None
+        self.release_hold()
+
+    def reject(self, code: str, reason: str, offset: int) -> None:
+        """The grammar does not allow what stands at `offset`."""
+        self.broken = (code, reason)
+        self.broken_at = offset
+
+    def end_broken(self, stop: int, words_until: int) -> None:
+        """What was rejected ends here. `words_until`: where its words end."""
+        assert self.broken is not None
+        code, reason = self.broken
+        self.fail(stop, code, reason, cut=words_until <= self.broken_at)
+        self.broken = None
 
     def fail(self, offset: int, error: str, message: str = "", *, cut: bool = True) -> None:
         """The call that is being read ends here with an error, announced or not. `cut` as in `end`."""

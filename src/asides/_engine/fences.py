@@ -5,11 +5,14 @@ from __future__ import annotations
 from enum import Enum
 
 
-class _Mode(Enum):
+class _FenceState(Enum):
     SEEK = "looking for a run of fence characters at the start of a line"
     RUN = "inside such a run"
     INFO = "behind an opening run of backticks, where another backtick says it was inline code"
     TAIL = "behind a run that closes the block if only whitespace follows"
+
+
+_SEEK, _RUN, _INFO, _TAIL = _FenceState
 
 
 class Fences:
@@ -25,11 +28,15 @@ class Fences:
         self._next: dict[str, int] = {}
         self.reset(0)
 
+    def skip_to(self, at: int) -> None:
+        """What stands before this offset holds no fence."""
+        self.at = at
+
     def reset(self, at: int) -> None:
         """A new text begins here, outside of any block."""
         self.at = at
         self.opened_at = -1
-        self._mode = _Mode.SEEK
+        self._mode = _SEEK
         self._character = ""
         self._count = 0
         self._opening: tuple[str, int] | None = None
@@ -37,14 +44,14 @@ class Fences:
     @property
     def settled(self) -> bool:
         """Whether text without fence characters cannot change the state."""
-        return self._mode is _Mode.SEEK
+        return self._mode is _SEEK
 
     @property
     def inside(self) -> bool:
         """Whether the place that was reached stands in a block."""
-        if self._mode is _Mode.RUN:
+        if self._mode is _RUN:
             return not self._closes() if self._opening else self._count >= 3
-        return self._opening is not None and self._mode is not _Mode.TAIL
+        return self._opening is not None and self._mode is not _TAIL
 
     def _closes(self) -> bool:
         return self._opening is not None and self._character == self._opening[0] and self._count >= self._opening[1]
@@ -54,15 +61,15 @@ class Fences:
         at = max(self.at - base, 0)
         self._next = {"`": -2, "~": -2}
         while 0 <= at < stop:
-            if self._mode is _Mode.SEEK:
+            if self._mode is _SEEK:
                 at = self._seek(text, base, at, stop, floor)
-            elif self._mode is _Mode.RUN:
+            elif self._mode is _RUN:
                 after = _skip(text, self._character, at, stop)
                 self._count += after - at
                 at = after
                 if at < stop:
                     self._end_run()
-            elif self._mode is _Mode.INFO:
+            elif self._mode is _INFO:
                 at = self._read_info(text, at, stop)
             else:
                 at = self._read_tail(text, at, stop)
@@ -93,7 +100,7 @@ class Fences:
         return place
 
     def _begin_run(self, text: str, base: int, at: int) -> int:
-        self._mode, self._character, self._count = _Mode.RUN, text[at], 0
+        self._mode, self._character, self._count = _RUN, text[at], 0
         if self._opening is None:
             self.opened_at = base + at
         return at
@@ -101,11 +108,11 @@ class Fences:
     def _read_info(self, text: str, at: int, stop: int) -> int:
         newline, tick = text.find("\n", at, stop), text.find("`", at, stop)
         if tick >= 0 and not 0 <= newline < tick:
-            self._opening, self._mode = None, _Mode.SEEK
+            self._opening, self._mode = None, _SEEK
             return _skip(text, "`", tick, stop)
         if newline < 0:
             return stop
-        self._mode = _Mode.SEEK
+        self._mode = _SEEK
         return newline
 
     def _read_tail(self, text: str, at: int, stop: int) -> int:
@@ -114,16 +121,16 @@ class Fences:
         if at < stop:
             if text[at] == "\n":
                 self._opening = None
-            self._mode = _Mode.SEEK
+            self._mode = _SEEK
         return at
 
     def _end_run(self) -> None:
         if self._opening is None:
             if self._count >= 3:
                 self._opening = (self._character, self._count)
-            self._mode = _Mode.INFO if self._opening and self._character == "`" else _Mode.SEEK
+            self._mode = _INFO if self._opening and self._character == "`" else _SEEK
         else:
-            self._mode = _Mode.TAIL if self._closes() else _Mode.SEEK
+            self._mode = _TAIL if self._closes() else _SEEK
 
 
 def begins_line(text: str, at: int, floor: int) -> bool:

@@ -1,6 +1,12 @@
 """What a format is: frozen data. States, the markers legal in each and where each leads, and the call syntaxes.
 
-Knows nothing of reading. A family that differs from another only by its markers differs only by data here.
+A format answers three questions: which markers act in a text and in thinking (`states`: marker -> state it leads to),
+in which state an output starts, and how calls are written (`calls`). Headers are states too, with a `Header` that says
+which channel means what. Everything else is what one family does and others do not, each a field with its reason.
+Knows nothing of reading. A family that differs from another only by its markers differs only by data here, and is made
+from it with `but`.
+
+    Format.tags("<think>", "</think>", name="mine", stops=("<|end|>",))
 """
 
 from __future__ import annotations
@@ -172,3 +178,21 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def but(self, **changes: Any) -> Format:
         """The same format with some fields changed. Aliases are never inherited."""
         return msgspec.structs.replace(self, **{"aliases": (), **changes})
+
+
+def _find_nothing(name: str) -> Format:
+    raise LookupError(f"no family says what {name!r} is")
+
+
+_find: Callable[[str], Format] = _find_nothing
+
+
+def find_format(format: str | Format) -> Format:
+    """The format of a name, or the format itself. Names are the families' business (`look_up_with`)."""
+    return format if isinstance(format, Format) else _find(format)
+
+
+def look_up_with(find: Callable[[str], Format]) -> None:
+    """From here on names are looked up with this function."""
+    global _find
+    _find = find

@@ -155,7 +155,7 @@ def _broken(format: Format, text: str, start: int, place: int) -> HeaderResult:
     return HeaderResult(start + len(marker) if marker else place)
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _Understood(msgspec.Struct, frozen=True):
     """What was understood of a header's words."""
 
     known: bool
@@ -172,7 +172,7 @@ class _Said(msgspec.Struct, frozen=True):
     """Whether it names a recipient that is no tool."""
 
 
-def _understand(format: Format, header: Header, text: str) -> _Said:
+def _understand(format: Format, header: Header, text: str) -> _Understood:
     before, mark, after = text.rpartition(header.channel_marker) if header.channel_marker else ("", "", text)
     if not mark:
         before, after = "", text
@@ -193,11 +193,11 @@ def _understand(format: Format, header: Header, text: str) -> _Said:
         recipient = ""  # written to itself, as tools write to it: the channel says what the message is
     after = _without_type(header, after)
     if recipient and recipient not in header.recipients and header.calls:
-        return _Said(True, None, header.calls, recipient, bool(mark), channel, after)
+        return _Understood(True, None, header.calls, recipient, bool(mark), channel, after)
     if recipient in header.recipients:
-        return _Said(True, header.recipients[recipient], (), "", bool(mark), channel, after, addressed=True)
+        return _Understood(True, header.recipients[recipient], (), "", bool(mark), channel, after, addressed=True)
     known = channel in header.channels or (own and not channel)
-    return _Said(known, header.channels.get(channel, header.default), (), "", bool(mark), channel, after)
+    return _Understood(known, header.channels.get(channel, header.default), (), "", bool(mark), channel, after)
 
 
 def _without_type(header: Header, text: str) -> str:

@@ -21,15 +21,14 @@ from .calls.syntax import CallSyntax
 from .foreign import LONGEST_TOKEN, TOKEN, TOKEN_BEGINNING, strings
 from .foreign_tags import TAGS
 from .format import END, HEADER, OUTSIDE, TEXT, THINKING, TO, Format, State
+from .literals import Beginnings, any_of, one_of
+from .members import members
 from .tag_markers import LONGEST_TAG, TagRule, at_a_glance, closing_tags, is_tag, tag_beginning, tag_source
 
 ATTRIBUTES = r"\s[^<>\r\n]{0,256}"
 """What may stand in an opener after its name, where the format allows attributes."""
 DETAILS = r"\s[^<>\r\n]{0,256}"
 """What may stand in an ignored marker after its name."""
-
-NEVER = r"(?!)"
-"""A pattern that matches nothing."""
 
 
 class Action(Enum):
@@ -50,6 +49,7 @@ class Action(Enum):
     BODY = "ends a message header"
 
 
+Actions = members(Action)
 _HARMLESS = (Action.BARE, Action.BOUNDARY, Action.FOREIGN, Action.IGNORED, Action.STRAY, Action.NESTED)
 
 
@@ -142,7 +142,7 @@ class Table:
                 elif name not in tags:
                     plain.append(name[1:])
             if plain:
-                sources.append(_alternatives(sorted(plain, reverse=True)))
+                sources.append(any_of(plain))
             if ignore_case:
                 same = [name for name in names if name[0] == first]
                 sources = [at_a_glance(same) + "(?:" + "|".join(sources) + ")"]
@@ -160,28 +160,31 @@ class Table:
         self.has_spellings = ignore_case or bool(taking) or bool(tags)
         """Whether a marker may be written otherwise than its text."""
         self._tag_heads = {name[:length] for name in tags for length in range(2, len(name))}
+        # What follows the first character of markers that have several spellings.
         seconds = {name[1] for name in (*tags, *taking)} | set("/|｜" if foreign else "")
-        self._seconds = frozenset(seconds | {character.upper() for character in seconds})
-        """What follows the first character of markers that have several spellings."""
         self._tags = tuple(tags)
-        self._prefixes = {name[:length] for name in names for length in range(1, len(name))}
-        self._extendable = {self._by_text[name].text for name in self._prefixes & self._by_text.keys()}
-        self._longest_text = max(map(len, names), default=0)
-        self.longest = self._longest_text + (300 if taking else LONGEST_TAG if tags else 0)
+        longest = max(map(len, names), default=0)
+        self.longest = longest + (300 if taking else LONGEST_TAG if tags else 0)
+        if foreign:
+            self.longest = max(self.longest, LONGEST_TOKEN)
+        self._beginnings = Beginnings(
+            names,
+            ignore_case=ignore_case,
+            reach=self.longest,
+            seconds=frozenset(seconds | {character.upper() for character in seconds}),
+            may_become=self._may_become,
+        )
+        self.begins = self._beginnings.find
+        """Where a possible beginning of a marker stands at the end of `text[start:end]`, or `end`."""
+        self._extendable = {self._by_text[name].text for name in self._beginnings.prefixes & self._by_text.keys()}
         if foreign:
             self._extendable.add(FOREIGN.text)
-            self.longest = max(self.longest, LONGEST_TOKEN)
-        firsts = {name[0] for name in names}
-        firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
-        self.firsts = "".join(sorted(firsts))
+        self.firsts = self._beginnings.firsts
         """The characters that markers begin with."""
         self.beginnings = tuple(sorted({name[:2] for name in names}))
         """The first two characters of each marker."""
-        self._first = re.compile(_one_of(firsts)).search
-        self._flat = len(firsts) == 1 and not any(self.firsts in name[1:] for name in names)
-        """Whether only the last of one character can begin a marker, because no marker holds it again."""
-        glanced = firsts | {"`", "~"} if state == TEXT else firsts
-        self.glance = re.compile(_one_of(glanced)).search
+        glanced = set(self.firsts) | {"`", "~"} if state == TEXT else set(self.firsts)
+        self.glance = re.compile(one_of(glanced)).search
         """Finds a character that a marker or, in a text, a fence begins with: cheap, and nearly always enough."""
         self.few = _few(sorted(glanced))
         """The same characters, where they are at most four: `in` is cheaper than a search."""
@@ -206,32 +209,6 @@ class Table:
                 return self.marker(match.group()) if match.end() <= end else None
         return None
 
-    def begins(self, text: str, start: int, end: int) -> int:
-        """Where a possible beginning of a marker stands at the end of `text[start:end]`, or `end`."""
-        if self._flat:
-            low = end - self.longest
-            at = text.rfind(self.firsts, low if low > start else start, end)
-            return at if at >= 0 and self._is_beginning(text[at:end]) else end
-        at = end - self._longest_text
-        if at <= start:
-            at = start
-        elif self.longest > self._longest_text:
-            # A marker that has several spellings begins with the only `<` in it.
-            last = text.rfind("<", max(start, end - self.longest), end)
-            if 0 <= last < at and self._is_beginning(text[last:end]):
-                return last
-        while match := self._first(text, at, end):
-            at = match.start()
-            if self._is_beginning(text[at:end]):
-                return at
-            at += 1
-        return end
-
-    def _is_beginning(self, text: str) -> bool:
-        if self._ignore_case:
-            text = text.lower()
-        return text in self._prefixes or (text[1:2] in self._seconds and self._may_become(text))
-
     def _may_become(self, text: str) -> bool:
         """Whether a text may become a marker in one of its spellings."""
         if self._attributed is not None and self._attributed.fullmatch(text) is not None:
@@ -248,7 +225,7 @@ class Table:
 
     def may_extend(self, text: str, found: Found, end: int) -> bool:
         """Whether what was found may still turn out to be a longer marker."""
-        return found.marker.text in self._extendable and self._is_beginning(text[found.start : end])
+        return found.marker.text in self._extendable and self._beginnings.holds(text[found.start : end])
 
     def may_enclose(self, text: str, found: Found, start: int, end: int) -> bool:
         """Whether a tag that is not at its end yet begins before what was found, and may hold it in an attribute."""
@@ -279,29 +256,6 @@ def _few(characters: list[str]) -> tuple[str, str, str, str | None] | None:
         return None
     one, two, three, *more = characters + characters[-1:] * (3 - len(characters))
     return one, two, three, (more[0] if more else None)
-
-
-def _one_of(characters: set[str]) -> str:
-    return f"[{re.escape(''.join(sorted(characters)))}]" if characters else NEVER
-
-
-def _alternatives(texts: list[str]) -> str:
-    """A pattern for any of the texts, which are sorted backwards: the longer is preferred to one that it begins with.
-
-    Beginnings that several share are written once, so that a search leaves at the first character that none has.
-    """
-    found = []
-    for _, group in groupby(texts, key=lambda text: text[:1]):
-        same = list(group)
-        shared = _shared(same[0], same[-1])
-        rest = f"(?:{_alternatives([text[shared:] for text in same])})" if len(same) > 1 else ""
-        found.append(re.escape(same[0][:shared]) + rest)
-    return "|".join(found)
-
-
-def _shared(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _after_name(marker: Marker, attributes: bool) -> str | None:

@@ -10,6 +10,7 @@ import re
 from enum import Enum
 
 from .markers import Found
+from .members import members
 from .tag_markers import LONGEST_TAG
 
 PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
@@ -27,7 +28,11 @@ class Verdict(Enum):
     ACTS = "it acts"
     LITERAL = "it is quoted"
     WAIT = "more must be seen"
+    WAIT_FOR_WORDS = "more than whitespace must be seen"
     SPENT = "more would have to be seen than may be held back"
+
+
+Verdicts = members(Verdict)
 
 
 def quote_before(text: str, start: int, floor: int) -> str:
@@ -99,20 +104,20 @@ def judge(
     """Whether the marker that was found is a mention, and the index where the mention ends."""
     quote = quote_before(text, found.start, floor)
     if not quote:
-        return Verdict.ACTS, found.stop
+        return Verdicts.ACTS, found.stop
     at = found.stop
     if found.marker.unfinished:
         reach = at + min(limit, LONGEST_REST)
         tag = _TAG_REST.match(text, at, min(end, reach))
         rest = tag.end() if tag else at
         if rest == end < reach and not final:
-            return Verdict.WAIT, at
+            return Verdicts.WAIT, at
         if not text.startswith(">", rest, end):
-            return Verdict.ACTS, at
+            return Verdicts.ACTS, at
         at = rest + 1
     verdict = _follows(text, at, end, final, quote)
     closers = found.marker.closers
-    if verdict is not Verdict.ACTS:
+    if verdict is not Verdicts.ACTS:
         return verdict, at + len(quote)
     if not closers:
         return verdict, at
@@ -125,18 +130,18 @@ def judge(
         _, stop = min(places)
         if stop <= min(line_end, at + reach):
             verdict = _follows(text, stop, end, final, quote)
-            return verdict, found.stop if verdict is Verdict.ACTS else stop + len(quote)
+            return verdict, found.stop if verdict is Verdicts.ACTS else stop + len(quote)
     if 0 <= newline - at <= reach:
-        return Verdict.ACTS, at
+        return Verdicts.ACTS, at
     if end - at > reach:
-        return Verdict.SPENT, at
-    return (Verdict.ACTS if final else Verdict.WAIT), at
+        return Verdicts.SPENT, at
+    return (Verdicts.ACTS if final else Verdicts.WAIT), at
 
 
 def _follows(text: str, at: int, end: int, final: bool, quote: str) -> Verdict:
     """Whether the quote stands at `at`."""
     if end - at >= len(quote):
-        return Verdict.LITERAL if text.startswith(quote, at) else Verdict.ACTS
+        return Verdicts.LITERAL if text.startswith(quote, at) else Verdicts.ACTS
     if not final and quote.startswith(text[at:end]):
-        return Verdict.WAIT
-    return Verdict.ACTS
+        return Verdicts.WAIT
+    return Verdicts.ACTS

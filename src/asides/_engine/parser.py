@@ -1,54 +1,48 @@
 """`Parser`: text in, events out. Sans-IO; knows no format by name, no wire, no clock, no file.
 
-One loop: find the next marker that can act in this state; give what stands before it to the state's part; go where the
-marker leads; when no marker is there, give all but the longest tail that could still begin one. What a marker does is
-in `markers.py`, what quotes it in `mentions.py`, how calls read in `calls/`. The machine is built in layers, each
-standing on the one before: `machine` (positions and events), `telling` (parts), `calling` (calls), `prose` (markers),
-and here the public face, the fast path and the limits.
+What it is made of, each part in a file of its own that explains it and knows only those before it:
+
+    Cursor         where reading stands: buffer, offsets, raw text
+    Holds          events on their way out, and those held back until it is known what they are
+    ActiveMarkers  the format as far as it is settled, and which markers act now
+    PartWriter     the open part: words and whitespace become its events
+    CallsInProgress the call that is being read, and whether it is one
+    Prose          text, thinking and headers, and what their markers do
+    FastPath       chunks in which nothing can matter, answered without any of the above
+
+`Parser` asks the fast path first; else it lets the reader of the present mode read, looks the outcome up (`modes.py`),
+and so on until a reader waits. Reading never looks past the offset at which something that is held must be decided,
+so a whole text and a stream of single characters decide alike.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Literal, Unpack
 
 import msgspec
 
 from ..errors import StrictError, UsageError
 from ..events import NOTICES, Event, Notice, ToolCallDelta
-from ..message import Message, Termination
-from ..policies import DEFAULTS, Policies, PolicyOptions, Start
-from .call_region import LONGEST_REPEAT, NOWHERE
-from .format import HEADER, TEXT, THINKING, Format, State
-from .machine import LOOKBACK
+from ..message import Collector, Message, Termination
+from ..policies import DEFAULTS, Policies, PolicyOptions
+from .active_markers import ActiveMarkers
+from .bare_calls import REACH
+from .call_region import LONGEST_REPEAT, CallOptions
+from .calls.tools import Tools
+from .calls_in_progress import CallsInProgress
+from .cursor import LOOKBACK, Cursor
+from .fast_path import LONG_SPACE, SHORT, FastPath, string_search
+from .format import HEADER, TEXT, THINKING, Format, State, find_format
+from .holds import Holds
 from .markers import Action, compile_tables
-from .part_writer import DELTA
-from .text_reading import Prose
+from .modes import NEXT, Mode, ReadOutcome
+from .open_part import PartWriter
+from .prose import Prose
 
 ParserState = Literal["thinking", "text", "call", "undecided", "ended"]
 
-ASLEEP = 256
-"""From this length on, held whitespace is no longer joined with every chunk."""
-LINE_FENCE = re.compile(r"(?:\A|\n) {0,3}[`~]")
-"""Fence characters where a line begins, or may begin."""
-ALWAYS = re.compile("").search
-"""A glance that says of every chunk that it may matter."""
-SHORT = 512
-"""Chunks longer than this do not take the fast path: searching them marker by marker is faster."""
-
-
-@lru_cache(maxsize=256)
-def _calm(ends: tuple[str, ...], markers: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
-    """Finds what cannot stand in a JSON string as it is, or may end it: a beginning of one of its ends or of a marker
-    (one or two characters; or the first of two, as the group, where the text ends)."""
-    certain = '\\x00-\\x1f"\\\\\ud800-\udfff'
-    beginnings = (*ends, *markers)
-    firsts = re.escape("".join({text[0] for text in beginnings}))
-    behind = [f"(?<={re.escape(text[0])}){re.escape(text[1:])}" for text in beginnings]
-    # One set of characters in front, because only such a pattern is searched for fast.
-    return re.compile(f"[{certain}{firsts}](?:{'|'.join([f'(?<=[{certain}])', *behind])}|(\\Z))").search
+_WAIT, _WAIT_FOR_WORDS, _PROSE, _CALL = ReadOutcome.WAIT, ReadOutcome.WAIT_FOR_WORDS, Mode.PROSE, Mode.CALL
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -68,138 +62,126 @@ class Opening(msgspec.Struct, frozen=True):
     """The weak opener at the end of the prompt, if that is what opened thinking: only its own closer ends it."""
 
 
-class Parser(Prose):
+class Parser:
     """Takes a model's output apart as it comes. `feed` chunks, then `finish`; both return a list of events."""
 
-    __slots__ = ()
+    __slots__ = (
+        "_calls",
+        "_collector",
+        "_cursor",
+        "_fast",
+        "_finished",
+        "_holds",
+        "_lookback",
+        "_markers",
+        "_mode",
+        "_prose",
+        "_readers",
+        "_writer",
+    )
 
-    def __init__(self, format: Format, policies: Policies = DEFAULTS, **options: Unpack[PolicyOptions]) -> None:
+    def __init__(
+        self, format: str | Format = "auto", policies: Policies = DEFAULTS, **options: Unpack[PolicyOptions]
+    ) -> None:
         if options:
             policies = policies.but(**options)
-        super().__init__(format, policies)
-        self._keep = self._tape.pieces.append if self._collect else self._keep_some
-        opening = self._opening(policies.start, policies.prompt)
-        self._header_before = opening.header
-        if opening.opener and self._format.settle is not None:
-            self._format = self._format.settle(opening.opener)
-            self._tables = compile_tables(self._format, self._calls_in_thinking, self._reads_calls)
-        self._restart(opening.state, opening.fresh, opening.undecided)
+        format = find_format(format)
+        opening = _opening(format, policies)
+        tools = Tools(policies.tools) if policies.tools is not None else None
+        # Never in `auto`: bare JSON behind prose is a call only to those who know that their model writes calls so.
+        bare_lines = tools is not None and format.settle is None and any(each.bare for each in format.calls)
+        strict = policies.strict
+        self._collector = Collector() if policies.collect else None
+        self._cursor = Cursor()
+        self._holds = Holds(self._collector, frozenset(NOTICES) if strict is True else frozenset(strict or ()))
+        self._markers = ActiveMarkers(
+            format,
+            calls_in_thinking=policies.calls_in_thinking,
+            reads_calls=policies.calls,
+            bare_lines=bare_lines,
+        )
+        if opening.opener:
+            self._markers.settle_on(opening.opener)
+        self._writer = PartWriter(
+            self._cursor,
+            self._holds,
+            self._markers,
+            state=opening.state,
+            after_marker=opening.fresh,
+            tidy=policies.whitespace == "tidy",
+            quotes=policies.mentions == "literal",
+            limit=policies.limit,
+            bare_lines=bare_lines,
+        )
+        if opening.undecided:
+            self._holds.open_undecided()
         if not opening.runs_calls:
-            self._runs_calls = False
-            self._table = self._table_of(opening.state)
-        self._may_watch = policies.start == "undecided" and format.header is not None and format.header.bare is not None
+            self._markers.let_calls(False)
+            self._markers.enter(opening.state)
+        opened = None
         if opening.call:
-            self._opened_call = self._tables.text.markers.get(opening.call)
-            self._bare = self._opened_call is not None
-        if opening.state == HEADER:
-            self._mode = self._read_begin
-        elif self._may_watch:
-            self._mode = self._read_bare_begin
-        self._settle_fast_path(0)
-
-    def _opening(self, start: Start | None, prompt: str | None) -> Opening:
-        """Where reading begins: the caller's word, else what the prompt says, else the format's own start."""
-        first = self._format.start
-        if start == "undecided":
-            return Opening(TEXT, undecided=True) if first in (TEXT, THINKING) else Opening(first)
-        if start is not None:
-            return Opening(THINKING, fresh=True) if start == "thinking" else Opening(TEXT)
-        if prompt is not None:
-            return read_prompt(self._format, prompt)
-        return Opening(first, fresh=first == THINKING)
+            opened = self._markers.tables.text.markers.get(opening.call)
+            self._writer.expect_call(opened is not None)
+        self._calls = CallsInProgress(self._writer, CallOptions(tools, policies.seed, policies.repair), opened)
+        may_watch = policies.start == "undecided" and format.header is not None and format.header.bare is not None
+        self._prose = Prose(self._writer, self._calls, header_before=opening.header, may_watch=may_watch)
+        self._readers: dict[Mode, Callable[[int, bool], ReadOutcome]] = {
+            Mode.BEGIN: self._prose.read_begin,
+            Mode.HEADER: self._prose.read_header,
+            Mode.BARE_HEADER: self._prose.read_bare_header,
+            Mode.PROSE: self._prose.read,
+            Mode.CALL: self._calls.read,
+            Mode.DEAD: self._calls.read_dead,
+            Mode.AFTER_CALLS: self._calls.read_after,
+        }
+        self._mode = Mode.BEGIN if opening.state == HEADER or may_watch else _PROSE
+        self._finished = False
+        self._lookback = REACH if bare_lines else LOOKBACK
+        self._fast = FastPath(
+            self._cursor.tape,
+            self._markers.table,
+            tidy=self._writer.tidy,
+            limit=policies.limit,
+            collector=self._collector,
+        )
 
     def feed(self, chunk: str) -> list[Event]:
-        """Read a chunk and return what it tells."""
-        # The fast path: a part is open, at most whitespace or the beginning of a marker is held, and nothing in the
-        # chunk can matter.
-        delta = self._quick
+        """Read a chunk and return its events."""
+        # The commonest chunks are answered here, field by field; `fast_path.py` says why, and has the rest.
+        fast = self._fast
+        delta = fast.inline
         matters: object
+        events: list[Event] | None
         if delta is not None:
-            few = self._few
+            few = fast.few
             if few is not None:
                 one, two, three, four = few
                 matters = one in chunk or two in chunk or three in chunk or (four is not None and four in chunk)
             else:
-                matters = self._glance(chunk)
+                matters = fast.glance(chunk)
             if matters:
-                text = self._carry + chunk
-                if len(text) < SHORT and self._harmless(text):
-                    self._keep(chunk)
-                    hold = self._arm(text)
-                    words = text[:hold].rstrip() if self._tidy else text[:hold]
-                    self._carry = text[len(words) :]
-                    return [delta(self._index, words)] if words else []
+                events = fast.take_doubtful(chunk)
             else:
-                words = chunk.rstrip() if self._tidy else chunk
-                if words:
-                    self._keep(chunk)
-                    carry = self._carry
-                    if words is not chunk:
-                        self._carry = chunk[len(words) :]
-                    elif carry:
-                        self._carry = ""
-                    return [delta(self._index, carry + words if carry else words)]
-                if chunk and len(self._carry) < ASLEEP:
-                    self._keep(chunk)
-                    self._carry += chunk
-                    return []
-        elif self._calm is not None and chunk:
-            # The same for a call: inside a string of its arguments, nothing but more of the string.
-            words = self._carry + chunk
-            met = self._calm(words)
-            if met is None and self._calm_into is None:
-                self._keep(chunk)
-                self._carry = ""
-                event = ToolCallDelta(self._index, words)
-                if self._collect:
-                    self._collector.add(event)
-                return [event]
-            return self._hold_string(chunk, words, met)
+                words = chunk.rstrip()
+                if words is chunk and chunk:
+                    fast.pieces.append(chunk)
+                    return [delta(fast.index, chunk)]
+                events = fast.take_spaced(chunk, words)
+        elif fast.string is None:
+            events = fast.take(chunk)
+        elif not fast.held and fast.string_into is None and fast.string(chunk) is None and chunk:
+            fast.keep(chunk)
+            event = ToolCallDelta(fast.index, chunk)
+            if fast.collector is not None:
+                fast.collector.add(event)
+            return [event]
+        else:
+            events = fast.take_string(chunk)
+        if events is not None:
+            return events
         if self._finished:
             raise UsageError("feed() was called after finish(); make a new Parser for the next message")
         return self._advance(chunk, False)
-
-    def _hold_string(self, chunk: str, words: str, met: re.Match[str] | None) -> list[Event]:
-        """In a string of a call that waits as a whole, or whose last character may begin a marker; else read on."""
-        waiting = self._calm_into
-        if waiting is not None:
-            self._calm_room -= len(chunk)
-            if met is not None or self._calm_room < 0:
-                return self._advance(chunk, False)
-            self._keep(chunk)
-            waiting.append(chunk)
-            return []
-        if met is None or not met.lastindex:
-            return self._advance(chunk, False)
-        self._keep(chunk)
-        self._carry = words[-1]
-        if len(words) == 1:
-            return []
-        event = ToolCallDelta(self._index, words[:-1])
-        if self._collect:
-            self._collector.add(event)
-        return [event]
-
-    def _harmless(self, text: str) -> bool:
-        """Whether what is held and a chunk that holds the first character of a marker or a fence hold neither."""
-        table = self._table.after_words
-        if table.holds_marker(text):
-            return False
-        if table.state == THINKING:
-            return True
-        match = LINE_FENCE.search(text)
-        if match is None:
-            return True
-        # Fence characters at the very start matter only if a line begins there. With tidy whitespace, the word before
-        # them was told, so none does.
-        return self._tidy and match.start() == 0 and text[0] != "\n" and not LINE_FENCE.search(text, match.end())
-
-    def _arm(self, text: str) -> int:
-        """Where the beginning of a marker stands in what is held; while there is one, every chunk is looked at."""
-        table = self._table.after_words
-        hold = table.begins(text, 0, len(text))
-        self._few, self._glance = (table.few, table.glance) if hold == len(text) else (None, ALWAYS)
-        return hold
 
     def finish(self) -> list[Event]:
         """The input is over: return what was held back and how it ends. A second call returns nothing."""
@@ -210,197 +192,166 @@ class Parser(Prose):
     @property
     def message(self) -> Message:
         """The message so far; the whole of it after `finish`."""
-        if not self._collect:
+        if self._collector is None:
             raise UsageError("message is not available with collect=False")
-        tape = self._tape
+        tape = self._cursor.tape
         tape.sync()
-        return self._collector.message("".join(tape.pieces), (self._open_start(), self._told()), self.termination)
-
-    @property
-    def termination(self) -> Termination:
-        """How the output ended, as `message.termination` says; `cut` while thinking or a call is open."""
-        if self._cut or (not self._finished and (self._table.state == THINKING or self._region)):
-            return "cut"
-        return "stop" if self._stopped else "end"
+        return self._collector.message("".join(tape.pieces), open_span(self), termination_of(self))
 
     @property
     def state(self) -> ParserState:
         """Where the parser stands: what the next word would be part of."""
-        if self._undecided:
+        if self._holds.undecided:
             return "undecided"
-        if self._region is not None:
+        if self._calls.region is not None:
             return "call"
-        if self._table.state == THINKING:
+        if self._markers.table.state == THINKING:
             return "thinking"
-        return "ended" if self._stopped and self._kind is None else "text"
+        part = self._writer.part
+        return "ended" if part.stopped and part.kind is None else "text"
 
     @property
     def held(self) -> int:
         """How many characters are held back."""
-        return self._tape.sync() - self._told()
+        return self._cursor.tape.sync() - self._emitted()
 
-    def _told(self) -> int:
-        """The offset up to which events have told everything."""
-        if self._undecided:
+    def _emitted(self) -> int:
+        """The offset up to which events hold everything."""
+        if self._holds.undecided:
             return 0
-        if self._draft is not None:
-            return self._draft.space_from
-        if self._region is not None and self._region.waiting:
-            return self._region.untold
-        held = self._slept if self._asleep is not None else len(self._carry)
-        return self._tape.sync() - held
-
-    def _needed(self) -> int:
-        """The offset before which no character is looked at again."""
-        told = self._told()
-        compared = self._region.needed if self._region is not None else None
-        if compared is not None:
-            told = min(told, max(compared, told - LONGEST_REPEAT))
-        return told - self._lookback
-
-    def _open_start(self) -> int:
-        if self._draft is not None:
-            return self._draft.part_start
-        return self._region.start if self._region is not None and self._region.committed else self._start
-
-    def _keep_some(self, chunk: str) -> None:
-        pieces = self._tape.pieces
-        pieces.append(chunk)
-        if len(pieces) > 512:
-            self._tape.sync()
-            self._tape.forget(self._needed())
+        untold = self._calls.untold
+        return self._cursor.tape.sync() - self._fast.size if untold is None else untold
 
     def _advance(self, chunk: str, final: bool) -> list[Event]:
-        self._keep(chunk)
-        if self._asleep is not None:
-            self._asleep.append(chunk)
-            self._slept += len(chunk)
-            sleeps = not final and self._wake is not None and self._wake.search(chunk) is None
-            if sleeps and self._slept <= self.limit:
-                return []
-            chunk = "".join(self._asleep)
-            self._asleep = None
-        out: list[Event] = []
-        self._out = out
-        tape = self._tape
-        consumed = tape.sync() - len(self._carry) - len(chunk)
-        before = tape.text(max(0, consumed - LOOKBACK), consumed)
-        self._buffer = before + self._carry + chunk
-        self._at = len(before)
-        self._base = consumed - self._at
-        if self._region is None:
-            # The fast path does not count, and lets nothing through that could be a fence.
-            self._said = consumed
-            self._fences.at = max(self._fences.at, consumed)
-        self._cache.clear()
-        self._wake = None
+        """Let the machine read a chunk."""
+        fast, cursor, holds = self._fast, self._cursor, self._holds
+        fast.pieces.append(chunk)
+        text = fast.held + chunk if fast.waiting is None else fast.resume(chunk, final)
+        if text is None:
+            return []
+        out = holds.collect()
+        cursor.start(text)
+        if self._calls.region is None:
+            self._writer.catch_up(cursor.base + cursor.at)
         try:
-            self._run(final)
+            outcome = self._run(final)
             if final:
                 self._end()
         except StrictError:
             self._finished = True
-            self._quick = self._calm = None
+            fast.close()
             raise
-        self._carry = self._buffer[self._at :]
-        if self._wake is not None and len(self._carry) >= ASLEEP:
-            self._asleep = []
-            self._slept = len(self._carry)
-        if not self._collect:
-            tape.forget(self._needed())
-        self._buffer = ""
-        self._settle_fast_path(len(chunk))
+        fast.hold(cursor.stop(), outcome is _WAIT_FOR_WORDS)
+        if self._collector is None:
+            self._forget()
+        if len(text) <= SHORT and not self._finished and not holds:
+            self._open_fast_path()
         return out
 
-    def _settle_fast_path(self, size: int) -> None:
-        """Whether the next chunk may go straight through, and what would stop it."""
-        self._quick = self._calm = None
-        if self._region is not None:
-            reading = self._mode == self._read_region
-            if reading and not self._holds and not self._carry and size <= SHORT:
-                ends = self._region.calm
-                if ends is not None:
-                    self._calm = _calm(ends, self._tables.closers_of(self._region.reader_syntax).beginnings)
-                    self._index = self._region.index
-                    self._calm_into, self._calm_room = self._region.calm_into
-            return
-        table = self._table
-        if (
-            self._kind is None
-            or size > SHORT
-            or self._finished
-            or self._holds
-            or self._spilled
-            or self._blank
-            or self._mode != self._read_prose
-            or self._asleep is not None
-            or self.limit < ASLEEP
-            or (table.state == TEXT and not self._fences.settled)
-        ):
-            return
-        before = self._carry[: self._arm(self._carry)]
-        if not before or (self._tidy and before.isspace()):
-            self._quick = DELTA[table.state]
+    def _forget(self) -> None:
+        """Drop the text that is not looked at again."""
+        offset = self._emitted()
+        region = self._calls.region
+        compared = region.needed if region is not None else None
+        if compared is not None:
+            offset = min(offset, max(compared, offset - LONGEST_REPEAT))
+        self._cursor.tape.forget(offset - self._lookback)
 
-    def _run(self, final: bool) -> None:
+    def _open_fast_path(self) -> None:
+        """Whether the next chunk may go straight through, and what would stop it."""
+        fast, region, writer = self._fast, self._calls.region, self._writer
+        if region is not None:
+            ends = region.string_ends if self._mode is _CALL and not fast.held else None
+            if ends is not None:
+                markers = self._markers.tables.closers_of(region.reader_syntax).beginnings
+                fast.write_string(string_search(ends, markers), region.index, *region.string_into)
+            return
+        part, table = writer.part, self._markers.table
+        if (
+            part.kind is not None
+            and self._mode is _PROSE
+            and not part.overflowed
+            and not part.empty
+            and fast.waiting is None
+            and writer.limit >= LONG_SPACE
+            and (table.state == THINKING or writer.fences.settled)
+        ):
+            fast.write_prose(table.after_words, part.index)
+
+    def _run(self, final: bool) -> ReadOutcome:
+        """Read on from mode to mode, until a reader waits."""
+        cursor, readers = self._cursor, self._readers
         while True:
-            end = len(self._buffer)
-            horizon = self._horizon() - self._base
-            if horizon < end:
+            end = len(cursor.buffer)
+            held = self._calls.region is not None or self._holds.undecided
+            horizon = self._horizon() - cursor.base if held else end
+            if horizon >= end:
+                outcome = readers[self._mode](end, final)
+                if outcome is _WAIT or outcome is _WAIT_FOR_WORDS:
+                    return outcome
+            else:
                 # An opener may itself be longer than the limit.
-                if not self._mode(max(horizon, self._at), False) and self._horizon() - self._base <= horizon:
-                    self._expire()
-            elif not self._mode(end, final):
-                return
+                outcome = readers[self._mode](max(horizon, cursor.at), False)
+                if outcome is _WAIT or outcome is _WAIT_FOR_WORDS:
+                    if self._horizon() - cursor.base > horizon:
+                        continue
+                    outcome = self._expire()
+            self._mode = NEXT[self._mode, outcome]
 
     def _horizon(self) -> int:
         """The offset at which something that is held back must be decided."""
-        horizon = NOWHERE
-        if self._undecided:
-            horizon = self.limit + 1
-        if self._draft is not None:
-            horizon = min(horizon, self._draft.start + self.limit + 1)
-        elif self._region is not None and self._region.waiting:
-            horizon = min(horizon, self._region.hold_start + self.limit + 1)
-        return horizon
+        horizon = self._calls.horizon
+        return min(horizon, self._writer.limit + 1) if self._holds.undecided else horizon
 
-    def _expire(self) -> None:
+    def _expire(self) -> ReadOutcome:
         """What is held back has reached the limit: decide it now."""
-        if self._undecided:
-            notice = Notice("limit", "the start is undecided for too long; taken as text", 0)
-            self._holds[0].insert(0, notice)
-            self._settle_as_text()
-            if self._mode == self._read_bare_begin:
-                self._mode = self._read_prose
-        elif self._draft is not None:
-            self._expire_draft()
-        elif self._region is not None and self._region.holds_closer:
-            self._holds[-1].insert(0, Notice("limit", NOTICES["limit"], self._region.hold_start))
-            self._region.holds_closer = False
-            self._region.closer = None
-            self.release_hold()
-        else:
-            self._give_back("limit", "a possible call is held for too long; taken literally")
+        if not self._holds.undecided:
+            return self._calls.expire()
+        self._writer.settle_as_text(Notice("limit", "the start is undecided for too long; taken as text", 0))
+        return ReadOutcome.EXPIRED
 
     def _end(self) -> None:
         """The input is over."""
-        if self._undecided:
-            if self._fenced and self._fences.inside:
-                # A fence that never closes does not count while the start is undecided.
-                watching = self._watching
-                self._restart(TEXT, False, True, fences_until=self._fences.opened_at)
-                self._rewind(0, 0)
-                if watching:
-                    self._watch_for_headers()
-                self._run(True)
-            if self._undecided:
-                self._settle_as_text()
-        place = self._base + self._at
-        if self._table.state == THINKING:
-            self.notice("unclosed_thinking", place)
-            self._cut = True
-        self._close_part(self._table.state != THINKING)
+        holds, writer = self._holds, self._writer
+        if holds.undecided and writer.left_in_fence:
+            # A fence that never closes does not count while the start is undecided.
+            self._mode = NEXT[self._mode, self._prose.reread_as_text()]
+            self._run(True)
+        if holds.undecided:
+            writer.settle_as_text()
+        writer.end(self._cursor.base + self._cursor.at)
         self._finished = True
+
+
+def fast_path_of(parser: Parser) -> FastPath:
+    """The fast path of a parser, for one who looks at pieces before they come: `TokenParser`."""
+    return parser._fast
+
+
+def open_span(parser: Parser) -> tuple[int, int]:
+    """Where the open part begins, and up to where events hold everything."""
+    start = parser._calls.start
+    return parser._writer.part.start if start is None else start, parser._emitted()
+
+
+def termination_of(parser: Parser) -> Termination:
+    """How the output ended, as `message.termination` says; `cut` while thinking or a call is open."""
+    writer = parser._writer
+    if writer.cut or (not parser._finished and (parser._markers.table.state == THINKING or parser._calls.region)):
+        return "cut"
+    return "stop" if writer.part.stopped else "end"
+
+
+def _opening(format: Format, policies: Policies) -> Opening:
+    """Where reading begins: the caller's word, else what the prompt says, else the format's own start."""
+    start, first = policies.start, format.start
+    if start == "undecided":
+        return Opening(TEXT, undecided=True) if first in (TEXT, THINKING) else Opening(first)
+    if start is not None:
+        return Opening(THINKING, fresh=True) if start == "thinking" else Opening(TEXT)
+    if policies.prompt is not None:
+        return read_prompt(format, policies.prompt)
+    return Opening(first, fresh=first == THINKING)
 
 
 def read_prompt(format: Format, prompt: str) -> Opening:
@@ -421,14 +372,15 @@ def read_prompt(format: Format, prompt: str) -> Opening:
     first: State = TEXT if format.start == THINKING else format.start
     parser = Parser(format.but(start=first), mentions="marker", calls_in_thinking="never")
     parser.feed(tail)
-    if first == HEADER and parser._mode in (parser._read_begin, parser._read_header):
-        return Opening(HEADER, header=tail[parser._told() :])
-    fresh = parser._kind is None and parser._fresh
+    if first == HEADER and parser._mode in (Mode.BEGIN, Mode.HEADER):
+        return Opening(HEADER, header=tail[parser._emitted() :])
+    part, markers = parser._writer.part, parser._markers
+    fresh = part.kind is None and part.after_marker
     if parser.state != "thinking":
-        call = _call_at_end(format, tail) if parser._runs_calls else ""
-        return Opening(TEXT, fresh=fresh or bool(call), runs_calls=parser._runs_calls, call=call)
-    opener = parser._tables.weak_opener
-    return Opening(THINKING, fresh=fresh, runs_calls=parser._runs_calls, opener=opener)
+        call = _call_at_end(format, tail) if markers.runs_calls else ""
+        return Opening(TEXT, fresh=fresh or bool(call), runs_calls=markers.runs_calls, call=call)
+    opener = markers.tables.weak_opener
+    return Opening(THINKING, fresh=fresh, runs_calls=markers.runs_calls, opener=opener)
 
 
 def _call_at_end(format: Format, prompt: str) -> str:

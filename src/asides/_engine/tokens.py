@@ -25,9 +25,10 @@ from ..policies import DEFAULTS, Policies, PolicyOptions
 from .calls.json_calls import JsonCalls
 from .calls.named_calls import NamedCalls
 from .calls.syntax import CallSyntax
-from .format import TEXT, Format
+from .fast_path import ALWAYS
+from .format import TEXT, Format, find_format
 from .markers import Table
-from .parser import ALWAYS, Opening, Parser, ParserState, read_prompt
+from .parser import Opening, Parser, ParserState, fast_path_of, open_span, read_prompt
 from .vocabulary import Pieces, Vocabulary, vocabulary_of
 
 FIRST, LAST = 0xD8C0, 0xDB3F
@@ -65,7 +66,7 @@ class Cut(NamedTuple):
     """What is a marker's beginning if the next token is the rest of it."""
 
 
-class Calm(dict[int, str | None]):
+class PlainPieces(dict[int, str | None]):
     """The text of each token in which nothing can matter in one state, so that it is told as it is; None for others."""
 
     def __init__(self, pieces: Pieces, table: Table, tidy: bool, quotes: bool) -> None:
@@ -129,7 +130,7 @@ class Disguise(msgspec.Struct, frozen=True, eq=False):
     """For each other id its text; None for markers, and where its bytes alone are no whole characters."""
     encodes: bool
     """Whether a call syntax writes arguments anew, so that a surrogate in one may come back as an escape."""
-    calm: dict[tuple[Table, bool, bool], Calm] = {}
+    plain: dict[tuple[Table, bool, bool], PlainPieces] = {}
     """For each state, with tidy whitespace or without, with mentions or without: what can be told at once there."""
 
     def reveal(self, text: str) -> str:
@@ -287,17 +288,17 @@ class TokenParser:
     """Takes a model's token ids apart as they come. `feed` ids, then `finish`; both return a list of events."""
 
     __slots__ = (
-        "_calm",
         "_collect",
         "_decoder",
         "_disguise",
+        "_fast",
         "_half",
-        "_keep",
         "_marked",
-        "_note",
         "_parser",
         "_pieces",
         "_places",
+        "_plain",
+        "_quotes",
         "_shifts",
         "_table",
         "_tail",
@@ -309,18 +310,20 @@ class TokenParser:
     def __init__(
         self,
         tokenizer: Any,
-        format: Format,
+        format: str | Format = "auto",
         policies: Policies = DEFAULTS,
         *,
         prompt_ids: Sequence[int] | None = None,
         **options: Unpack[PolicyOptions],
     ) -> None:
         self._vocabulary = vocabulary_of(tokenizer)
-        self._disguise = _disguise(format, self._vocabulary)
+        self._disguise = _disguise(find_format(format), self._vocabulary)
         if prompt_ids is not None:
             options["prompt"] = self._prompt(prompt_ids)
-        self._parser = Parser(self._disguise.format, policies, **options)
-        self._collect = self._parser._collect
+        policies = policies.but(**options) if options else policies
+        self._parser = Parser(self._disguise.format, policies)
+        self._fast = fast_path_of(self._parser)
+        self._collect = policies.collect
         self._pieces = self._disguise.pieces
         self._decoder = self._vocabulary.decoder()
         self._half = False  # whether the decoder waits for the rest of a character
@@ -332,74 +335,64 @@ class TokenParser:
         self._places: list[int] = []
         self._shifts: list[int] = [0]
         self._marked = False  # whether what the machine tells may hold a surrogate
-        self._table: Table | None = None  # the state that `_calm` is of
-        self._calm = Calm(self._pieces, self._parser._table, True, True)
-        self._keep = self._parser._keep
-        self._note = self.ids.append if self._collect else _forget
+        self._quotes = policies.mentions == "literal"
+        self._table: Table | None = None  # the state that `_plain` is of
+        self._plain = PlainPieces(self._pieces, self._fast.table, True, True)
 
     def feed(self, ids: int | Iterable[int]) -> list[Event]:
         """Read one id or several and return what they tell."""
         if ids.__class__ is not int:
             return self._feed_all((ids,) if hasattr(ids, "__index__") else ids)  # type: ignore[arg-type]
-        # The machine's own fast path, with what it would ask of the piece known beforehand.
-        parser = self._parser
-        delta = parser._quick
-        if delta is None or self._waits or parser._glance is ALWAYS:
+        # The fast path of `Parser.feed`, with what it would ask of the piece known beforehand.
+        fast = self._fast
+        delta = fast.delta
+        if delta is None or self._waits or fast.glance is ALWAYS:
             return self._feed_one(ids)
-        if parser._table is not self._table:
-            self._settle_fast_path()
-        words = self._calm[ids]
+        if fast.table is not self._table:
+            self._change_table()
+        words = self._plain[ids]
         if words is None:
             return self._feed_one(ids)
-        self._note(ids)
-        self._keep(words)
-        if parser._carry:
-            words = parser._carry + words
-            parser._carry = ""
-        return [delta(parser._index, words)]
+        if self._collect:
+            self.ids.append(ids)
+        fast.pieces.append(words)
+        if len(fast.pieces) > fast.most:
+            fast.close()
+        if fast.held:
+            words = fast.take_held() + words
+        return [delta(fast.index, words)]
 
     def _feed_one(self, id: int) -> list[Event]:
         piece = self._pieces[id]
         if piece is None or self._half:
             return self._feed_all((id,))
-        parser = self._parser
+        fast = self._fast
         if self._tail:
             piece, self._tail, self._waits = self._tail + piece, "", False
-        if parser._quick is not None and parser._glance is not ALWAYS:
-            if parser._table is not self._table:
-                self._settle_fast_path()
-            cut = self._calm.cut(piece)
-            if cut is not None and len(parser._carry) < LITTLE:
-                self._note(id)
-                return self._say(cut)
-        events = parser.feed(piece)
-        self._note(id)
+        if fast.delta is not None and fast.glance is not ALWAYS:
+            if fast.table is not self._table:
+                self._change_table()
+            cut = self._plain.cut(piece)
+            if cut is not None and len(fast.held) < LITTLE:
+                words, space, self._tail = cut
+                self._waits = self._tail != ""
+                if self._collect:
+                    self.ids.append(id)
+                return fast.take_cut(words, space)
+        events = self._parser.feed(piece)
+        if self._collect:
+            self.ids.append(id)
         if not self._places or (not self._marked and len(events) == 1 and events[0].__class__ in _DELTAS):
             return events
         return self._translate(events)
 
-    def _say(self, cut: Cut) -> list[Event]:
-        """What the machine's fast path does."""
-        parser = self._parser
-        carry = parser._carry
-        words, space, self._tail = cut
-        self._waits = self._tail != ""
-        if words or space:
-            self._keep(words + space)
-        if not words:
-            parser._carry = carry + space
-            return []
-        parser._carry = space
-        assert parser._quick is not None
-        return [parser._quick(parser._index, carry + words)]
-
-    def _settle_fast_path(self) -> None:
-        self._table = self._parser._table
-        key = (self._table, self._parser._tidy, self._parser._quotes)
-        calm = self._disguise.calm.get(key)
-        if calm is None:
-            calm = self._disguise.calm[key] = Calm(self._pieces, *key)
-        self._calm = calm
+    def _change_table(self) -> None:
+        self._table = self._fast.table
+        key = (self._table, self._fast.tidy, self._quotes)
+        plain = self._disguise.plain.get(key)
+        if plain is None:
+            plain = self._disguise.plain[key] = PlainPieces(self._pieces, *key)
+        self._plain = plain
 
     def _feed_all(self, ids: Iterable[int]) -> list[Event]:
         pieces, letters = self._pieces, self._disguise.letters
@@ -417,7 +410,7 @@ class TokenParser:
                 else:
                     piece = self._flush() + letter
                     if size < 0:
-                        size = self._parser._tape.sync() + sum(map(len, read))
+                        size = self._fast.length() + sum(map(len, read))
                     self._mark(size + len(piece) - 1, len(self._disguise.rests[ord(letter[1])]) - 1)
             read.append(piece)
             if size >= 0:
@@ -440,8 +433,7 @@ class TokenParser:
     def _mark(self, place: int, longer: int) -> None:
         if not self._collect and len(self._places) >= MANY:
             # What stands before the part that is open can no longer be told of.
-            told = min(self._parser._open_start(), self._parser._told())
-            known = bisect_left(self._places, told)
+            known = bisect_left(self._places, min(open_span(self._parser)))
             del self._places[:known], self._shifts[:known]
         self._places.append(place)
         self._shifts.append(self._shifts[-1] + longer)
@@ -578,10 +570,6 @@ class TokenParser:
 
 
 _DELTAS = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
-
-
-def _forget(id: int) -> None:
-    """What is done with an id where nothing is collected."""
 
 
 class _Places(NamedTuple):

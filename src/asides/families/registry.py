@@ -16,7 +16,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
-from .._engine.format import Format
+from .._engine.format import Format, look_up_with
 from ..errors import UnknownFormatError, UsageError
 from .index import MODULES, NAMES
 
@@ -191,3 +191,6 @@ def _load_entry_points() -> None:
                 # A package that the user did not ask for by name must not change what a known name means.
                 name = getattr(item, "name", entry_point)
                 logging.getLogger("asides").warning("%r from an entry point is left out: %s", name, error)
+
+
+look_up_with(get_format)

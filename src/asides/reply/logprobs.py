@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from .._engine.parser import Parser
+from .._engine.parser import Parser, open_span
 from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta
 
 Token = dict[str, Any]
@@ -81,7 +81,7 @@ class Alignment:
         for event in events:
             if isinstance(event, PartStart):
                 start = ends.get(event.index)
-                self._starts[event.index] = parser._open_start() if start is None else start
+                self._starts[event.index] = open_span(parser)[0] if start is None else start
 
     def take(self, event: Event, first: int) -> tuple[list[Token], list[Token]]:
         """The tokens of an event: those of text, and the others. `first` is the number of the parser's first part."""

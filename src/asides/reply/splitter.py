@@ -16,7 +16,7 @@ import msgspec
 from .._engine.calls.ids import make_id
 from .._engine.calls.json_scan import JsonScanner
 from .._engine.format import TEXT, THINKING, Format, State
-from .._engine.parser import Parser
+from .._engine.parser import Parser, termination_of
 from .._engine.raw_text import Tape
 from ..events import (
     NOTICES,
@@ -321,7 +321,7 @@ class _Choice:
         parser = self._parser
         events += self._close_words()
         if parser is not None:
-            self.termination = parser.termination
+            self.termination = termination_of(parser)
         items = self._tell(events + self._close_thinking(not cut))
         for call in self._calls.values():
             items += self._tell(call.finish(cut), call)

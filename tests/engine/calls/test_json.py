@@ -13,7 +13,8 @@ import asides
 from asides import ToolCall
 from asides._engine.calls.json_calls import JsonCalls
 from asides._engine.calls.json_scan import JsonScanner
-from asides._engine.calls.steps import begins, escape
+from asides._engine.calls.steps import escape
+from asides._engine.literals import beginnings
 from asides.families.apertus import APERTUS_CALLS as APERTUS
 from asides.families.cohere import COHERE_CALLS as COHERE
 from asides.families.dots import DOTS_JSON
@@ -469,10 +470,10 @@ def test_escaped_text_is_json(text: str) -> None:
 
 
 def test_where_a_marker_may_begin() -> None:
-    assert begins("abc<", 0, 4, ("<x>",)) == 3
-    assert begins("abc<x>", 0, 6, ("<x>",)) == 6
-    assert begins("<<", 0, 2, ("<<<a", "<x>")) == 0
-    assert begins("", 0, 0, ("<x>",)) == 0
+    assert beginnings(("<x>",)).find("abc<", 0, 4) == 3
+    assert beginnings(("<x>",)).find("abc<x>", 0, 6) == 6
+    assert beginnings(("<<<a", "<x>")).find("<<", 0, 2) == 0
+    assert beginnings(("<x>",)).find("", 0, 0) == 0
 
 
 # What it costs.

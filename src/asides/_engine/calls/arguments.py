@@ -1,6 +1,10 @@
 """A call's arguments where the model wrote JSON: its own characters, streamed as they come, never re-dumped.
 
-Also what every reader of such calls does with them. Knows nothing of what stands around the arguments.
+`ArgumentsReader` reads the one value that holds them. An object passes through as it is while a scanner follows it to
+its end; a string that holds JSON (`"{\\"a\\": 1}"`, which some models write) is unescaped as it comes; `null` is no
+arguments; anything else is refused. `CallReader` is what every reader of such calls does around that: announcing the
+call, a fence that may stand around the arguments, closing markers that come too early, how the call ends.
+Neither knows what stands around the arguments; that is the syntax's.
 """
 
 from __future__ import annotations
@@ -8,12 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .json_scan import ESCAPE_START, LOOSE_BODY, STRING_BODY, JsonScanner, end_of_flat_object, repeated_key, unescape
+from .json_scan import LOOSE_BODY, JsonScanner, end_of_flat_object, read_body, repeated_key, unescape
 from .reader import Sink
 from .steps import SPACE, Step, StepReader, find_marker, skip, wait
 
 _FENCE = re.compile(r"```[A-Za-z0-9_]{0,16}[ \t]{0,16}\r?\n?")
-_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 
 _IN_STRING = "string"
@@ -63,9 +66,10 @@ class ArgumentsReader:
         self.message = ""
 
     @property
-    def calm(self) -> bool:
+    def in_plain_string(self) -> bool:
         """Whether reading stopped inside a sound string of an object that is written as it comes."""
-        return self._shape == "{" and self._inner is None and self._scanner is not None and self._scanner.calm
+        scanner = self._scanner if self._shape == "{" and self._inner is None else None
+        return scanner is not None and scanner.in_plain_string
 
     @property
     def escaped(self) -> bool:
@@ -147,12 +151,7 @@ class ArgumentsReader:
                 self.done = True
                 return at + 1
             return at
-        match = STRING_BODY.match(text, at, end)
-        stop = match.end() if match else at
-        cut = stop == end or ESCAPE_START.match(text, stop, end) is not None
-        if cut and ends_in_half(text, at, stop):
-            # Both halves of an escaped pair must be unescaped together.
-            stop -= 6
+        stop, cut = read_body(text, at, end, whole_pairs=True)
         self._take(unescape(text[at:stop]))
         if cut:
             return stop
@@ -216,10 +215,10 @@ class CallReader(StepReader):
         self._clear()
 
     @property
-    def calm(self) -> tuple[str, ...] | None:
+    def string_ends(self) -> tuple[str, ...] | None:
         """Inside a string of the arguments."""
         reading = self._headed and self._step == self._in_arguments
-        return () if reading and self._arguments is not None and self._arguments.calm else None
+        return () if reading and self._arguments is not None and self._arguments.in_plain_string else None
 
     def _clear(self) -> None:
         """Forget the call before."""
@@ -314,11 +313,3 @@ class CallReader(StepReader):
 def _escape_half(match: re.Match[str]) -> str:
     # Half of a pair has no UTF-8; inside the string that holds it, it can be written as an escape.
     return f"\\u{ord(match.group()):04x}"
-
-
-def ends_in_half(text: str, at: int, stop: int) -> bool:
-    """Whether `text[at:stop]` ends with the first half of an escaped pair."""
-    if stop - at < 6 or _HALF.match(text, stop - 6, stop) is None:
-        return False
-    backslashes = text[at : stop - 6]
-    return (len(backslashes) - len(backslashes.rstrip("\\"))) % 2 == 0

@@ -1,17 +1,23 @@
-"""Reads calls written with bare keys in braces, and writes their arguments as JSON."""
+"""Reads calls written with bare keys in braces, and writes their arguments as JSON.
+
+    call:get_weather{city: <|"|>Paris<|"|>, days: 3, tags: [a, b]}
+
+Keys have no quotes; strings stand between two markers of the format, in JSON's quotes, or, from models that were not
+taught so, in single ones; what has neither is plain text whose type the tool's schema gives. Brackets nest: `_frames`
+holds the open ones with what is known of their values. Every step writes the JSON of what it read at once.
+"""
 
 from __future__ import annotations
 
 import re
 
-from .arguments import ends_in_half
+from ..literals import beginnings
 from .brace_calls import BraceCalls
-from .json_scan import ESCAPE_START, STRING_BODY, unescape
+from .json_scan import read_body, unescape
 from .reader import Sink
 from .steps import (
     LONGEST_NAME,
     StepReader,
-    begins,
     ends_inside,
     escape,
     find_marker,
@@ -189,7 +195,7 @@ class BraceReader(StepReader):
         """Between two markers: any text at all."""
         quote = self._syntax.quote
         place = text.find(quote, at, end)
-        stop = place if place >= 0 else begins(text, at, end, (quote,))
+        stop = place if place >= 0 else beginnings((quote,)).find(text, at, end)
         if self._string is not None:
             self._string.add(escape(text[at:stop]))
         elif (room := self._extend_key(text[at:stop], stop - at)) >= 0:
@@ -220,17 +226,11 @@ class BraceReader(StepReader):
 
     def _in_json_string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """A string as JSON writes it."""
-        match = STRING_BODY.match(text, at, end)
-        stop = match.end() if match else at
-        cut = stop == end or ESCAPE_START.match(text, stop, end) is not None
+        stop, cut = read_body(text, at, end, whole_pairs=self._string is None)
         if self._string is not None:
             self._string.add(text[at:stop])
-        else:
-            if cut and ends_in_half(text, at, stop):
-                # Both halves of an escaped pair must be unescaped together.
-                stop -= 6
-            if (room := self._extend_key(unescape(text[at:stop]), stop - at)) >= 0:
-                return self._reject(at + room, "a key is too long")
+        elif (room := self._extend_key(unescape(text[at:stop]), stop - at)) >= 0:
+            return self._reject(at + room, "a key is too long")
         if cut:
             return wait(stop)
         if text[stop] != '"':
@@ -238,7 +238,7 @@ class BraceReader(StepReader):
         return self._end_string(stop + 1)
 
     @property
-    def calm(self) -> tuple[str, ...] | None:
+    def string_ends(self) -> tuple[str, ...] | None:
         """Inside a string value."""
         if self._string is None or not self._string.flows:
             return None

@@ -1,4 +1,12 @@
-"""Reads calls written as JSON objects, alone, in a row or in a list."""
+"""Reads calls written as JSON objects, alone, in a row or in a list.
+
+    {"name": "f", "arguments": {...}}        {...}{...}        [{...}, {...}]        ```json ... ```
+
+The object around the arguments is read key by key, because which key comes first is the model's business: the call
+is announced when both the name and the beginning of the arguments are known, and from there the arguments stream.
+What is not JSON is rejected before that; afterwards the call has an error and only its end is looked for. An object
+without a marker around it (`bare`) must look like a call to a known tool in every respect.
+"""
 
 from __future__ import annotations
 

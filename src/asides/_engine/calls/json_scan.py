@@ -33,8 +33,9 @@ LOOSE_BODY = re.compile(r'[^"\\]*+(?>(?:\\.[^"\\]*+)*)', re.DOTALL)
 """The same for text that only looks like JSON."""
 LITERAL = re.compile(rf"{_NUMBER}|true|false|null")
 """A JSON value that is no string, list or object."""
-ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 """An escape that is cut off."""
+_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
 _SPACE_RUN = re.compile(_SPACE)
 _LOOSE = re.compile(r'(?>(?:[^"{}\[\]]++|"[^"\\]*+(?>(?:\\.[^"\\]*+)*)")*)', re.DOTALL)
 _ATOM_CHARACTERS = re.compile(r"[-+.0-9A-Za-z_]*+")
@@ -141,7 +142,7 @@ class JsonScanner:
         return self._loose_string if self._loose else self._expect in (_IN_STRING, _IN_KEY)
 
     @property
-    def calm(self) -> bool:
+    def in_plain_string(self) -> bool:
         """Whether reading stopped inside a sound string that nobody is told of."""
         if self._loose:
             return False
@@ -171,12 +172,11 @@ class JsonScanner:
     def _scan_strict(self, text: str, at: int, end: int) -> int:
         expect = self._expect
         if expect in (_IN_STRING, _IN_KEY):
-            match = STRING_BODY.match(text, at, end)
-            stop = match.end() if match else at
+            stop, cut = read_body(text, at, end)
             if expect == _IN_KEY and len(self._stack) == self._told_depth:
                 self._key.append(text[at:stop])
             at = stop
-            if at == end:
+            if cut:
                 return at
             if text[at] == '"':
                 if expect == _IN_KEY:
@@ -184,8 +184,6 @@ class JsonScanner:
                 else:
                     self._expect = self._after_value()
                 return at + 1
-            if ESCAPE_START.match(text, at, end):
-                return at
             return self._give_up(at, "a string holds what JSON does not allow", in_string=True)
         if expect == _IN_ATOM:
             match = _ATOM_CHARACTERS.match(text, at, end)
@@ -330,6 +328,22 @@ class JsonScanner:
                 self._stack.pop()
                 self.done = not self._stack
         return at
+
+
+def read_body(text: str, at: int, end: int, whole_pairs: bool = False) -> tuple[int, bool]:
+    """Where the body of a string stops that goes on at `at`, and whether that is only because the text ends.
+
+    `whole_pairs`: stop before the first half of an escaped pair, because both must be unescaped together.
+    """
+    match = STRING_BODY.match(text, at, end)
+    stop = match.end() if match else at
+    if stop < end and (text[stop] != "\\" or _ESCAPE_START.match(text, stop, end) is None):
+        return stop, False
+    if whole_pairs and stop - at >= 6 and _HALF.match(text, stop - 6, stop) is not None:
+        before = text[at : stop - 6]
+        if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
+            stop -= 6
+    return stop, True
 
 
 def unescape(body: str) -> str:

@@ -1,6 +1,8 @@
 """Calls written as keys and values in tags: `f<arg_key>a</arg_key><arg_value>v</arg_value>` between two markers.
 
-Where a value ends is in `tagged_value.py`, its type in `values.py`.
+Here stand the syntax (`KeyedCalls`: its tags, where a call begins and how one is recognised from its first characters)
+and its reader. Models are careless with the newlines between tags and sometimes leave out a tag, so every step looks
+for whatever may follow, not for one thing. Where a value ends is in `tagged_value.py`, its type in `values.py`.
 """
 
 from __future__ import annotations
@@ -10,10 +12,10 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from .reader import Reader, Sink
-from .steps import LONGEST_SPACE, find_marker, skip, skip_some, wait
+from .steps import LONGEST_SPACE, find_marker, marker_at, skip, skip_some, wait
 from .tagged import LONGEST_TAG, TaggedCalls, TaggedReader
 from .tagged_value import Frame, skip_gap
-from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
+from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag
 
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'=\\]++")
 _QUOTED_NAME = re.compile(r"[^<\n]*+")
@@ -67,7 +69,7 @@ class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
         place = skip_some(text, at, end)
         if place == end:
             return True if final else None
-        found = literal_at((*self.open, *self.section_close), text, place, end) if self.section else ""
+        found = marker_at(text, place, end, (*self.open, *self.section_close)) if self.section else ""
         if found == "":
             match = _NAME.match(text, place, end)
             if match is None or match.end() - place > LONGEST_TAG:
@@ -84,7 +86,7 @@ class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
         # Where others open calls so, a lone word between the markers is more likely talked about than called.
         closers = () if self.sibling else self.closers
         expected = (self.key, *closers, _NEWLINE, *((self.separator,) if self.separator else ()))
-        return literal_at(expected, text, place, end) if place < at + LONGEST_SPACE else ""
+        return marker_at(text, place, end, expected) if place < at + LONGEST_SPACE else ""
 
     def read_key(self, text: str, at: int, end: int) -> WholeTag | None:
         """The key that begins at `at`, with what closes it; None when more must be seen."""
@@ -103,14 +105,14 @@ class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
         if key is None or key.stop < 0:
             return key
         at = skip_gap(_GAP, text, key.stop, min(end, key.stop + LONGEST_SPACE))
-        found = literal_at((self.value, _NEWLINE), text, at, end) if at < key.stop + LONGEST_SPACE else ""
+        found = marker_at(text, at, end, (self.value, _NEWLINE)) if at < key.stop + LONGEST_SPACE else ""
         if found is None:
             return None
         return WholeTag(at + len(found), key.name) if found else NO_TAG
 
     def read_quoted_call(self, text: str, place: int, end: int) -> WholeTag | None:
         """The marker of a call, a name, and what must follow that."""
-        at = skip_some(text, place + len(literal_at(self.open, text, place, end) or ""), end)
+        at = skip_some(text, place + len(marker_at(text, place, end, self.open) or ""), end)
         match = _QUOTED_NAME.match(text, at, min(end, at + LONGEST_TAG))
         stop = match.end() if match else at
         if stop == end:
@@ -119,7 +121,7 @@ class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
         if stop == at or stop == at + LONGEST_TAG or behind == stop + LONGEST_SPACE:
             return NO_TAG
         expected = (self.key, *self.close, _NEWLINE, *((self.separator,) if self.separator else ()))
-        found = literal_at(expected, text, behind, end)
+        found = marker_at(text, behind, end, expected)
         if found is None:
             return None
         return WholeTag(stop, text[at:stop].strip()) if found else NO_TAG
@@ -163,7 +165,7 @@ class KeyedReader(TaggedReader):
         separator = self._syntax.separator
         if separator:
             at = skip_gap(_GAP, text, at, end)
-            found = literal_at((*self._behind_value, separator), text, at, end)
+            found = marker_at(text, at, end, (*self._behind_value, separator))
             if found is None:
                 return wait(at)
             if found == separator:
@@ -177,7 +179,7 @@ class KeyedReader(TaggedReader):
         """Where a key or the end of the call is expected."""
         syntax = self._syntax
         at = skip_gap(_GAP, text, at, end)
-        found = literal_at(self._behind_value, text, at, end)
+        found = marker_at(text, at, end, self._behind_value)
         if found is None:
             return wait(at)
         if found == syntax.key:
@@ -206,7 +208,7 @@ class KeyedReader(TaggedReader):
     def _behind_key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         syntax = self._syntax
         at = skip_gap(_GAP, text, at, end)
-        found = literal_at((syntax.value, _NEWLINE), text, at, end)
+        found = marker_at(text, at, end, (syntax.value, _NEWLINE))
         if found is None:
             return wait(at)
         if not found:

@@ -1,4 +1,11 @@
-"""Reads calls whose name stands in a header, and bodies of messages whose header named the call."""
+"""Reads calls whose name stands in a header, and bodies of messages whose header named the call.
+
+    [TOOL_CALLS]f[CALL_ID]abc[ARGS]{"a": 1}          NamedReader: name, perhaps an id, a separator, arguments
+    to=functions.f<|message|>{"a": 1}<|call|>        BodyReader: the name is known, only the arguments come
+
+A header is short, so nothing of it is taken until it is whole. Some families number their calls in the name
+(`functions.f:0`), which is then the id; some models write only the number.
+"""
 
 from __future__ import annotations
 

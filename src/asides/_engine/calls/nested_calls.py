@@ -22,10 +22,10 @@ import msgspec
 
 from ...events import NoticeCode
 from .reader import Reader, Sink
-from .steps import skip, wait
+from .steps import marker_at, skip, wait
 from .tagged import LONGEST_TAG
 from .tagged_value import Frame
-from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
+from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag
 from .values import Schema, ValueWriter, quote, write_value
 from .xml_calls import XmlCalls, XmlReader
 
@@ -73,7 +73,7 @@ class NestedCalls(XmlCalls, frozen=True, kw_only=True):
     def read_tag(self, text: str, at: int, end: int) -> tuple[str | None, int]:
         """The name of the tag that opens here and where it ends; no name when more must be seen."""
         start = self.parameter.start
-        found = literal_at((start,), text, at, end)
+        found = marker_at(text, at, end, (start,))
         if found is None:
             return None, at
         match = _NAME.match(text, at + len(start), min(end, at + LONGEST_TAG))
@@ -134,7 +134,7 @@ class _Output:
         return self._sink.calls
 
     @property
-    def room(self) -> int:
+    def remaining(self) -> int:
         """How many characters may still be read before something must be decided."""
         return self._sink.limit - (self.offset - self._marks[0].start) if self._marks else 0
 
@@ -194,19 +194,19 @@ class _Output:
     # Notices keep their place among the arguments, so that it does not depend on when these are written.
 
     def invalid(self, key: str) -> None:
-        self._tell(partial(self._sink.invalid, key))
+        self._report(partial(self._sink.invalid, key))
 
     def missing_close(self, offset: int) -> None:
-        self._tell(partial(self._sink.missing_close, offset))
+        self._report(partial(self._sink.missing_close, offset))
 
     def notice(self, code: NoticeCode, offset: int, message: str = "") -> None:
-        self._tell(partial(self._sink.notice, code, offset, message))
+        self._report(partial(self._sink.notice, code, offset, message))
 
-    def _tell(self, tell: Callable[[], None]) -> None:
+    def _report(self, report: Callable[[], None]) -> None:
         if self._marks:
-            self.pieces.append(tell)
+            self.pieces.append(report)
         else:
-            tell()
+            report()
 
     def let_go(self) -> None:
         """Nothing waits any longer."""
@@ -272,9 +272,9 @@ class NestedReader(XmlReader):
         self._forget_space()
 
     @property
-    def calm_into(self) -> tuple[list[Any], int] | None:
+    def string_into(self) -> tuple[list[Any], int] | None:
         """Where text goes that waits."""
-        return (self._out.pieces, self._out.room) if self._out.waits else None
+        return (self._out.pieces, self._out.remaining) if self._out.waits else None
 
     def _reach(self, offset: int) -> None:
         self._out.reach(offset)
@@ -294,11 +294,11 @@ class NestedReader(XmlReader):
         if len(self._open_tags) == 1:
             if self._plain is not None and not self._tags().opens(text, at, end):
                 return self._reject(at, "a parameter or the end of the call is expected")
-            if literal_at(self._behind_value, text, at, end) == "":
+            if marker_at(text, at, end, self._behind_value) == "":
                 return self._open(text, at, end, base)
             return super()._behind_a_value(text, at, end, base, final)
         container = self._open_tags[-1]
-        found = literal_at((container.close,), text, at, end)
+        found = marker_at(text, at, end, (container.close,))
         if found is None:
             return wait(at)
         if not found:
@@ -409,7 +409,7 @@ class NestedReader(XmlReader):
             self._spaces += place - at
             if self._spaces > self._sink.limit:
                 return self._begin_leaf(text, place, end, base)
-        found = literal_at((container.close, self._start), text, place, end)
+        found = marker_at(text, place, end, (container.close, self._start))
         if found is None:
             return wait(place)
         types = (container.schema.types if container.schema is not None else None) or frozenset()

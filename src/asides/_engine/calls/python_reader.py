@@ -1,4 +1,12 @@
-"""Reads calls written as Python. Literals become JSON as they come; nothing is evaluated."""
+"""Reads calls written as Python. Literals become JSON as they come; nothing is evaluated.
+
+    [get_weather(city='Paris', days=3), f(a={'b': (1, 2)})]
+
+Every step reads one thing and writes its JSON. Two things are known only later and wait for it: whether a brace is a
+dictionary or a set, and whether a parenthesis is a tuple or nothing (`_unsettled`, `_held`). Strings stream: runs of
+ordinary characters and common escapes in one go, the rarer escapes one by one. A string that holds its own quote
+without escaping it, as models write when they quote, is read on if what follows cannot follow a value (`_Inner`).
+"""
 
 from __future__ import annotations
 
@@ -185,7 +193,7 @@ class PythonReader(StepReader):
         return at + 1
 
     @property
-    def calm(self) -> tuple[str, ...] | None:
+    def string_ends(self) -> tuple[str, ...] | None:
         """Inside a string that is written as it comes."""
         return ("'",) if self._step == self._string and not self._unsettled and self._typed is None else None
 

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from ...events import NoticeCode
+from ..members import members
 from .tools import Tools
 
 
@@ -24,6 +25,9 @@ class Status(Enum):
     """The region is over; what follows is not part of it."""
     REJECTED = "rejected"
     """The text at the returned position is not in the grammar."""
+
+
+Statuses = members(Status)
 
 
 class Sink(Protocol):
@@ -114,7 +118,7 @@ class Reader(Protocol):
     """When rejected: the error's code."""
 
     @property
-    def calm(self) -> tuple[str, ...] | None:
+    def string_ends(self) -> tuple[str, ...] | None:
         """Inside a string that streams as it comes, with nothing held back: the first one or two characters of each
         thing that may end it.
 
@@ -123,7 +127,7 @@ class Reader(Protocol):
         """
 
     @property
-    def calm_into(self) -> tuple[list[Any], int] | None:
+    def string_into(self) -> tuple[list[Any], int] | None:
         """Where such text goes if it waits to be told, and how much more may; None where it is told at once."""
 
     @property

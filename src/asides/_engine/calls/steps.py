@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from .reader import Sink, Status
+from ..literals import any_of, beginnings
+from .reader import Sink, Statuses
 
 LONGEST_NAME = 1024
 """A key or a name is no longer than this, in characters."""
@@ -56,16 +57,16 @@ def ends_inside(text: str, at: int, end: int, word: str) -> bool:
     return end - at < len(word) and word.startswith(text[at:end])
 
 
-def marker_at(text: str, at: int, end: int, markers: tuple[str, ...], final: bool) -> str | None:
+def marker_at(text: str, at: int, end: int, markers: tuple[str, ...], final: bool = False) -> str | None:
     """The marker at `at`; empty when there is none, None when the text ends inside one."""
     if text.startswith(markers, at, end):
-        return next(marker for marker in markers if text.startswith(marker, at, end))
-    if final:
-        return ""
-    left = end - at
-    for marker in markers:
-        if left < len(marker) and marker.startswith(text[at:end]):
-            return None
+        for marker in markers:
+            if text.startswith(marker, at, end):
+                return marker
+    if not final:
+        for marker in markers:
+            if end - at < len(marker) and marker.startswith(text[at:end]):
+                return None
     return ""
 
 
@@ -76,25 +77,12 @@ def find_marker(text: str, at: int, end: int, markers: tuple[str, ...], final: b
     match = _pattern(markers).search(text, at, end)
     if match is not None:
         return match.start(), True
-    return (end if final else begins(text, at, end, markers)), False
-
-
-def begins(text: str, at: int, end: int, markers: tuple[str, ...]) -> int:
-    """Where a possible beginning of a marker stands at the end of `text[at:end]`, or `end`."""
-    first = end
-    for marker in markers:
-        place = text.find(marker[0], max(at, end - len(marker) + 1), first)
-        while place >= 0:
-            if marker.startswith(text[place:end]):
-                first = place
-                break
-            place = text.find(marker[0], place + 1, first)
-    return first
+    return (end if final else beginnings(markers).find(text, at, end)), False
 
 
 @lru_cache(maxsize=256)
 def _pattern(markers: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(re.escape(marker) for marker in sorted(markers, key=len, reverse=True)))
+    return re.compile(any_of(markers))
 
 
 def escape(text: str) -> str:
@@ -115,19 +103,19 @@ class StepReader:
     """Takes one step after another until one needs more."""
 
     def __init__(self, sink: Sink) -> None:
-        self.status = Status.READING
+        self.status = Statuses.READING
         self.code = "unreadable"
         self.reason = ""
         self._sink = sink
         self._step: Step = self._lead
 
     @property
-    def calm(self) -> tuple[str, ...] | None:
+    def string_ends(self) -> tuple[str, ...] | None:
         """Not known to be inside a string."""
         return None
 
     @property
-    def calm_into(self) -> tuple[list[Any], int] | None:
+    def string_into(self) -> tuple[list[Any], int] | None:
         """Nothing waits."""
         return None
 
@@ -139,7 +127,7 @@ class StepReader:
     def read(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Consume what can be understood, at most to the end of one call: behind it `limit` counts anew."""
         calls = self._sink.calls
-        while self.status is Status.READING and self._sink.calls == calls:
+        while self.status is Statuses.READING and self._sink.calls == calls:
             stop = self._step(text, at, end, base, final)
             if stop < 0:
                 if final:
@@ -153,18 +141,18 @@ class StepReader:
 
     def recover(self, marker: str) -> None:
         """A closing marker ends the region, whatever came before."""
-        self.status = Status.DONE
+        self.status = Statuses.DONE
 
     def _lead(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """The first step."""
         raise NotImplementedError
 
     def _done(self, at: int) -> int:
-        self.status = Status.DONE
+        self.status = Statuses.DONE
         return at
 
     def _reject(self, at: int, reason: str, code: str = "unreadable") -> int:
-        self.status, self.code, self.reason = Status.REJECTED, code, reason
+        self.status, self.code, self.reason = Statuses.REJECTED, code, reason
         return at
 
     def _unknown(self, name: str) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from .reader import Sink, Status
-from .steps import StepReader, skip, wait
+from .steps import StepReader, marker_at, skip, wait
 from .syntax import CallSyntax
 from .tagged_value import CDATA, Frame, TaggedValue, skip_gap
-from .value_tags import CallMarkers, Piece, PlainReading, ReadWhole, ValueTags, literal_at, spelling
+from .value_tags import CallMarkers, Piece, PlainReading, ReadWhole, ValueTags, spelling
 from .values import Kind, Schema, ValueWriter, quote, write_value
 
 LONGEST_TAG = 1024
@@ -116,9 +116,9 @@ class TaggedReader(StepReader):
         self._given: set[str] = set()
 
     @property
-    def calm(self) -> tuple[str, ...] | None:
+    def string_ends(self) -> tuple[str, ...] | None:
         """Inside a value."""
-        return self._value.calm if self._value is not None and self._step == self._in_value else None
+        return self._value.string_ends if self._value is not None and self._step == self._in_value else None
 
     @property
     def quoting(self) -> bool:
@@ -151,10 +151,10 @@ class TaggedReader(StepReader):
             return self._done(at)
         begins_call, section_close = self._markers.begins_call, self._markers.section_close
         over = self._layout.goes_on if self._calls else ()
-        found = literal_at((*begins_call, *section_close, *over), text, at, end)
+        found = marker_at(text, at, end, (*begins_call, *section_close, *over))
         if found is None and not final:
             return wait(at)
-        if found is None and literal_at(begins_call, text, at, end) is None:
+        if found is None and marker_at(text, at, end, begins_call) is None:
             self._sink.begin(base + at)
             return wait(at)
         if not found:

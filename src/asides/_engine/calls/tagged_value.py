@@ -23,8 +23,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .steps import SPACE, begins, skip, wait
-from .value_tags import LINE_START, MARK, NO_TAG, Piece, PlainReading, ValueTags, literal_at
+from ..literals import beginnings
+from .steps import SPACE, marker_at, skip, wait
+from .value_tags import LINE_START, MARK, NO_TAG, Piece, PlainReading, ValueTags
 from .values import ValueWriter
 
 LONGEST_INDENT = 64
@@ -69,8 +70,8 @@ class Frame(NamedTuple):
         return text[at:stop]
 
     def follows(self, text: str, at: int, end: int) -> str | None:
-        """Which of the things that may follow a value stands here; as `literal_at`."""
-        found = literal_at(self.next, text, at, end)
+        """Which of the things that may follow a value stands here; as `marker_at`."""
+        found = marker_at(text, at, end, self.next)
         start = self.start
         # A start that is cut off, or has nothing behind it, is the beginning of a closing tag as well.
         if start and found == "" and text.startswith(start, at, end) and text[at + len(start)] != "/":
@@ -184,7 +185,7 @@ class TaggedValue:
         return at
 
     @property
-    def calm(self) -> tuple[str, ...] | None:
+    def string_ends(self) -> tuple[str, ...] | None:
         """What may end the value, while it is a string that is written as it comes."""
         if self.done or self._step != self._body or self._holding or self._tail or not self._writer.flows:
             return None
@@ -212,7 +213,7 @@ class TaggedValue:
 
     def _open_cdata(self, text: str, at: int, end: int, final: bool) -> int:
         place = skip(text, at, min(end, at + LONGEST_INDENT))
-        found = literal_at((CDATA,), text, place, end) if place < at + LONGEST_INDENT else ""
+        found = marker_at(text, place, end, (CDATA,)) if place < at + LONGEST_INDENT else ""
         if found is None:
             return wait(at)
         if not found:
@@ -225,7 +226,7 @@ class TaggedValue:
         """In CDATA nothing is a tag but its own end."""
         place = text.find(CDATA_CLOSE, at, end)
         if place < 0:
-            stop = begins(text, at, end, (CDATA_CLOSE,))
+            stop = beginnings((CDATA_CLOSE,)).find(text, at, end)
             self._put(text[at:stop])
             return wait(stop)
         self._put(text[at:place])
@@ -305,7 +306,7 @@ class TaggedValue:
         if self._closed:
             found = self.frame.follows(text, at, end)
         else:
-            found = literal_at((self.frame.close,), text, at, end)
+            found = marker_at(text, at, end, (self.frame.close,))
         if found is None and not (final and self._closed):
             return wait(at)
         if found and not self._closed:

@@ -8,29 +8,19 @@ whose count did not come out: it knows the call up to its end, and says once for
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
-from .steps import LONGEST_SPACE, skip_some
+from ..literals import Beginnings, any_of
+from .steps import LONGEST_SPACE, marker_at, skip_some
 
 MARKERS = 3
 """How many markers are looked at behind a call: two that close what it stands in, and what follows them."""
 _PLAIN_NAME = re.compile(r"[\w.\-]+")
-
-
-def literal_at(literals: tuple[str, ...], text: str, at: int, end: int) -> str | None:
-    """Which of the literals stands at `at`: the empty string when none does, None when more must be seen."""
-    for literal in literals:
-        if text.startswith(literal, at, end):
-            return literal
-    for literal in literals:
-        if at + len(literal) > end and literal.startswith(text[at:end]):
-            return None
-    return ""
 
 
 class Piece(Enum):
@@ -61,10 +51,9 @@ class Spelling(msgspec.Struct, frozen=True):
 
     search: re.Pattern[str]
     pieces: Mapping[str, Piece]
-    prefixes: frozenset[str]
+    unfinished: Beginnings
+    """What may still become one."""
     longest: int
-    firsts: str
-    """The characters that tags begin with."""
     beginnings: tuple[str, ...]
     """The first two characters of each."""
 
@@ -76,26 +65,8 @@ def spelling(pieces: tuple[tuple[str, Piece], ...]) -> Spelling:
     for literal, piece in pieces:
         if literal:
             known.setdefault(literal, piece)
-    firsts = "".join(sorted({literal[0] for literal in known}))
-    prefixes = frozenset(literal[:size] for literal in known for size in range(1, len(literal)))
     beginnings = tuple(sorted({literal[:2] for literal in known}))
-    return Spelling(re.compile(_pattern(known)), known, prefixes, max(map(len, known)), firsts, beginnings)
-
-
-def _pattern(literals: Collection[str]) -> str:
-    """A pattern for the longest of the literals. What several begin with stands in it once.
-
-    So a character that all begin with is searched for at memory speed, and where no tag follows it, that is seen at
-    the next one.
-    """
-    longer: dict[str, list[str]] = {}
-    for literal in literals:
-        if literal:
-            longer.setdefault(literal[0], []).append(literal[1:])
-    branches = "|".join(re.escape(first) + _pattern(rest) for first, rest in longer.items())
-    if "" in literals:
-        return f"(?:{branches})?" if branches else ""
-    return f"(?:{branches})" if len(longer) > 1 else branches
+    return Spelling(re.compile(any_of(known)), known, Beginnings(tuple(known)), max(map(len, known)), beginnings)
 
 
 class CallMarkers(NamedTuple):
@@ -114,7 +85,7 @@ class CallMarkers(NamedTuple):
 class ValueTags:
     """The tags of one region."""
 
-    __slots__ = ("_all", "_markers", "_read", "anywhere", "firsts", "search", "spelling")
+    __slots__ = ("_all", "_markers", "_prefixes", "_read", "anywhere", "begins", "search", "spelling")
 
     def __init__(
         self,
@@ -131,26 +102,13 @@ class ValueTags:
         self._all = tuple(dict.fromkeys((*markers.stops, *markers.closers, *markers.openers)))
         self.anywhere = anywhere
         """Whether an argument's tag counts in the middle of a line too."""
-        self.firsts = spelling.firsts
-
-    def begins(self, text: str, at: int, end: int) -> int:
+        self.begins = spelling.unfinished.find
         """Where a possible beginning of a tag stands at the end of `text[at:end]`, or `end`."""
-        first = end
-        start = end - self.spelling.longest + 1
-        if start < at:
-            start = at
-        for character in self.firsts:
-            place = text.find(character, start, first)
-            while place >= 0:
-                if text[place:end] in self.spelling.prefixes:
-                    first = place
-                    break
-                place = text.find(character, place + 1, first)
-        return first
+        self._prefixes = spelling.unfinished.prefixes
 
     def read(self, text: str, place: int, found: str, end: int) -> tuple[Piece, WholeTag] | None:
         """The tag at `place`, which begins with `found`; None when more must be seen."""
-        if end - place < self.spelling.longest and text[place:end] in self.spelling.prefixes:
+        if end - place < self.spelling.longest and text[place:end] in self._prefixes:
             return None  # it may become a longer one
         piece = self.spelling.pieces[found]
         reader = self._read.get(piece)
@@ -161,7 +119,7 @@ class ValueTags:
 
     def closes(self, text: str, place: int, found: str, end: int) -> bool:
         """Whether what is cut off at `place` may become a closing tag."""
-        return text[place:end] in self.spelling.prefixes or self.spelling.pieces[found] in (Piece.CLOSE, Piece.END)
+        return text[place:end] in self._prefixes or self.spelling.pieces[found] in (Piece.CLOSE, Piece.END)
 
     def opens(self, text: str, place: int, end: int) -> bool:
         """Whether a whole tag that begins an argument stands at `place`."""
@@ -183,7 +141,7 @@ class ValueTags:
                 return False
             if place == end:
                 return closed and not quoted if final else None
-            found = literal_at(self._all, text, place, end)
+            found = marker_at(text, place, end, self._all)
             if found is None:
                 return False if final else None
             if not found or found in markers.stops:

@@ -15,10 +15,10 @@ import msgspec
 
 from .arguments import ArgumentsReader
 from .reader import Reader, Sink
-from .steps import LONGEST_SPACE, skip, skip_some, wait
+from .steps import LONGEST_SPACE, marker_at, skip, skip_some, wait
 from .tagged import LONGEST_TAG, TaggedCalls, TaggedReader
 from .tagged_value import Frame
-from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag, literal_at
+from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag
 from .values import Kind
 
 _NAME = re.compile(r"(?:[^<>\s][^<>\n]*+)?")
@@ -91,7 +91,7 @@ class Tag(msgspec.Struct, frozen=True, dict=True):
             match = _NAME.match(text, place)
             place, name = (match.end(), match[0].strip()) if match else (place, None)
         itself = "/" + self.stop
-        found = literal_at((self.stop, itself) if self.attribute else (self.stop,), text, place, end)
+        found = marker_at(text, place, end, (self.stop, itself) if self.attribute else (self.stop,))
         if found and name is not None:
             return ReadTag(place + len(found), name, attributes, found == itself)
         if not found and (found is None or begun) and end < LONGEST_TAG:
@@ -192,7 +192,7 @@ class XmlCalls(TaggedCalls, frozen=True, kw_only=True):
         if place == end:
             return True if final else None
         expected = (*self.wrappers, self.call.literal, *self.section_close)
-        found = literal_at((*expected, self.preface) if self.preface else expected, text, place, end)
+        found = marker_at(text, place, end, (*expected, self.preface) if self.preface else expected)
         if not found and text[place] not in "{[<":
             for opener in self.open:
                 if opener not in self.wrappers:
@@ -233,7 +233,7 @@ class XmlReader(TaggedReader):
         """Between the marker around a call and the call's tag."""
         at = skip(text, at, end)
         call, preface = self._syntax.call.literal, self._syntax.preface
-        found = literal_at((call, preface) if preface else (call,), text, at, end)
+        found = marker_at(text, at, end, (call, preface) if preface else (call,))
         if found is None:
             return wait(at)
         if not found:
@@ -279,7 +279,7 @@ class XmlReader(TaggedReader):
         tag = self._syntax.json_tag
         found: str | None = "" if text[at] != "{" else "{"
         if tag is not None:
-            found = literal_at((tag.literal,), text, at, end)
+            found = marker_at(text, at, end, (tag.literal,))
         if not found:
             if found is None:
                 return wait(at)
@@ -315,7 +315,7 @@ class XmlReader(TaggedReader):
 
     def _behind_json(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         at = skip(text, at, end)
-        found = literal_at((self._syntax.json_close,), text, at, end)
+        found = marker_at(text, at, end, (self._syntax.json_close,))
         if found is None:
             return wait(at)
         self._step = self._behind_a_value
@@ -329,7 +329,7 @@ class XmlReader(TaggedReader):
         """Where a parameter or the end of the call is expected."""
         syntax = self._syntax
         at = skip(text, at, end)
-        found = literal_at(self._behind_value, text, at, end)
+        found = marker_at(text, at, end, self._behind_value)
         if found is None:
             return wait(at)
         if found == syntax.parameter.literal and self._whole is None:
@@ -366,7 +366,7 @@ class XmlReader(TaggedReader):
         if not self._wrapped:
             return self._end(at, alone=not self._section)
         place = skip_some(text, at, end)
-        found = literal_at((*syntax.close, syntax.call.literal), text, place, end) if place < at + LONGEST_SPACE else ""
+        found = marker_at(text, place, end, (*syntax.close, syntax.call.literal)) if place < at + LONGEST_SPACE else ""
         if found is None and not final:
             return wait(at)
         alone = not self._section and not self._calls

@@ -1,0 +1,119 @@
+"""Where reading stands: the buffer, its place in the raw text, and the next marker in it.
+
+`buffer` holds what has not been decided yet (with a few characters before it, for looking back), `buffer[at]` is the
+first character that no event holds, and `base` is the offset of `buffer[0]` in the raw text. So `base + at` is an
+offset of the raw text. Indexes live as long as one call to `feed`; everything that outlives it is an offset.
+
+    raw     H i _ < t h i n k > L e t _ m e        (offsets)
+    buffer        < t h i n k > L e t              (indexes)
+                  ^base         ^at
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from .markers import Found, Marker, Table
+from .raw_text import Tape
+
+LOOKBACK = 4
+"""How many characters before the undecided text are kept: a fence's indent or a quote and what stands before it."""
+NOWHERE = sys.maxsize
+"""An offset that no text reaches."""
+NON_SPACE = re.compile(r"\S")
+
+_Known = tuple[int, int, int, Marker | None]
+"""What a search from one offset has found: that offset, the start and the end of the marker, the marker."""
+_UNKNOWN: _Known = (NOWHERE, -1, -1, None)
+_NONE: _Known = (0, NOWHERE, NOWHERE, None)
+
+
+class Cursor:
+    """A place in the raw text, and what can be seen from it."""
+
+    __slots__ = ("_known", "at", "base", "buffer", "scan", "tape")
+
+    def __init__(self) -> None:
+        self.tape = Tape()
+        """Everything that was fed, as far as it may be needed again."""
+        self.buffer = ""
+        self.at = 0
+        self.base = 0
+        self.scan = 0
+        """The offset from which markers are looked for: before it stands what is known to be none."""
+        self._known: dict[Table, list[_Known]] = {}
+
+    def start(self, text: str) -> None:
+        """Read on with `text`, the end of the raw text, of which no event holds anything."""
+        tape = self.tape
+        offset = tape.sync() - len(text)
+        before = tape.text(max(0, offset - LOOKBACK), offset)
+        self.buffer = before + text
+        self.at = len(before)
+        self.base = offset - self.at
+        self._known.clear()
+
+    def stop(self) -> str:
+        """Reading has come as far as it can: what is left to be held back."""
+        rest = self.buffer[self.at :]
+        self.buffer = ""
+        return rest
+
+    def move(self, index: int) -> None:
+        """Pass over everything before this index."""
+        self.at = index
+
+    def pass_over(self, index: int) -> None:
+        """Reading and looking for markers go on at this index."""
+        self.at = index
+        self.scan = self.base + index
+
+    def scan_from(self, offset: int) -> None:
+        """No marker before this offset acts."""
+        self.scan = offset
+
+    def rewind(self, offset: int, scan: int) -> None:
+        """Read again from `offset`; no marker before `scan` acts."""
+        self._load(offset)
+        self.scan = scan
+
+    def reach_back(self, offset: int) -> None:
+        """Have the buffer hold the text from `offset` on as well, without reading it again."""
+        if offset - LOOKBACK < self.base:
+            at = self.base + self.at
+            self._load(offset)
+            self.at = at - self.base
+
+    def _load(self, offset: int) -> None:
+        before = max(0, offset - LOOKBACK)
+        self.buffer = self.tape.text(before, self.tape.sync())
+        self.base = before
+        self.at = offset - before
+
+    def blank_before(self, place: int) -> bool:
+        """Whether only whitespace stands between here and this index."""
+        return NON_SPACE.search(self.buffer, self.at, place) is None
+
+    def find(self, table: Table, scan: int, end: int) -> Found | None:
+        """The first marker of the table in `buffer[scan:end]`. Remembers, so that each character is searched once."""
+        entries = self._known.get(table)
+        if entries is None:
+            entries = self._known[table] = [_UNKNOWN] * len(table.searches)
+        base = self.base
+        offset = base + scan
+        nearest = NOWHERE
+        first = _NONE
+        for number, entry in enumerate(entries):
+            if not entry[0] <= offset <= entry[1]:
+                match = table.searches[number].search(self.buffer, scan)
+                if match is None:
+                    entry = (offset, NOWHERE, NOWHERE, None)
+                else:
+                    entry = (offset, base + match.start(), base + match.end(), table.marker(match.group()))
+                entries[number] = entry
+            if entry[1] < nearest:
+                first, nearest = entry, entry[1]
+        if first[3] is None or first[2] - base > end:
+            return None
+        return Found(first[1] - base, first[2] - base, first[3])

@@ -1,0 +1,289 @@
+"""The fast path: chunks that are answered without the machine.
+
+Most chunks of a stream hold nothing that could matter. Three kinds are known by one glance and cost one record each:
+words of an open part (no character in the chunk can begin a marker or a fence, or all that do turn out not to), more
+of a string in a call's arguments (no character can end it), and whitespace behind a great deal of held whitespace.
+Everything else goes to the machine, which gives the same answer: the fast path is a shortcut and knows no rule of its
+own. After each step the machine says which of the three may come next (`write_prose`, `write_string`, or neither).
+
+`Parser.feed` reads the fields of the commonest case itself, because a call costs as much as all of them together;
+`TokenParser` does the same with ids, whose texts it has looked at before. Both write only through the methods.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from ..events import Event, TextDelta, ThinkingDelta, ToolCallDelta
+from ..message import Collector
+from .cursor import NON_SPACE, NOWHERE
+from .format import THINKING
+from .markers import Table
+from .open_part import DELTA
+from .raw_text import Tape
+
+LONG_SPACE = 256
+"""From this length on, held whitespace is no longer joined with every chunk."""
+SHORT = 512
+"""Chunks longer than this do not take the fast path: searching them marker by marker is faster."""
+ALWAYS = re.compile("").search
+"""A glance that says of every chunk that it may matter."""
+MANY = 512
+"""Where nothing is collected, the machine is asked after so many chunks what can be forgotten."""
+_LINE_FENCE = re.compile(r"(?:\A|\n) {0,3}[`~]")
+"""Fence characters where a line begins, or may begin."""
+
+Search = Callable[[str], re.Match[str] | None]
+
+
+@lru_cache(maxsize=256)
+def string_search(ends: tuple[str, ...], markers: tuple[str, ...]) -> Search:
+    """Finds what cannot stand in a JSON string as it is, or may end it: a beginning of one of its ends or of a marker
+    (one or two characters; or the first of two, as the group, where the text ends)."""
+    certain = '\\x00-\\x1f"\\\\\ud800-\udfff'
+    beginnings = (*ends, *markers)
+    firsts = re.escape("".join({text[0] for text in beginnings}))
+    behind = [f"(?<={re.escape(text[0])}){re.escape(text[1:])}" for text in beginnings]
+    # One set of characters in front, because only such a pattern is searched for fast.
+    return re.compile(f"[{certain}{firsts}](?:{'|'.join([f'(?<=[{certain}])', *behind])}|(\\Z))").search
+
+
+class FastPath:
+    """What the next chunk may be without anything else happening, and what is held back before it."""
+
+    __slots__ = (
+        "_armed",
+        "_limit",
+        "_string_room",
+        "_tape",
+        "_waiting_size",
+        "collector",
+        "delta",
+        "few",
+        "glance",
+        "held",
+        "index",
+        "inline",
+        "most",
+        "pieces",
+        "string",
+        "string_into",
+        "table",
+        "tidy",
+        "waiting",
+    )
+
+    def __init__(self, tape: Tape, table: Table, *, tidy: bool, limit: int, collector: Collector | None) -> None:
+        self._tape = tape
+        self.pieces = tape.pieces
+        """Every chunk is appended to it first."""
+        self.most = NOWHERE
+        """How many pieces there may be before the machine is asked what can be forgotten."""
+        self.collector = collector
+        """Takes note of the arguments of calls; None where nothing is collected."""
+        self._limit = limit
+        self.tidy = tidy
+        """Whether whitespace at a chunk's end is held."""
+        self.held = ""
+        """What was read and is held back: whitespace, or what may be the beginning of a marker."""
+        self.table = table
+        """The markers that can act on words in the open part."""
+        self.index = 0
+        """The open part."""
+        self.delta: type[TextDelta] | type[ThinkingDelta] | None = None
+        """What words become; None when words must go to the machine."""
+        self.inline: type[TextDelta] | type[ThinkingDelta] | None = None
+        """The same while nothing is held and nothing must be done but appending the chunk to `pieces`."""
+        self._armed: type[TextDelta] | type[ThinkingDelta] | None = None  # what `inline` is when nothing is held
+        self.few: tuple[str, str, str, str | None] | None = None
+        """The characters that matter, where they are few; else None, and `glance` finds them."""
+        self.glance: Search = ALWAYS
+        self.string: Search | None = None
+        """In a string of a call: finds what is not simply more of it."""
+        self.string_into: list[str] | None = None
+        """Where the string goes if it waits as a whole; None where it is emitted."""
+        self._string_room = 0
+        self.waiting: list[str] | None = None
+        """Chunks behind long whitespace that is held; None while there is none."""
+        self._waiting_size = 0
+
+    # What the machine says.
+
+    def hold(self, text: str, for_words: bool) -> None:
+        """The machine has come as far as it can. `for_words`: nothing but a word can change what is held."""
+        self.held = text
+        self.close()
+        if self.collector is None:
+            self.most = len(self.pieces) + MANY
+        if for_words and len(text) >= LONG_SPACE:
+            self.waiting = []
+            self._waiting_size = len(text)
+
+    def write_prose(self, table: Table, index: int) -> None:
+        """Words may be emitted as they come, if what is held is whitespace or the beginning of a marker."""
+        self.table = table
+        self.index = index
+        before = self.held[: self._aim(self.held)]
+        if not before or (self.tidy and before.isspace()):
+            self.delta = DELTA[table.state]
+            self._armed = self.delta if self.tidy and self.collector is not None else None
+            self.inline = None if self.held else self._armed
+
+    def write_string(self, search: Search, index: int, into: list[str] | None, room: int) -> None:
+        """What `search` does not find in is more of a string. Where it waits, it goes `into` a list with that room."""
+        self.string = search
+        self.index = index
+        self.string_into = into
+        self._string_room = room
+
+    def close(self) -> None:
+        """Every chunk goes to the machine."""
+        self.delta = self.inline = self._armed = self.string = None
+
+    # Chunks.
+
+    @property
+    def size(self) -> int:
+        """How many characters are held here."""
+        return self._waiting_size if self.waiting is not None else len(self.held)
+
+    def resume(self, chunk: str, final: bool) -> str | None:
+        """The long whitespace that is held and a chunk, for the machine; None when that is still only whitespace."""
+        waiting = self.waiting
+        assert waiting is not None
+        waiting.append(chunk)
+        self._waiting_size += len(chunk)
+        if not final and self._waiting_size <= self._limit and NON_SPACE.search(chunk) is None:
+            return None
+        self.waiting = None
+        return self.held + "".join(waiting)
+
+    def length(self) -> int:
+        """How many characters have come."""
+        return self._tape.sync()
+
+    def keep(self, chunk: str) -> None:
+        """Append a chunk to the raw text."""
+        pieces = self.pieces
+        pieces.append(chunk)
+        if len(pieces) > self.most:
+            self.close()
+
+    def take(self, chunk: str) -> list[Event] | None:
+        """Words of the open part behind what is held; None when the machine must read."""
+        delta = self.delta
+        if delta is None:
+            return None
+        few = self.few
+        matters: object
+        if few is not None:
+            one, two, three, four = few
+            matters = one in chunk or two in chunk or three in chunk or (four is not None and four in chunk)
+        else:
+            matters = self.glance(chunk)
+        if matters:
+            return self.take_doubtful(chunk)
+        held = self.held
+        words = chunk.rstrip() if self.tidy else chunk
+        if words is chunk and chunk:
+            self.held = ""
+            self.inline = self._armed
+            words = held + chunk
+        elif words:
+            self.held = chunk[len(words) :]
+            words = held + words
+        elif chunk and len(held) < LONG_SPACE:
+            self.held = held + chunk
+        else:
+            return None
+        pieces = self.pieces
+        pieces.append(chunk)
+        if len(pieces) > self.most:
+            self.close()
+        return [delta(self.index, words)] if words else []
+
+    def take_spaced(self, chunk: str, words: str) -> list[Event] | None:
+        """A chunk of words and whitespace behind them, while nothing is held."""
+        if not chunk:
+            return None
+        self.inline = None
+        self.held = chunk[len(words) :]
+        self.pieces.append(chunk)
+        return [self.delta(self.index, words)] if words and self.delta is not None else []
+
+    def take_doubtful(self, chunk: str) -> list[Event] | None:
+        """Words in which a glance has found something; None when the machine must read."""
+        delta = self.delta
+        text = self.held + chunk
+        if delta is None or len(text) >= SHORT or not self._is_plain(text):
+            return None
+        self.keep(chunk)
+        stop = self._aim(text)
+        words = text[:stop].rstrip() if self.tidy else text[:stop]
+        self.held = held = text[len(words) :]
+        self.inline = self._armed if not held else None
+        return [delta(self.index, words)] if words else []
+
+    def take_cut(self, words: str, space: str) -> list[Event]:
+        """Words and the whitespace behind them, of which it is known that they do not matter."""
+        delta, held = self.delta, self.held
+        assert delta is not None
+        self.keep(words + space)
+        self.held = space if words else held + space
+        self.inline = None if self.held else self._armed
+        return [delta(self.index, held + words)] if words else []
+
+    def take_held(self) -> str:
+        """What is held, which is about to be emitted."""
+        held, self.held = self.held, ""
+        self.inline = self._armed
+        return held
+
+    def take_string(self, chunk: str) -> list[Event] | None:
+        """More of a string; None when the machine must read."""
+        if self.string is None or not chunk:
+            return None
+        text = self.held + chunk
+        met = self.string(text)
+        waiting = self.string_into
+        if waiting is not None:
+            self._string_room -= len(chunk)
+            if met is not None or self._string_room < 0:
+                return None
+            self.keep(chunk)
+            waiting.append(chunk)
+            return []
+        held = ""
+        if met is not None:
+            if not met.lastindex:
+                return None
+            text, held = text[:-1], text[-1]  # the last character may begin a marker
+        self.keep(chunk)
+        self.held = held
+        if not text:
+            return []
+        event = ToolCallDelta(self.index, text)
+        if self.collector is not None:
+            self.collector.add(event)
+        return [event]
+
+    def _is_plain(self, text: str) -> bool:
+        """Whether what is held and a chunk that holds the first character of a marker or a fence hold neither."""
+        if self.table.holds_marker(text):
+            return False
+        if self.table.state == THINKING:
+            return True
+        match = _LINE_FENCE.search(text)
+        if match is None:
+            return True
+        # Fence characters at the very start matter only if a line begins there. With tidy whitespace, the word before
+        # them was emitted, so none does.
+        return self.tidy and match.start() == 0 and text[0] != "\n" and not _LINE_FENCE.search(text, match.end())
+
+    def _aim(self, text: str) -> int:
+        """Where the beginning of a marker stands in what is held; while there is one, every chunk is looked at."""
+        stop = self.table.begins(text, 0, len(text))
+        self.few, self.glance = (self.table.few, self.table.glance) if stop == len(text) else (None, ALWAYS)
+        return stop

@@ -1,0 +1,335 @@
+"""Prose: text and thinking up to the next marker that acts, and what that marker does. Message headers too.
+
+One loop (`read`): find the next marker that can act in this state; give what stands before it to the open part; do
+what the marker does; where no marker is, give all but the longest tail that could still begin one. A marker that was
+found is asked in this order whether it acts: may it still become a longer one or stand in an unfinished tag (wait);
+is it quoted or fenced (then it is words); is it at a place where it means something.
+
+Formats with headers (`<|channel|>analysis<|message|>`) have messages around their prose. Where the server has left the
+special tokens out, the headers are read by their words alone (`bare_headers.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from .bare_headers import BareStart, BareStarts, read_bare_header, starts_bare
+from .calls.steps import marker_at
+from .calls_in_progress import CallsInProgress
+from .cursor import NON_SPACE, NOWHERE
+from .fences import begins_line
+from .format import HEADER, TEXT, THINKING, State
+from .headers import LONGEST, HeaderResult, read_header, starts_header
+from .markers import Actions, Found
+from .mentions import Verdict, Verdicts
+from .modes import Outcomes, ReadOutcome
+from .open_part import PartWriter
+
+log = logging.getLogger("asides")
+
+
+class Prose:
+    """Reads what stands between calls: the modes BEGIN, HEADER, BARE_HEADER and PROSE."""
+
+    __slots__ = ("_calls", "_cursor", "_debug", "_header_before", "_holds", "_markers", "_may_watch", "_writer")
+
+    def __init__(
+        self, writer: PartWriter, calls: CallsInProgress, *, header_before: str = "", may_watch: bool = False
+    ) -> None:
+        self._writer = writer
+        self._cursor = writer.cursor
+        self._holds = writer.holds
+        self._markers = writer.markers
+        self._calls = calls
+        self._header_before = header_before  # what the prompt holds of a header that the output goes on with
+        # Whether an output that may begin with a bare header is held until another one shows that it did.
+        self._may_watch = may_watch
+        self._debug = log.isEnabledFor(logging.DEBUG)
+
+    def read(self, end: int, final: bool) -> ReadOutcome:
+        """Read text or thinking up to the next marker that acts."""
+        cursor, writer, part = self._cursor, self._writer, self._writer.part
+        table = self._markers.table if part.empty else self._markers.table.after_words
+        scan = max(cursor.scan - cursor.base, cursor.at)
+        if part.call_may_begin and part.empty and self._calls.begin_bare(end, final):
+            return Outcomes.CALL
+        buffer = cursor.buffer
+        verdict = Verdicts.ACTS
+        while True:
+            found = cursor.find(table, scan, end)
+            if found is None:
+                hold = end if final else table.begins(buffer, scan, end)
+                break
+            marker = found.marker
+            if marker.leading and not (part.empty and cursor.blank_before(found.start)):
+                table, scan = table.after_words, found.start  # another marker may stand there that it begins with
+                continue
+            if not final and table.may_enclose(buffer, found, scan, end):
+                hold = table.begins(buffer, scan, end)
+                break
+            if table.may_extend(buffer, found, end):
+                if not final:
+                    hold = found.start
+                    break
+                # The output ends inside the longer marker: the rest is part of it, not of what follows.
+                found = Found(found.start, end, marker)
+            if marker.action is Actions.BARE:
+                if self._calls.may_begin_line(found.start):
+                    return self._calls.begin_line(found.start)
+                scan = found.stop
+                continue
+            verdict, stop = self._judge(found, end, final)
+            if verdict is Verdicts.WAIT or verdict is Verdicts.WAIT_FOR_WORDS:
+                hold = found.start
+                break
+            if verdict is Verdicts.ACTS and not self._is_literal(found):
+                return self._act(found)
+            if verdict is Verdicts.SPENT:
+                writer.write_literal(found.start)
+                self._holds.notice("limit", cursor.base + found.start)
+            scan = stop
+        cursor.scan_from(cursor.base + hold)
+        space = writer.flow(hold, beside=False, final=final)
+        for_words = (space and hold == end) or verdict is Verdicts.WAIT_FOR_WORDS
+        return Outcomes.WAIT_FOR_WORDS if for_words else Outcomes.WAIT
+
+    def _judge(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
+        """Whether a marker acts or is only talked about."""
+        writer, cursor = self._writer, self._cursor
+        verdict, stop = writer.judge_quotes(found, end, final)
+        if not writer.quotes or found.marker.certain:
+            return verdict, stop
+        if verdict is Verdicts.ACTS and self._markers.table.state == TEXT and writer.in_fence(found.start):
+            verdict, stop = Verdicts.LITERAL, found.stop
+        if verdict is Verdicts.LITERAL and found.marker.action is Actions.STOP:
+            # A stop marker with nothing but whitespace behind it is a stop, wherever it stands.
+            after = NON_SPACE.search(cursor.buffer, found.stop, end)
+            if after is None and end - found.stop <= writer.limit:
+                return (Verdicts.ACTS if final else Verdicts.WAIT_FOR_WORDS), found.stop
+        return verdict, stop
+
+    def _is_literal(self, found: Found) -> bool:
+        """Whether a marker that acts elsewhere is plain words here, and saying so."""
+        marker, cursor, writer, part = found.marker, self._cursor, self._writer, self._writer.part
+        begins = part.empty and cursor.blank_before(found.start)
+        if marker.joined:
+            return not begins and cursor.buffer[found.start - 1].isspace()
+        if marker.action is Actions.FOREIGN:
+            writer.notice_foreign(found)
+            return True
+        if marker.weak and not (begins and part.content_from == part.weak_from):
+            return True
+        if marker.at_line and not begins and not begins_line(cursor.buffer, found.start, writer.floor):
+            writer.write_literal(found.start)
+            message = f"{marker.text!r} opens a call only where a line begins"
+            self._holds.notice("not_a_call", cursor.base + found.start, message)
+            return True
+        if marker.action is not Actions.NESTED:
+            return marker.leading and (part.seen_words or not begins)
+        if begins:
+            return False
+        if not marker.leading:  # a sentence may well be written twice
+            writer.write_literal(found.start)
+            self._holds.notice("nested_open", cursor.base + found.start)
+        return True
+
+    def _act(self, found: Found) -> ReadOutcome:
+        """Do what a marker does."""
+        marker, cursor, writer = found.marker, self._cursor, self._writer
+        offset = cursor.base + found.start
+        if self._debug:
+            log.debug("%s at %d: in %s, %s", marker.text, offset, self._markers.table.state, marker.action.value)
+        if marker.action is Actions.CALL:
+            writer.flow(found.start, beside=False)
+            return self._calls.begin(found)
+        if marker.action is Actions.HEADER:
+            return self._meet_header(found)
+        if self._holds.undecided:
+            if marker.action is Actions.STRAY and marker.closes_thinking:
+                return self._settle_as_thinking(offset)
+            if marker.action in (Actions.OPEN, Actions.STOP):
+                writer.settle_as_text()
+        writer.flow(found.start, beside=True)
+        if marker.action is Actions.STOP:
+            writer.stop(offset)
+        elif marker.action is Actions.NESTED:
+            writer.close(True)  # with exact whitespace, what stood before the echo is a part
+            if marker.weak:
+                self._markers.settle_on(marker.text)  # or its closer would not act
+        else:
+            writer.close(True, marker.action is Actions.IGNORED and self._markers.table.state == THINKING)
+            if marker.action is Actions.STRAY and (writer.part.seen_words or not marker.closes_thinking):
+                self._holds.notice("stray_close", offset, f"{marker.text} closes nothing; it is left out")
+            else:
+                writer.notice_marker(marker, offset)
+            self._markers.settle_on(marker.text)
+            writer.enter(marker.target)
+        writer.pass_marker(found.stop)
+        if marker.action is Actions.CLOSE:
+            writer.begin_text()
+            writer.allow_weak()
+        return Outcomes.MARKER
+
+    def _settle_as_thinking(self, close: int) -> ReadOutcome:
+        """A lone close: everything before it was thinking."""
+        self._restart(THINKING)
+        self._cursor.scan_from(close)
+        return Outcomes.REREAD
+
+    def reread_as_text(self) -> ReadOutcome:
+        """At the end of an undecided start: what a fence that never closes holds is read again, without that fence."""
+        watching, opened_at = self._markers.watching, self._writer.fences.opened_at
+        self._restart(TEXT, after_marker=False, fences_until=opened_at)
+        self._holds.open_undecided()
+        if watching:
+            self._watch()
+        return Outcomes.REREAD
+
+    def _restart(self, state: State, *, after_marker: bool = True, fences_until: int = NOWHERE) -> None:
+        """Read everything again."""
+        self._holds.restart()
+        self._writer.restart(state, after_marker=after_marker, fences_until=fences_until)
+        self._calls.restart()
+        self._cursor.rewind(0, 0)
+
+    # Headers.
+
+    def _meet_header(self, found: Found) -> ReadOutcome:
+        marker, cursor = found.marker, self._cursor
+        if marker.joined and self._markers.watching:
+            return self._settle_as_bare()
+        self._writer.flow(found.start, beside=False)
+        cursor.scan_from(cursor.base + found.start)
+        header = self._markers.format.header
+        own = (header.channel_marker, header.body) if header is not None else ()
+        return Outcomes.BARE_HEADER if marker.joined and not marker.text.endswith(own) else Outcomes.HEADER
+
+    def read_begin(self, end: int, final: bool) -> ReadOutcome:
+        """The output may begin inside the header that the prompt has opened."""
+        cursor, holds = self._cursor, self._holds
+        offset = cursor.base + cursor.at
+        if self._header_before:
+            cursor.scan_from(offset)
+            return Outcomes.HEADER
+        start = self._starts_bare(end, final)
+        if start is BareStarts.WAIT:
+            return Outcomes.WAIT
+        if holds.undecided:
+            return self._begin_undecided(start)
+        if start in (BareStarts.YES, BareStarts.JOINED):
+            return self._begin_bare_headers(offset)
+        if start is BareStarts.MAYBE and self._may_watch:
+            holds.open_undecided()
+            return self._watch()
+        table = self._markers.tables.header
+        found = cursor.find(table, cursor.at, end)
+        place = found.start if found else (end if final else table.begins(cursor.buffer, cursor.at, end))
+        before = cursor.buffer[cursor.at : place]
+        answer = starts_header(self._markers.format, before, found.marker if found else None)
+        if answer is None and not final and found is None:
+            return Outcomes.WAIT
+        if answer and found:
+            cursor.scan_from(offset)
+            return Outcomes.HEADER
+        self._writer.enter_outside(True)
+        return Outcomes.NO_HEADER
+
+    def _begin_undecided(self, start: BareStart) -> ReadOutcome:
+        """The start is undecided, and a format that is not settled yet may begin with a header without markers."""
+        if start is BareStarts.JOINED:
+            return self._settle_as_bare()
+        return Outcomes.NO_HEADER if start is BareStarts.NO else self._watch()
+
+    def _starts_bare(self, end: int, final: bool) -> BareStart:
+        header, cursor = self._markers.format.header, self._cursor
+        at = cursor.at
+        if header is None or (at < end and cursor.buffer[at] not in self._markers.tables.bare_firsts):
+            return BareStarts.NO
+        return starts_bare(header, cursor.buffer, at, end, final)
+
+    def _watch(self) -> ReadOutcome:
+        """Read on as text, held back, until a joined header shows that the first word was one too."""
+        self._markers.watch()
+        self._writer.enter_outside(self._markers.format.start == HEADER)
+        return Outcomes.NO_HEADER
+
+    def _settle_as_bare(self) -> ReadOutcome:
+        """A joined header: the first word was a header without markers."""
+        self._restart(TEXT)
+        return self._begin_bare_headers(0)
+
+    def _begin_bare_headers(self, offset: int) -> ReadOutcome:
+        """A header without markers begins at `offset`; from here on they are read by their words."""
+        header = self._markers.format.header
+        assert header is not None
+        assert header.bare is not None
+        if self._markers.read_bare_headers():
+            self._holds.notice(header.bare.notice, offset)
+        self._cursor.scan_from(offset)
+        return Outcomes.BARE_HEADER
+
+    def read_bare_header(self, end: int, final: bool) -> ReadOutcome:
+        """Read a header without markers and enter the state that it names."""
+        cursor, header = self._cursor, self._markers.format.header
+        assert header is not None
+        place = cursor.scan - cursor.base
+        words = place + len(marker_at(cursor.buffer, place, end, self._markers.tables.header_openers, True) or "")
+        result = read_bare_header(header, cursor.buffer, words, end, final, self._calls.tools)
+        return self._enter_message(result, place) if result is not None else Outcomes.WAIT
+
+    def read_header(self, end: int, final: bool) -> ReadOutcome:
+        """Read the header of a message and enter the state that it names."""
+        cursor, format, tables = self._cursor, self._markers.format, self._markers.tables
+        place = cursor.scan - cursor.base
+        before, text = self._header_before, cursor.buffer
+        seen = final or end - place > LONGEST
+        lost = "" if before else marker_at(text, place, end, tables.lost_channels, seen)
+        if lost is None:
+            return Outcomes.WAIT
+        if lost:
+            return self._begin_bare_headers(cursor.scan)
+        if before:
+            text = before + text[place:]
+            shift = place - len(before)
+            result = read_header(format, tables.header, text, 0, end - shift, final)
+            if result is not None:
+                result = msgspec.structs.replace(result, stop=max(result.stop + shift, place))
+        else:
+            result = read_header(format, tables.header, text, place, end, final)
+        if result is None:
+            return Outcomes.WAIT
+        self._header_before = ""
+        return self._enter_message(result, place)
+
+    def _enter_message(self, result: HeaderResult, place: int) -> ReadOutcome:
+        """A header at `place` has been read: the part before it ends, and what it says begins."""
+        cursor, holds, markers, writer = self._cursor, self._holds, self._markers, self._writer
+        offset = cursor.base + place
+        if result.state is None and not result.syntaxes:
+            # No header after all: the marker is words.
+            holds.notice("malformed_header", offset, "a header marker with no header; it is taken literally")
+            cursor.scan_from(cursor.base + result.stop)
+            return Outcomes.NO_HEADER
+        if holds.undecided:
+            writer.settle_as_text()
+        writer.flow(place, beside=True)
+        cursor.move(max(cursor.at, place))
+        if writer.part.kind == "thinking" and not markers.tables.bare_headers:
+            holds.notice("implicit_close", offset)
+        writer.enter_message()
+        for code, message in result.notices:
+            holds.notice(code, offset, message)
+        markers.let_calls(not result.addressed)
+        markers.settle_on(result.marker)
+        calls = bool(result.syntaxes) and markers.reads_calls
+        writer.enter(TEXT if calls else result.state or TEXT)
+        writer.pass_marker(result.stop)
+        if not calls:
+            writer.begin_text()
+            return Outcomes.MESSAGE
+        begun = self._calls.begin_message(result.syntaxes, result.recipient, offset, result.stop)
+        if result.bodiless:
+            return self._calls.end_message(result.recipient.rpartition(".")[2], result.stop)
+        return begun
