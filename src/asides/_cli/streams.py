@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Self
 
+from .._descriptor import write_all
+
 if TYPE_CHECKING:
     from ..terminal.sanitize import Sanitizer
     from ..terminal.style import Codes
@@ -104,15 +106,10 @@ class Output:
         """Write what was added."""
         if not self._pending:
             return
-        rest = memoryview(b"".join(self._pending))
+        data = b"".join(self._pending)
         self._pending.clear()
         try:
-            while rest:
-                try:
-                    rest = rest[os.write(self._descriptor, rest) :]
-                except BlockingIOError:
-                    # Another program that shares the terminal has made it non-blocking.
-                    select.select([], [self._descriptor], [])
+            write_all(self._descriptor, data)
         except OSError as error:
             if not self._may_close:
                 error.filename = error.filename or "standard output"

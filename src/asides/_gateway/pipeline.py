@@ -55,6 +55,7 @@ class ItemFilter:
         self._model = model
         """The name that the client knows the model by, where the upstream has another."""
         self._fill_empty = fill_empty
+        self._changes = fill_empty or bool(model)
         self.understood = False
         """Whether anything of the answer was."""
         self.head = b""
@@ -64,14 +65,16 @@ class ItemFilter:
 
     def apply(self, items: list[ReplyItem]) -> list[ReplyItem]:
         """Record items, and return those to write in their place."""
-        if not self.understood:
-            items = [explained(item, self.head) if isinstance(item, Failed) else item for item in items]
-            self.understood = any(not isinstance(item, Failed) for item in items)
+        if not self.understood and items:
+            if isinstance(items[0], Failed):
+                items = [explained(items[0], self.head), *items[1:]]
+            else:
+                self.understood = True
         record, events_only = self.record, True
         for item in items:
             record.add(item)
             events_only = events_only and type(item) is ReplyEvent
-        if not events_only:
+        if self._changes and not events_only:
             items = [each for item in items for each in self._changed(item)]
         if record.calls > self.limits.calls and not self.over:
             self.over = True

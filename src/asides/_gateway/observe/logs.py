@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import queue
 import re
-import select
 import sys
 import threading
 import time
@@ -21,6 +19,7 @@ import msgspec
 
 from ..._config.schema import Config, Log
 from ..._config.values import HIDDEN, escaped, hide_url
+from ..._descriptor import write_all
 from ..origins import is_loopback
 from ..record import BODIES, RequestRecord
 
@@ -201,16 +200,7 @@ class BackgroundHandler(logging.Handler):
                 continue
             # Nothing can be said where nothing can be written: the gateway goes on.
             with contextlib.suppress(Exception):
-                self._write(f"{self.format(item)}\n".encode("utf-8", "backslashreplace"))
-
-    def _write(self, line: bytes) -> None:
-        rest = memoryview(line)
-        while rest:
-            try:
-                rest = rest[os.write(self._descriptor, rest) :]
-            except BlockingIOError:
-                # Another program that shares the terminal has made it non-blocking.
-                select.select([], [self._descriptor], [])
+                write_all(self._descriptor, f"{self.format(item)}\n".encode("utf-8", "backslashreplace"))
 
 
 class _LogFormatter(logging.Formatter):
