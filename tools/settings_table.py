@@ -28,7 +28,7 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "upstreams": schema.UpstreamSettings,
     "models": schema.ModelSettings,
     "limits": schema.Limits,
-    "cache": schema.Cache,
+    "replay_cache": schema.ReplayCacheSettings,
     "log": schema.Log,
     "history": schema.HistorySettings,
     "run": schema.RunSettings,

@@ -287,6 +287,18 @@ def test_what_kubernetes_sets_is_not_taken_for_ours(tmp_path: Path) -> None:
     assert [("Kubernetes" in warning) for warning in loaded.warnings] == [True]
 
 
+def test_a_section_by_its_former_name(tmp_path: Path) -> None:
+    """`cache` was the name of `replay_cache`: in a file and in a variable it still counts, with a warning."""
+    file = tmp_path / "asides.yaml"
+    file.write_text("listen:\n  port: 1\ncache:\n  entries: 7\n  characters: 9\n")
+    loaded = load_all(file, environ={"ASIDES_CACHE_ENTRIES": "5"})
+    assert (loaded.config.replay_cache.entries, loaded.config.replay_cache.characters) == (5, 9)
+    assert loaded.warnings == (
+        f"{file}:3: cache is called replay_cache now",
+        "ASIDES_CACHE_ENTRIES is called ASIDES_REPLAY_CACHE_ENTRIES now",
+    )
+
+
 def test_variables_say_yes_and_no_as_variables_do(tmp_path: Path) -> None:
     """1 and 0 count as well as true and false; an empty variable says nothing."""
     environ = home(tmp_path, ASIDES_LOG_BODIES="1", ASIDES_SAVE="true", ASIDES_TERMINAL_WRAP="0", ASIDES_HOST="")

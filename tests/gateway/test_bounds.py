@@ -234,7 +234,7 @@ def test_a_thought_that_never_ends_is_not_collected() -> None:
     """What the replay cache could not store is not kept while it comes."""
     with upstream() as server:
         config: dict[str, Any] = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}}
-        with gateway({**config, "cache": {"characters": 100_000}}) as running:
+        with gateway({**config, "replay_cache": {"characters": 100_000}}) as running:
             frame = b'data: {"choices": [{"index": 0, "delta": {"content": "%b"}}]}\n\n'
             server.send(Reply([frame % b"<think>", *[frame % (b"x" * 40_000)] * 2000], headers=SSE))
             tool = {"type": "function", "function": {"name": "find", "parameters": {}}}

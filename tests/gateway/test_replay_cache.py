@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from asides._config.schema import Cache
+from asides._config.schema import ReplayCacheSettings
 from asides._gateway.replay_cache import ReplayCache
 from asides.dialects.request import CallPiece, Request, TextPiece, Turn
 from tests.gateway.clients import WITH_TOOLS, Dialect, ask, body_of, post
@@ -211,7 +211,7 @@ def test_a_turn_without_calls_is_not_kept(servers: Servers) -> None:
 def test_the_cache_is_bounded() -> None:
     """The oldest go first."""
     with upstream() as server:
-        config = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}, "cache": {"entries": 2}}
+        config = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}, "replay_cache": {"entries": 2}}
         with gateway(config) as running:
             servers = Servers(running, server)
             questions = [f"Question {number}?" for number in range(3)]
@@ -344,7 +344,7 @@ def test_misses_are_counted(families: Servers) -> None:
 
 def test_looking_up_is_linear() -> None:
     """Twice the turns are twice the bytes hashed, and no more than so many are looked up."""
-    cache = ReplayCache(Cache())
+    cache = ReplayCache(ReplayCacheSettings())
 
     def work(count: int) -> int:
         pieces = (CallPiece("find", '{"a": 1}'),)

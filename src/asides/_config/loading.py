@@ -28,7 +28,7 @@ from msgspec import inspect
 
 from ..errors import UsageError
 from .checks import NOT_NAMED, check, expand_secrets
-from .schema import Config, UpstreamSettings
+from .schema import RENAMED, Config, UpstreamSettings
 from .values import (
     ConfigError,
     InvalidValueError,
@@ -299,6 +299,7 @@ class _Layers:
         self.values = reader.read_document(text)
         self.origins = {path: Origin(shown, line) for path, line in reader.lines.items()}
         self.problems = reader.problems
+        self.warnings += reader.warnings
         if not file.trusted and self.values.pop("history", None) is not None:
             self.warnings.append(f"{self.origin(('history',))}: history is not taken from a file {NOT_NAMED}")
             self._forget(("history",))
@@ -332,8 +333,18 @@ class _Layers:
 
     def _add_variables(self, given: dict[str, Override], environ: Mapping[str, str]) -> None:
         known = {variable(setting): setting for setting in settings()}
+        former = {
+            variable(setting.replace(now, before, 1)): setting
+            for before, now in RENAMED.items()
+            for setting in settings()
+            if setting.startswith(f"{now}.")
+        }
         for name in sorted(environ):
             text = environ[name]
+            if name in former and text:
+                self.warnings.append(f"{name} is called {variable(former[name])} now")
+                self._add(given, former[name], text, name)
+                continue
             if not name.startswith(PREFIX) or name in OTHERS or _KUBERNETES.fullmatch(name):
                 continue
             if name not in known:

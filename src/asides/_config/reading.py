@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 from msgspec import inspect
 
-from .schema import Config
+from .schema import RENAMED, Config
 from .values import (
     SECTION,
     InvalidValueError,
@@ -54,6 +54,8 @@ class DocumentReader:
         """`file` is its name, as problems show it."""
         self.problems: list[Problem] = []
         """What is wrong, in the order of the file."""
+        self.warnings: list[str] = []
+        """What is odd but no mistake."""
         self.lines: dict[Path, int] = {}
         """The line of each value that was read."""
         self._file = file
@@ -133,6 +135,10 @@ class DocumentReader:
         fields = {field.name: field for field in wanted.fields}
         found: dict[str, Any] = {}
         for key, key_node, value in self._items(node, path):
+            if not path and key in RENAMED:
+                where = Origin(self._file, key_node.start_mark.line + 1)
+                self.warnings.append(f"{where}: {key} is called {RENAMED[key]} now")
+                key = RENAMED[key]
             if key in fields:
                 read = self._read(value, fields[key].type, (*path, key))
                 if read is not _NOTHING:

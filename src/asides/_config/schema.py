@@ -129,8 +129,8 @@ class Limits(Section, frozen=True):
     """Seconds that open streams have to end when the gateway stops."""
 
 
-class Cache(Section, frozen=True):
-    """The replay cache: thoughts kept in memory for clients that drop them between tool turns."""
+class ReplayCacheSettings(Section, frozen=True):
+    """The replay cache: thoughts kept in memory for clients that drop them between tool turns. Formerly `cache`."""
 
     entries: Annotated[int, msgspec.Meta(ge=0)] = 1000
     """0 turns it off."""
@@ -217,7 +217,7 @@ class Config(Section, frozen=True):
     keep_alive: Literal["comment", "empty", "off"] = "comment"
     """What a quiet chat stream is kept open with."""
     limits: Limits = Limits()
-    cache: Cache = Cache()
+    replay_cache: ReplayCacheSettings = ReplayCacheSettings()
     log: Log = Log()
     history: HistorySettings = HistorySettings()
     run: RunSettings = RunSettings()
@@ -266,3 +266,7 @@ def policies_of(settings: ModelSettings, **others: Unpack[PolicyOptions]) -> Pol
 def matches(name: str, pattern: str) -> bool:
     """Whether a model's name matches: `*` is any run of characters, `?` is one; all else is itself."""
     return fnmatchcase(name, pattern.replace("[", "[[]"))
+
+
+RENAMED = {"cache": "replay_cache"}
+"""Sections by the names that they had before. These still count, with a warning."""

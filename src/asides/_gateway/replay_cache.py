@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from .._config.schema import Cache
+from .._config.schema import ReplayCacheSettings
 from .._engine.calls.ids import make_id
 from ..dialects.framing import to_json
 from ..dialects.request import (
@@ -121,7 +121,7 @@ class Restored(NamedTuple):
 class ReplayCache:
     """Thoughts by the calls that they led to. Safe to use from threads, in which large requests are planned."""
 
-    def __init__(self, limits: Cache) -> None:
+    def __init__(self, limits: ReplayCacheSettings) -> None:
         self._limits = limits
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
         self._by_key: dict[bytes, int] = {}

@@ -40,7 +40,7 @@ class State:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.profiles = Profiles()
-        self.replay_cache = ReplayCache(config.cache)
+        self.replay_cache = ReplayCache(config.replay_cache)
         self.fields: dict[tuple[str, str], str] = {}
         """By upstream and model: the name under which the upstream sends thinking."""
         self.running: dict[str, tuple[str, Upstream]] = {}
