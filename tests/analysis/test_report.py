@@ -104,3 +104,17 @@ def test_many_groups_are_all_in_the_table() -> None:
     page = report(groups(*names))
     assert all(f'<th scope="row">{name}</th>' in page for name in names)
     assert "The charts show the 12 groups" in page
+
+
+def test_every_group_has_one_row_in_every_table_and_one_name_in_every_chart() -> None:
+    """None is left out, and none stands there twice."""
+    groups = Groups()
+    for model in ("first", "second", "third"):
+        groups.add(model, analyze(asides.parse("<think>Wait. Let me check it.</think>Yes.")), "place", "Wait.")
+    page = report(groups)
+    sections = re.findall(r"<section.*?</section>", page, re.S)
+    for model in ("first", "second", "third"):
+        charts = [section.count(f">{model}</text>") for section in sections if "<svg" in section]
+        tables = [section.count(f'<th scope="row">{model}</th>') for section in sections if "<svg" in section]
+        # How long it thinks is two charts.
+        assert (charts, tables) == ([2, 1, 1, 1, 1], [2, 1, 1, 1, 1])

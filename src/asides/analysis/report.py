@@ -197,11 +197,7 @@ def _oddities(shown: Sequence[tuple[str, Summary]]) -> str:
 
 def _quality(shown: Sequence[tuple[str, Summary]]) -> str:
     heads = ["score", *PARTS]
-    rows = [
-        Series(name, [summary.mean("quality_score"), *summary.quality.values()])
-        for name, summary in shown
-        for name, summary in shown
-    ]
+    rows = [Series(name, [summary.mean("quality_score"), *summary.quality.values()]) for name, summary in shown]
     drawing = charts.bars("Quality score and its parts, means", heads, rows, [1.0] * len(heads), "score")
     figure = _figure(drawing, heads, rows, "{:.2f}".format)
     lead = (
