@@ -6,9 +6,12 @@ most fields are those of chat completions (`openai_chat`). What it cannot say is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..framing import SSE, keep_alive_comment
 from ..openai_chat import THINKING_FIELDS
 from ..openai_chat.errors import read_error, write_error
+from ..openai_chat.writer import ChatWriter
 from ..request import Request
 from .reader import CompletionsReader, read_reply
 from .request import NAME, read_request, write_request
@@ -43,7 +46,7 @@ CANNOT_SAY: tuple[str, ...] = (
     "whether thinking was cut off",
 )
 ReplyReader = CompletionsReader
-ReplyWriter = CompletionsWriter
+ReplyWriter: Callable[..., ChatWriter] = CompletionsWriter
 keep_alive = keep_alive_comment
 
 

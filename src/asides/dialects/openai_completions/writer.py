@@ -7,7 +7,7 @@ by side, each token with its offset in the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -79,7 +79,7 @@ _SHAPE = ChoiceShape(
     of_delta=_flat,
     of_message=_flat,
 )
-CompletionsWriter = partial(ChatWriter, shape=_SHAPE)
+CompletionsWriter: Callable[..., ChatWriter] = partial(ChatWriter, shape=_SHAPE)
 
 
 def write_reply(
