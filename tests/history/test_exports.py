@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import asides
 from asides import UsageError
 from asides import _history as history
-from asides._history.exports import JsonLines, Parquet, PlainFiles, Writer
+from asides._history.exports import Export, JsonLinesExport, ParquetExport, PlainFilesExport
 from asides._history.imports import read_line
 from asides._history.records import encode_line
 from tests.history.generated import STEADY
@@ -27,7 +27,7 @@ READ = partial(read_line, parse=asides.parse, format="auto", time=START)
 REPLIES = [reply("one", "two", model="m"), reply("three", after=1, asked=asked("Why?")), reply(after=2)]
 
 
-def stopped(writer: Writer) -> None:
+def stopped(writer: Export) -> None:
     """Ctrl-C after the first reply."""
     with suppress(KeyboardInterrupt), writer:
         writer.write(REPLIES[0])
@@ -48,7 +48,7 @@ def test_lines_of_json_come_back(text: str, seconds: float) -> None:
 def test_a_file_of_lines(tmp_path: Path) -> None:
     """It has its name only when it is whole, and only its owner may read it."""
     path = tmp_path / "out.jsonl"
-    with JsonLines(path) as lines:
+    with JsonLinesExport(path) as lines:
         for made in REPLIES:
             lines.write(made)
         assert not path.exists()
@@ -60,10 +60,10 @@ def test_a_file_of_lines(tmp_path: Path) -> None:
 def test_going_on_with_lines(tmp_path: Path) -> None:
     """An export that was stopped in the middle of a line goes on after the last whole one."""
     path = tmp_path / "out.jsonl"
-    stopped(JsonLines(path))
+    stopped(JsonLinesExport(path))
     part = tmp_path / "out.jsonl.part"
     part.write_bytes(part.read_bytes() + b'{"id": "half of a li')
-    with JsonLines(path, resume=True) as lines:
+    with JsonLinesExport(path, resume=True) as lines:
         assert lines.after == REPLIES[0].id
         for made in REPLIES[1:]:
             lines.write(made)
@@ -74,7 +74,7 @@ def test_going_on_with_something_else(tmp_path: Path) -> None:
     """A file that is no half-written export is not touched in the dark."""
     (tmp_path / "out.jsonl.part").write_text("my notes\n")
     with pytest.raises(UsageError, match="not a half-written export"):
-        JsonLines(tmp_path / "out.jsonl", resume=True)
+        JsonLinesExport(tmp_path / "out.jsonl", resume=True)
     assert (tmp_path / "out.jsonl.part").read_text() == "my notes\n"
 
 
@@ -83,7 +83,7 @@ def test_parquet(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not here: pip install 'asides[parquet]'")
     path = tmp_path / "out.parquet"
     hostile = [record(text=text, thoughts=[{"index": 0, "text": text}]) for text in HOSTILE]
-    with Parquet(path) as table:
+    with ParquetExport(path) as table:
         for made in [*REPLIES, *hostile]:
             table.write(made)
     rows = parquet.read_table(path).to_pylist()
@@ -101,7 +101,7 @@ def test_parquet(tmp_path: Path) -> None:
 def test_parquet_that_was_stopped(tmp_path: Path) -> None:
     """Nothing is left of it."""
     pytest.importorskip("pyarrow", reason="pyarrow is not here: pip install 'asides[parquet]'")
-    stopped(Parquet(tmp_path / "out.parquet"))
+    stopped(ParquetExport(tmp_path / "out.parquet"))
     assert not list(tmp_path.iterdir())
 
 
@@ -115,7 +115,7 @@ def test_plain_files(tmp_path: Path) -> None:
         reply("\ud800", agent="\0"),
     ]
     for _ in range(2):
-        with PlainFiles(tmp_path) as files:
+        with PlainFilesExport(tmp_path) as files:
             for one in made:
                 files.write(one)
     stamp = f"{START.astimezone():%Y%m%d-%H%M%S}"
@@ -193,7 +193,7 @@ def test_any_record_is_kept_or_refused(tmp_path: Path, record: dict[str, object]
         store.add([found])
         assert store.reply(found.id) == found
         assert not [problem for step in store.verify() for problem in step.problems]
-        with PlainFiles(tmp_path) as files:
+        with PlainFilesExport(tmp_path) as files:
             files.write(found)
         assert list(store.purge())[-1].replies == 1
 

@@ -1,6 +1,11 @@
-"""Kept replies in other shapes: lines of JSON, Parquet, and one plain file per reply. Knows no store.
+"""Stored replies as files: JSON lines, Parquet, or one plain text file for each reply. Knows no store.
 
-Each of them takes replies one after another, so that any number of them fits into little memory.
+An export takes replies one by one, so memory does not grow with their number. A file gets its name when it is complete;
+until then it ends in `.part`. All files have mode 0600: thoughts are private, here as in the store.
+
+    with JsonLinesExport(path) as export:
+        for reply in history.replies():
+            export.write(reply)
 """
 
 from __future__ import annotations
@@ -9,8 +14,7 @@ import os
 import re
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -19,38 +23,35 @@ from .records import KeptReply, encode_line, label, local
 
 FOLDER = "thinks"
 BATCH = 1000
-"""Replies of a Parquet row group at most."""
+"""The most replies of a Parquet row group."""
 BATCH_CHARACTERS = 16 * 1024 * 1024
 
 
-class Writer(Protocol):
-    """What takes the replies. Leaving its context without an error makes the result whole."""
+class Export:
+    """Takes replies. Leaving its context without an error completes the result."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self._close(complete=kind is None)
 
     def write(self, reply: KeptReply) -> None:
-        """Take one more."""
+        """Add a reply."""
+        raise NotImplementedError
+
+    def _close(self, *, complete: bool) -> None:
+        """End it; `complete` unless there was an error."""
 
 
-def _part(path: Path) -> Path:
-    """Where a file is written until it is whole."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder; a file is wanted")
-    return path.with_name(path.name + ".part")
-
-
-class JsonLines:
-    """A file of JSON lines. It gets its name when it is whole; until then `.part` stands behind it."""
+class JsonLinesExport(Export):
+    """A file of JSON lines. One that was stopped stays as `.part`, and `resume` continues it."""
 
     def __init__(self, path: Path, *, resume: bool = False) -> None:
         self._path = path
         self._part = _part(path)
-        self.after = ""
-        """The id of the last reply that is there already, where an export goes on."""
+        self.after: str = ""
+        """The id of the last reply in a file that is continued; empty for a new one."""
         end = 0
         if resume and self._part.exists():
             self.after, end = self._last_whole_line()
@@ -58,42 +59,32 @@ class JsonLines:
         # Half a line may follow the last whole one.
         self._file.seek(end)
         self._file.truncate()
-        # Thoughts are private, here as in the store.
         os.chmod(self._part, 0o600)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-        if kind is None:
-            os.replace(self._part, self._path)
 
     def write(self, reply: KeptReply) -> None:
         """Add a line."""
         self._file.write(encode_line(reply.to_record()) + b"\n")
 
+    def _close(self, *, complete: bool) -> None:
+        self._file.close()
+        if complete:
+            os.replace(self._part, self._path)
+
     def _last_whole_line(self) -> tuple[str, int]:
-        """The id of the reply in the last whole line, and where that line ends."""
-        end, last = 0, b""
+        """The id of the reply in the last whole line, and the offset of that line's end."""
+        end, last = 0, b'{"id": ""}'
         with self._part.open("rb") as file:
             for line in file:
                 if line.endswith(b"\n"):
                     end, last = end + len(line), line
         try:
-            return (msgspec.json.decode(last, type=_Named).id if last else ""), end
-        except msgspec.DecodeError:
+            return str(msgspec.json.decode(last, type=dict[str, Any])["id"]), end
+        except (msgspec.DecodeError, KeyError):
             raise UsageError(f"{self._part} is not a half-written export; remove it, or leave out --resume") from None
 
 
-class _Named(msgspec.Struct):
-    id: str
-
-
-class Parquet:
-    """A Parquet file: a row for each reply, its thoughts as a list in it."""
+class ParquetExport(Export):
+    """A Parquet file: a row for each reply, with its thoughts as a list. Without an error it is complete, else gone."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -109,24 +100,9 @@ class Parquet:
         self._rows: list[dict[str, Any]] = []
         self._characters = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                self._flush()
-            self._writer.close()
-            if kind is None:
-                os.replace(self._part, self._path)
-        finally:
-            self._part.unlink(missing_ok=True)
-
     def write(self, reply: KeptReply) -> None:
         """Add a row."""
-        self._rows.append(_row(reply))
+        self._rows.append(_storable(reply.to_record()))
         self._characters += reply.size
         if len(self._rows) >= BATCH or self._characters >= BATCH_CHARACTERS:
             self._flush()
@@ -135,6 +111,23 @@ class Parquet:
         if self._rows:
             self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
         self._rows, self._characters = [], 0
+
+    def _close(self, *, complete: bool) -> None:
+        try:
+            if complete:
+                self._flush()
+            self._writer.close()
+            if complete:
+                os.replace(self._part, self._path)
+        finally:
+            self._part.unlink(missing_ok=True)
+
+
+def _part(path: Path) -> Path:
+    """The file that is written until it is complete."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; a file is wanted")
+    return path.with_name(path.name + ".part")
 
 
 def _schema(arrow: Any) -> Any:
@@ -162,10 +155,6 @@ def _schema(arrow: Any) -> Any:
     )
 
 
-def _row(reply: KeptReply) -> dict[str, Any]:
-    return _storable(reply.to_record())  # type: ignore[no-any-return]  # a dict stays a dict
-
-
 def _storable(value: Any) -> Any:
     """The value with U+FFFD for what Arrow cannot hold."""
     if isinstance(value, str):
@@ -177,19 +166,12 @@ def _storable(value: Any) -> Any:
     return value
 
 
-class PlainFiles:
-    """`thinks/<agent>_<timestamp>_thinks.txt` for each reply that thought. What is there already is left as it is."""
+class PlainFilesExport(Export):
+    """`thinks/<agent>_<timestamp>_thinks.txt` for each reply with thoughts. Files that exist are left as they are."""
 
     def __init__(self, directory: Path) -> None:
         self._folder = directory / FOLDER
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
     def write(self, reply: KeptReply) -> None:
         """Write the thoughts of a reply into a file of their own."""
@@ -205,7 +187,7 @@ class PlainFiles:
         os.replace(part, path)
 
     def _free_path(self, reply: KeptReply, content: bytes) -> Path | None:
-        """Where this reply goes; None when a file holds it already."""
+        """The file for a reply; None when there is one with the same content."""
         who = re.sub(r"[^\w.-]+", "-", reply.agent or reply.reply.model or "model").strip(".-")[:80] or "model"
         stem = f"{who}_{local(reply.time):%Y%m%d-%H%M%S}"
         # Two replies of one second: the second has its id in its name.
@@ -219,8 +201,7 @@ class PlainFiles:
 
 
 def _plain(reply: KeptReply) -> str:
-    pieces = []
-    for number, thought in enumerate(reply.thoughts, 1):
-        cut = "" if thought.complete else " (cut off)"
-        pieces.append(f"[Thinking {number}]{cut}\n{thought.text}\n")
-    return "\n".join(pieces)
+    return "\n".join(
+        f"[Thinking {number}]{'' if thought.complete else ' (cut off)'}\n{thought.text}\n"
+        for number, thought in enumerate(reply.thoughts, 1)
+    )

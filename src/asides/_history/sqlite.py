@@ -47,6 +47,12 @@ LAST = 2**63 - 1
 STEP = 1000
 """Pages of the file that `compact` rewrites at once, so that no writer waits for long."""
 
+SETTINGS = (
+    "foreign_keys = ON",
+    "secure_delete = ON",  # deleted rows are overwritten with zeros
+    "cache_size = -65536",  # up to 64 MiB: ids are hashes, so writing touches pages all over their index
+    "synchronous = FULL",
+)
 REASONS = {
     sqlite3.SQLITE_BUSY: ("another program is writing to it; try again", True),
     sqlite3.SQLITE_LOCKED: ("another program is writing to it; try again", True),
@@ -130,11 +136,10 @@ class SqliteHistory(History):
     def add(self, replies: Iterable[KeptReply]) -> int:
         """Write replies, all or none, and return how many were new."""
         # Hash and encode before the lock is taken.
-        rows = []
-        for reply in replies:
-            named = reply if reply.id else reply.named()
-            thoughts = [(thought_row(thought), indexable(thought.text)) for thought in named.thoughts]
-            rows.append((reply_row(named), thoughts))
+        rows = [
+            (reply_row(reply), [(thought_row(thought), indexable(thought.text)) for thought in reply.thoughts])
+            for reply in (reply if reply.id else reply.named() for reply in replies)
+        ]
         with self._transaction() as connection:
             return sum(_insert(connection, row, thoughts) for row, thoughts in rows)
 
@@ -182,12 +187,8 @@ class SqliteHistory(History):
 
     def _prepare(self) -> None:
         connection = self._connection
-        connection.execute("PRAGMA foreign_keys = ON")
-        # Deleted rows are overwritten with zeros.
-        connection.execute("PRAGMA secure_delete = ON")
-        # Up to 64 MiB: ids are hashes, so writing touches pages all over their index.
-        connection.execute("PRAGMA cache_size = -65536")
-        connection.execute("PRAGMA synchronous = FULL")
+        for setting in SETTINGS:
+            connection.execute(f"PRAGMA {setting}")
         # In this order: another process may be making the store, and commits both at once.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -223,10 +224,8 @@ class SqliteHistory(History):
                 time.sleep(BEGIN_PAUSE)
 
     def _migrations(self) -> list[str]:
-        (there,) = self._connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'migrations'").fetchone()
-        if not there:
-            return []
-        return [name for (name,) in self._connection.execute("SELECT name FROM migrations")]
+        there = self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
+        return [name for (name,) in self._connection.execute("SELECT name FROM migrations")] if there else []
 
     def _migrate(self) -> None:
         if len(self._known_migrations()) == len(MIGRATIONS):

@@ -30,7 +30,7 @@ from ..._history import (
     default_store,
     open,
 )
-from ..._history.exports import JsonLines, Parquet, PlainFiles, Writer
+from ..._history.exports import Export, JsonLinesExport, ParquetExport, PlainFilesExport
 from ..._history.grep import compile_pattern
 from ..._history.imports import read_line
 from ..._history.records import encode_line
@@ -76,15 +76,15 @@ def export(options: argparse.Namespace) -> int:
     return OK
 
 
-def _writer(options: argparse.Namespace) -> tuple[Writer, str]:
+def _writer(options: argparse.Namespace) -> tuple[Export, str]:
     """What writes the chosen form, and the id of the reply after which it goes on."""
     if options.form == "files":
-        return PlainFiles(Path(options.output or ".")), ""
+        return PlainFilesExport(Path(options.output or ".")), ""
     if not options.output:
         raise UsageError("Parquet is written to a file: -o FILE names it")
     if options.form == "parquet":
-        return Parquet(Path(options.output)), ""
-    lines = JsonLines(Path(options.output), resume=options.resume)
+        return ParquetExport(Path(options.output)), ""
+    lines = JsonLinesExport(Path(options.output), resume=options.resume)
     return lines, lines.after
 
 
@@ -327,7 +327,7 @@ def salvage(options: argparse.Namespace) -> int:
             complain(f"{path}: nothing in it looks like a kept reply")
             return FAILED
         try:
-            with progress("read", len(damaged.known)) as shown, JsonLines(output) as lines:
+            with progress("read", len(damaged.known)) as shown, JsonLinesExport(output) as lines:
                 for done, found in enumerate(damaged.replies(), 1):
                     whole += not found.missing
                     partly += bool(found.missing) and found.reply is not None
