@@ -16,7 +16,7 @@ import atexit
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -24,7 +24,6 @@ from ..errors import Error
 from .errors import HistoryError
 from .records import KeptReply
 from .reply_filter import ReplyFilter
-from .results import PurgeProgress
 from .store import History
 
 BATCH = 200
@@ -160,14 +159,14 @@ class BackgroundWriter:
         self._next_purge = time.monotonic() + PURGE_EVERY
         try:
             deleted = 0
-            for step in store.purge(ReplyFilter(until=datetime.now(UTC) - timedelta(days=self._keep_days))):
+            for step in store.opened().purge(ReplyFilter(until=datetime.now(UTC) - timedelta(days=self._keep_days))):
                 self.purged += step.replies - deleted
                 deleted = step.replies
                 self._to_compact = self._to_compact or deleted > 0
                 if self._closing.is_set() or not self._write_all(store):
                     return
             if self._to_compact:
-                store.compact()
+                store.opened().compact()
                 self._to_compact = False
         except HistoryError as error:
             store.close()
@@ -249,14 +248,6 @@ class _StoreConnection:
         # One of them is at fault, so each is tried alone. What is in the store already is not written twice.
         return [reason for reply in batch for reason in self.write([reply])]
 
-    def purge(self, where: ReplyFilter) -> Iterator[PurgeProgress]:
-        """Delete replies, step by step."""
-        yield from self._opened().purge(where)
-
-    def compact(self) -> None:
-        """Make what was deleted unreadable."""
-        self._opened().compact()
-
     def close(self) -> None:
         """Close the store, whatever state it is in."""
         history, self._history = self._history, None
@@ -265,7 +256,8 @@ class _StoreConnection:
             with suppress(HistoryError):
                 history.close()
 
-    def _opened(self) -> History:
+    def opened(self) -> History:
+        """The store. A `HistoryError` where it cannot be opened, which a retry may help."""
         if self._history is None:
             from . import open
 
@@ -281,7 +273,7 @@ class _StoreConnection:
         return self._history
 
     def _add(self, batch: list[KeptReply]) -> None:
-        history = self._opened()
+        history = self.opened()
         try:
             history.add(batch)
         except HistoryError:
