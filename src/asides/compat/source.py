@@ -24,7 +24,7 @@ Transport = Callable[..., str | Mapping[str, Any] | Iterable[str]]
 chunks, or a reply in OpenAI's chat shape."""
 
 
-class Source:
+class ReplySource:
     """A server, or whatever else answers."""
 
     def __init__(self, origin: str | Client | Transport, key: str = "") -> None:

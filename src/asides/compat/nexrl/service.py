@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..._api import parse
 from ..._config.schema import Config
 from ...parts import Thinking
-from ..source import Message, Source, Transport
+from ..source import Message, ReplySource, Transport
 from .reasoning import BaseReasoningParser, MiniMaxAppendThinkDetector, create_reasoning_parser
 from .tools import BaseToolParser, ToolParser, create_tool_parser
 
@@ -72,7 +72,7 @@ class InferenceServiceClient:
         tool_parser: str | BaseToolParser | None = None,
     ) -> None:
         """`source` is the address of a server, or a callable that takes messages (docs/compat/nexrl.md)."""
-        self._source = Source(source, key)
+        self._source = ReplySource(source, key)
         self._model = model
         if isinstance(reasoning_parser, str):
             reasoning_parser = create_reasoning_parser(reasoning_parser)

@@ -22,7 +22,7 @@ from ...events import PartEnd, PartStart, ThinkingDelta
 from ...policies import Start
 from ...reply.items import ReplyEvent
 from ...terminal.style import codes
-from ..source import Message, Source, Transport
+from ..source import Message, ReplySource, Transport
 from ..streaming import without_call_markers, words_of
 from .tags import FORMAT, parse_think_tags
 
@@ -88,7 +88,7 @@ class ChatClient:
     ) -> None:
         if api_base == "":
             raise UsageError("the client needs api_base: the address of a model server, or a callable")
-        self._source = Source(api_base, api_key)
+        self._source = ReplySource(api_base, api_key)
         self._model = model
         # Calls are text of the answer: SelfAI reads them later in its pipeline.
         self._format = without_call_markers(format)
