@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from asides.families.index import MODULES
 from tests.cli.running import COMMAND, environment
 
 HEAVY = (
@@ -21,6 +22,8 @@ HEAVY = (
     "tomllib",
     "wcwidth",
 )
+
+CARDS = sorted(set(MODULES.values()) - {"auto"})
 
 
 @pytest.mark.parametrize("given", [b"", b"<think>hm</think>Hi"])
@@ -41,3 +44,16 @@ def test_what_lays_thoughts_out_is_imported_when_there_are_some() -> None:
     script = "import sys\nfrom asides._cli import main\nmain([])\nprint('asides.terminal' in sys.modules)\n"
     done = subprocess.run([COMMAND[0], "-c", script], input=b"", capture_output=True, env=environment())
     assert done.stdout == b"False\n"
+
+
+def test_auto_imports_no_card_of_a_family() -> None:
+    """What it takes from the cards stands in a file; a card is imported when a marker settles on its format."""
+    script = (
+        "import sys\n"
+        "from asides._cli import main\n"
+        "main([])\n"
+        f"print('', *(name for name in {CARDS!r} if 'asides.families.' + name in sys.modules))\n"
+    )
+    for given, cards in ((b"<think>hm</think>Hi", []), (b"<|channel|>final<|message|>Hi", [b"harmony"])):
+        done = subprocess.run([COMMAND[0], "-c", script], input=given, capture_output=True, env=environment())
+        assert done.stdout.split() == [b"Hi", *cards]
