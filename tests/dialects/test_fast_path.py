@@ -22,7 +22,7 @@ from asides._engine.format import Format
 from asides._gateway.pipeline import ItemFilter, Pipeline
 from asides._gateway.record import RequestRecord
 from asides.dialects.base import Dialect
-from asides.dialects.frame_templates import AlikeFrames
+from asides.dialects.frame_templates import FrameTemplates
 from asides.dialects.request import Request
 from asides.families import get_format
 from asides.reply.splitter import Splitter
@@ -154,15 +154,15 @@ def pipeline(upstream: Dialect, client: Dialect, *, fast: bool) -> Pipeline:
     splitter = Splitter(get_format("qwen3"), make, seed=1, choices=3)
     request = Request(dialect=client.NAME, model="m", stream=True, choices=3, include_usage=True)
     reader, writer = upstream.ReplyReader(), client.ReplyWriter(request)
-    if not fast and hasattr(reader, "_alike"):
-        reader._alike = NoFrames()
+    if not fast and hasattr(reader, "_templates"):
+        reader._templates = NoFrames()
     line = Pipeline(reader, ItemFilter(splitter, RequestRecord("id", "POST", "/")), writer)
     if not fast:
         line._text_frame = line._delta = None
     return line
 
 
-class NoFrames(AlikeFrames):
+class NoFrames(FrameTemplates):
     """Knows no frame again."""
 
     def find(self, frame: bytes) -> None:

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from ..events import Event
 from ..reply.items import Chunk, Failed, ReplyItem
 from .framing import Framing
-from .request import Request, WriteOptions
+from .request import PLAIN, Request, WriteOptions
 
 
 class Frames(Protocol):
@@ -94,7 +94,7 @@ class Dialect(Protocol):
     def read_request(self, body: Any, path: str = "") -> Request:
         """Read a request that was posted to `path`; a `RequestError` names the field that cannot be read."""
 
-    def write_request(self, request: Request, options: WriteOptions = ...) -> dict[str, Any]:
+    def write_request(self, request: Request, options: WriteOptions = PLAIN) -> dict[str, Any]:
         """The body for an upstream of this dialect; `RequestError` for what it cannot do without and cannot say."""
 
     def upstream_path(self, request: Request) -> str:

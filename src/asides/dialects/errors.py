@@ -1,4 +1,4 @@
-"""Failures that every dialect meets: a reply that ends too early, a frame that is no JSON, a status without words."""
+"""Failures that every dialect meets: a reply that ends too early, a frame that is no JSON, an error without a text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..reply.items import Failed
 UPSTREAM_ENDED = Failed(
     "the upstream ended its reply without saying that it was over", 502, "api_error", "upstream_ended"
 )
-"""The stream is over, and nothing in it said so."""
+"""The stream is over, and nothing in it marked its end."""
 NO_WORDS = "the upstream failed without a word"
 """The message of an error that has none."""
 
@@ -21,7 +21,7 @@ _TYPES = {
 
 
 def type_of(status: int) -> str:
-    """The type of an error by its status, in OpenAI's words."""
+    """The type of an error by its status, by OpenAI's names."""
     return _TYPES.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")
 
 

@@ -1,6 +1,6 @@
 """Looking into JSON that an upstream sent: the value if it is of the kind that is wanted, else what stands for nothing.
 
-Readers of replies never raise: whatever stands in a field, the words around it are good. So they take every field with
+Readers of replies never raise: whatever stands in a field, the text around it is good. So they take every field with
 one of these, and hand on only what every writer can write. (What a client sends is refused instead: `checks`.)
 """
 
@@ -14,7 +14,7 @@ Token = dict[str, Any]
 """One token of log probabilities, in the upstream's own shape."""
 
 _END_OF_TIME = 253_402_300_800
-"""The first second that no date can tell: the year 10000."""
+"""The first second that no date has: the year 10000."""
 
 
 def as_text(value: Any) -> str:
@@ -38,7 +38,7 @@ def maybe_count(value: Any) -> int | None:
 
 
 def as_moment(value: Any) -> int:
-    """The value if it is a time that a date can tell, in seconds."""
+    """The value if it is a time that a date can have, in seconds."""
     return int(value) if type(value) in (int, float) and 0 <= value < _END_OF_TIME else 0
 
 

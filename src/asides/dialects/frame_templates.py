@@ -22,7 +22,7 @@ _KEPT = 4
 _decode_string = msgspec.json.Decoder(str).decode
 
 
-class AlikeFrames:
+class FrameTemplates:
     """The frames that were learnt last."""
 
     __slots__ = ("_credit", "_known")

@@ -133,7 +133,7 @@ class ThinkingOptions(msgspec.Struct, frozen=True):
     encrypted: bool = False
     """Responses: whether `encrypted_content` was asked for."""
     sent: dict[str, Any] = {}
-    """The fields that said so, as they were, for the same dialect."""
+    """The fields that asked for it, as they were, for the same dialect."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +200,10 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
         """The request with the upstream's name of the model, and streamed or not as it shall be."""
         stream = request.stream if self.stream is None else self.stream
         return msgspec.structs.replace(request, model=self.model or request.model, stream=stream)
+
+
+PLAIN: WriteOptions = WriteOptions()
+"""Nothing is known of the upstream."""
 
 
 def template_arguments(request: Request, options: WriteOptions) -> dict[str, Any]:

@@ -170,5 +170,5 @@ VERSION_PATH = OLLAMA.version_path
 
 
 def kind_of(version: Any) -> ServerKind:
-    """The kind of a server that answered this to `VERSION_PATH`: only Ollama has a version to tell there."""
+    """The kind of a server that answered this to `VERSION_PATH`: only Ollama has that path."""
     return OLLAMA if isinstance(version, dict) and "version" in version else OPENAI

@@ -30,7 +30,7 @@ _KINDS = {
     "request_too_large": "invalid_request_error",
     "timeout_error": "server_error",
 }
-"""Types in OpenAI's words, where they differ."""
+"""OpenAI's types for the same, where they differ."""
 
 
 def failed_of(body: dict[str, Any], status: int | None = None) -> Failed:

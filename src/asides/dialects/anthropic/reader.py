@@ -14,7 +14,7 @@ import msgspec
 from ...reply.items import Begin, CallChunk, Chunk, Ended, Foreign, RawText, Reason, ThinkingChunk, Usage
 from ..errors import UPSTREAM_ENDED, malformed
 from ..fields import as_count, as_json, as_object, as_objects, as_reply, as_text, maybe_count, maybe_object, maybe_text
-from ..frame_templates import AlikeFrames
+from ..frame_templates import FrameTemplates
 from ..framing import Frame, SseReader, read_odd_json
 from ..request_fields import without
 from ..whole_calls import to_object
@@ -84,16 +84,16 @@ class AnthropicReader:
 
     text_frame = None
 
-    __slots__ = ("_alike", "_block", "_delta", "_idle", "_inputs", "_over", "_stop", "_told", "_usage", "frames")
+    __slots__ = ("_block", "_delta", "_idle", "_inputs", "_over", "_passed", "_stop", "_templates", "_usage", "frames")
 
     def __init__(self) -> None:
         self.frames: SseReader = SseReader()
-        self._alike = AlikeFrames()
+        self._templates = FrameTemplates()
         self._idle = True
         self._block: dict[str, Any] = {}
         """The block that is open."""
-        self._told = False
-        """Whether anything of it was told."""
+        self._passed = False
+        """Whether anything of it was passed on."""
         self._inputs: list[str] = []
         self._usage: dict[str, Any] = {}
         self._delta: dict[str, Any] = {}
@@ -102,19 +102,19 @@ class AnthropicReader:
         self._over = False
 
     def feed(self, chunk: bytes) -> list[Chunk]:
-        """Read bytes and return what they tell."""
+        """Read bytes and return the chunks of the reply that are whole in them."""
         if not self._idle or chunk[-2:] != b"\n\n" or b"\r" in chunk:
-            pieces = [piece for frame in self.frames.feed(chunk) for piece in self._read(frame)]
+            chunks = [piece for frame in self.frames.feed(chunk) for piece in self._read(frame)]
             self._idle = self.frames.idle
-            return pieces
-        if (alike := self._alike.find(chunk)) is not None:
-            return self._more(*alike)
+            return chunks
+        if (found := self._templates.find(chunk)) is not None:
+            return self._more(*found)
         return [piece for block in chunk[:-2].split(b"\n\n") for piece in self._event(block + b"\n\n")]
 
     def _event(self, block: bytes) -> list[Chunk]:
-        """A whole event. Most are like the one before but for their words."""
-        if (alike := self._alike.find(block)) is not None:
-            return self._more(*alike)
+        """A whole event. Most are like the one before but for their text."""
+        if (found := self._templates.find(block)) is not None:
+            return self._more(*found)
         return [piece for frame in self.frames.feed(block) for piece in self._read(frame, block)]
 
     def _more(self, kind: str, text: str) -> list[Chunk]:
@@ -124,10 +124,10 @@ class AnthropicReader:
 
     def finish(self) -> list[Chunk]:
         """The stream is over."""
-        pieces = [piece for frame in self.frames.finish() for piece in self._read(frame)]
+        chunks = [piece for frame in self.frames.finish() for piece in self._read(frame)]
         if not self._over:
-            pieces += self._end() if self._stop else [UPSTREAM_ENDED]
-        return pieces
+            chunks += self._end() if self._stop else [UPSTREAM_ENDED]
+        return chunks
 
     def _read(self, frame: Frame, block: bytes = b"") -> list[Chunk]:
         if self._over:
@@ -141,7 +141,7 @@ class AnthropicReader:
             event = _event_of(body)
         if event.type == "content_block_delta" and event.delta is not None:
             if block and (field := _FIELDS.get(event.delta.type)):
-                self._alike.learn(block, frame.raw, ("delta", field), event.delta.type)
+                self._templates.learn(block, frame.raw, ("delta", field), event.delta.type)
             return self._grow(event.index, event.delta)
         match event.type or frame.event:
             case "message_start":
@@ -162,7 +162,7 @@ class AnthropicReader:
         return []
 
     def _odd(self, frame: Frame, body: dict[str, Any]) -> list[Chunk]:
-        """A frame that is not as it should be. An error in any shape is one; what is no object may have been words."""
+        """A frame that is not as it should be. An error in any shape is one; what is no object may have been text."""
         if body or frame.event == "error":
             return self._fail(body or {"message": frame.data})
         return self._fail({"message": malformed(frame.raw)})
@@ -177,21 +177,21 @@ class AnthropicReader:
         return [begin]
 
     def _start(self, index: int, block: dict[str, Any]) -> list[Chunk]:
-        self._block, self._told, self._inputs = block, False, []
+        self._block, self._passed, self._inputs = block, False, []
         match block.get("type"):
             case "text":
-                return _words(block.get("text"))
+                return _raw_text(block.get("text"))
             case "thinking":
                 return self._thought(as_text(block.get("thinking")), as_text(block.get("signature")), True)
             case "tool_use":
-                self._told = bool(block.get("input"))
-                return [_read_call(index, block, "" if not self._told else None)]
+                self._passed = bool(block.get("input"))
+                return [_read_call(index, block, "" if not self._passed else None)]
         return []
 
     def _thought(self, text: str, signature: str, begins: bool = False) -> list[Chunk]:
         if text:
-            self._told = True
-        elif signature and not self._told:
+            self._passed = True
+        elif signature and not self._passed:
             self._block = {**self._block, "signature": signature}
         return [ThinkingChunk(0, text, "thinking", signature=signature, begins=begins)]
 
@@ -207,16 +207,16 @@ class AnthropicReader:
             if self._block.get("type") != "tool_use":
                 self._inputs.append(delta.partial_json)
             elif delta.partial_json:
-                self._told = True
+                self._passed = True
                 return [CallChunk(0, index, arguments=delta.partial_json)]
         return []
 
     def _close(self, index: int) -> list[Chunk]:
         block, self._block = self._block, {}
         match block.get("type"):
-            case "tool_use" if not self._told:
+            case "tool_use" if not self._passed:
                 return [CallChunk(0, index, arguments="{}")]
-            case "thinking" if not self._told and block.get("signature"):
+            case "thinking" if not self._passed and block.get("signature"):
                 return [_foreign(block)]  # thinking whose text is omitted
             case "tool_use" | "thinking" | "text" | None:
                 return []
@@ -241,19 +241,19 @@ def read_reply(body: Any) -> list[Chunk]:
     content = body.get("content")
     if body.get("type") == "error" or not isinstance(content, list):
         return [failed_of(body)]
-    pieces: list[Chunk] = [_read_begin(body)]
+    chunks: list[Chunk] = [_read_begin(body)]
     for index, block in enumerate(as_objects(content)):
         match block.get("type"):
             case "text":
-                pieces += _words(block.get("text"))
+                chunks += _raw_text(block.get("text"))
             case "thinking" if block.get("thinking"):
                 text, signature = as_text(block["thinking"]), as_text(block.get("signature"))
-                pieces.append(ThinkingChunk(0, text, "thinking", signature=signature, begins=True))
+                chunks.append(ThinkingChunk(0, text, "thinking", signature=signature, begins=True))
             case "tool_use":
-                pieces.append(_read_call(index, block, None))
+                chunks.append(_read_call(index, block, None))
             case _:
-                pieces.append(_foreign(block))
-    return pieces + _read_end(without(body, "usage"), as_object(body.get("usage")))
+                chunks.append(_foreign(block))
+    return chunks + _read_end(without(body, "usage"), as_object(body.get("usage")))
 
 
 def _read_begin(message: dict[str, Any]) -> Begin:
@@ -292,7 +292,7 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
     )
 
 
-def _words(text: Any) -> list[Chunk]:
+def _raw_text(text: Any) -> list[Chunk]:
     return [RawText(0, text)] if isinstance(text, str) and text else []
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from ..framing import to_json
 from ..request import (
     OWN_SIGNATURE,
+    PLAIN,
     CallPiece,
     ImagePiece,
     OtherPiece,
@@ -57,7 +58,6 @@ MAX_TOKENS = 8192
 SMALLEST_BUDGET = 1024
 """Anthropic refuses a smaller budget for thinking."""
 
-_PLAIN = WriteOptions()
 _SAMPLING = ("temperature", "top_p", "top_k")
 _FIELDS = FieldTable(
     *COMMON,
@@ -235,7 +235,7 @@ _UNFIT = re.compile("[^a-zA-Z0-9_-]")
 """What this API allows in no id of a call."""
 
 
-def write_request(request: Request, options: WriteOptions = _PLAIN) -> dict[str, Any]:
+def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, Any]:
     """The request for an upstream that speaks this dialect."""
     own = leave_out(request, NAME)
     bare = request.prompt is not None and not request.turns

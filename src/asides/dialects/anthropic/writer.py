@@ -26,7 +26,7 @@ from .errors import write_error
 from .request import NAME, sign
 
 PING = sse(b'{"type":"ping"}', "ping")
-"""What a client hears while nothing can be told."""
+"""What a client gets while nothing can be written."""
 PING_EVERY = 16
 """A call is held until it is whole; after every so many pieces of it there is a ping."""
 
@@ -115,7 +115,7 @@ class _Blocks:
         """Whether a call was written."""
 
     def write_event(self, item: ReplyEvent) -> None:
-        """Write what a part tells."""
+        """Write what an event adds to a part."""
         event = item.event
         if isinstance(event, TextDelta):
             self._text(event.text)

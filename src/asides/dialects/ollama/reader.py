@@ -51,7 +51,7 @@ class _ReplyLine(msgspec.Struct):
     done: bool = False
     done_reason: str | None = None
     context: list[int] | None = None
-    # Whatever stands here, the words are good.
+    # Whatever stands here, the text is good.
     prompt_eval_count: Any = None
     eval_count: Any = None
     total_duration: Any = None
@@ -67,11 +67,11 @@ _TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 def _line_of(body: dict[str, Any]) -> _ReplyLine:
     """A line that is decoded already, or whose fields are not all what they should be: those that are."""
-    said = maybe_object(body.get("message"))
+    message = maybe_object(body.get("message"))
     return _ReplyLine(
         as_text(body.get("model")),
         body.get("created_at"),
-        None if said is None else _message_of(said),
+        None if message is None else _message_of(message),
         maybe_text(body.get("response")),
         maybe_text(body.get("thinking")),
         _calls_of(body),
@@ -83,8 +83,8 @@ def _line_of(body: dict[str, Any]) -> _ReplyLine:
     )
 
 
-def _message_of(said: dict[str, Any]) -> _LineMessage:
-    return _LineMessage(maybe_text(said.get("content")), maybe_text(said.get("thinking")), _calls_of(said))
+def _message_of(message: dict[str, Any]) -> _LineMessage:
+    return _LineMessage(maybe_text(message.get("content")), maybe_text(message.get("thinking")), _calls_of(message))
 
 
 def _calls_of(holder: dict[str, Any]) -> list[_LineCall]:
@@ -116,18 +116,18 @@ class OllamaReader:
         self._over = False
 
     def feed(self, chunk: bytes) -> list[Chunk]:
-        """Read bytes and return what they tell."""
+        """Read bytes and return the chunks of the reply that are whole in them."""
         if self.frames.idle and chunk.find(b"\n") == len(chunk) - 1 > 0:
             return self._read(chunk)
         return [piece for line in self.frames.feed(chunk) for piece in self._read(line)]
 
     def finish(self) -> list[Chunk]:
         """The stream is over."""
-        pieces = [piece for line in self.frames.finish() for piece in self._read(line)]
+        chunks = [piece for line in self.frames.finish() for piece in self._read(line)]
         if not self._over:
             self._over = True
-            pieces.append(UPSTREAM_ENDED)
-        return pieces
+            chunks.append(UPSTREAM_ENDED)
+        return chunks
 
     def _read(self, data: bytes) -> list[Chunk]:
         if self._over:
@@ -144,26 +144,26 @@ class OllamaReader:
         return self.chunks_of(line)
 
     def chunks_of(self, line: _ReplyLine) -> list[Chunk]:
-        """What one line tells, in the order in which Ollama writes: thinking, text, calls."""
-        pieces: list[Chunk] = []
+        """What one line holds, in the order in which Ollama writes: thinking, text, calls."""
+        chunks: list[Chunk] = []
         if not self._begun:
             self._begun = True
-            pieces.append(Begin("", line.model, _seconds(line.created_at), NAME))
-        said = line.message
-        thinking = line.thinking if said is None else said.thinking
-        text = line.response if said is None else said.content
+            chunks.append(Begin("", line.model, _seconds(line.created_at), NAME))
+        message = line.message
+        thinking = line.thinking if message is None else message.thinking
+        text = line.response if message is None else message.content
         if thinking:
-            pieces.append(ThinkingChunk(0, thinking, "thinking"))
+            chunks.append(ThinkingChunk(0, thinking, "thinking"))
         if text or line.logprobs:
-            pieces.append(RawText(0, text or "", as_tokens(line.logprobs) if line.logprobs else ()))
-        for call in (line.tool_calls if said is None else said.tool_calls) or ():
+            chunks.append(RawText(0, text or "", as_tokens(line.logprobs) if line.logprobs else ()))
+        for call in (line.tool_calls if message is None else message.tool_calls) or ():
             arguments = _arguments(bytes(call.function.arguments))
-            pieces.append(CallChunk(0, self._calls, call.id or "", call.function.name, arguments))
+            chunks.append(CallChunk(0, self._calls, call.id or "", call.function.name, arguments))
             self._calls += 1
         if line.done:
             self._over = True
-            pieces += _read_end(line)
-        return pieces
+            chunks += _read_end(line)
+        return chunks
 
     def _fail(self, error: Any) -> list[Chunk]:
         self._over = True
@@ -177,8 +177,8 @@ def read_reply(body: Any) -> list[Chunk]:
         return [failed_of(body["error"])]
     line = _line_of(body)
     reader = OllamaReader()
-    pieces = reader.chunks_of(line)
-    return pieces if line.done else [*pieces, UPSTREAM_ENDED]
+    chunks = reader.chunks_of(line)
+    return chunks if line.done else [*chunks, UPSTREAM_ENDED]
 
 
 def _arguments(raw: bytes) -> str:
@@ -190,15 +190,15 @@ def _arguments(raw: bytes) -> str:
 
 def _read_end(line: _ReplyLine) -> list[Chunk]:
     extra = {} if line.done_reason in _PLAIN_REASONS else {"done_reason": line.done_reason}
-    pieces: list[Chunk] = []
+    chunks: list[Chunk] = []
     if line.context:
-        pieces.append(Foreign(NAME, "context", {"context": line.context}))
-    pieces.append(Ended(0, _REASONS.get(line.done_reason, "stop"), extra=extra))
+        chunks.append(Foreign(NAME, "context", {"context": line.context}))
+    chunks.append(Ended(0, _REASONS.get(line.done_reason, "stop"), extra=extra))
     times = {name: value for name in DURATIONS if (value := maybe_count(getattr(line, name))) is not None}
     counts = [maybe_count(value) for value in (line.prompt_eval_count, line.eval_count)]
     if times or any(count is not None for count in counts):
-        pieces.append(Usage(counts[0] or 0, counts[1] or 0, durations=times))
-    return pieces
+        chunks.append(Usage(counts[0] or 0, counts[1] or 0, durations=times))
+    return chunks
 
 
 def _seconds(moment: Any) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..framing import to_json
 from ..request import (
+    PLAIN,
     CallPiece,
     ImagePiece,
     OtherPiece,
@@ -52,7 +53,7 @@ NAME = "ollama"
 _LEVELS = ("high", "medium", "low", "max")
 _CHOICES = '"high", "medium", "low", "max", true, or false'
 _EFFORTS = {"minimal": "low", "xhigh": "max", "ultra": "max"}
-"""Efforts of other dialects, in this one's words."""
+"""Efforts of other dialects, by this one's names."""
 _FIELDS = FieldTable(
     *COMMON,
     Field("logprobs", "logprobs", of(bool)),
@@ -71,7 +72,6 @@ _ESSENTIAL = ("context", "height", "images", "steps", "suffix", "template", "wid
 """Fields that change what is asked."""
 _MEDIA_TYPES = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 """How images of each kind begin in base64; this API does not name their kind."""
-_PLAIN = WriteOptions()
 
 
 # Reading.
@@ -242,7 +242,7 @@ def is_generate(request: Request) -> bool:
     return request.prompt is not None or (request.dialect == NAME and request.names.get("turns") == "prompt")
 
 
-def write_request(request: Request, options: WriteOptions = _PLAIN) -> dict[str, Any]:
+def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, Any]:
     """The request for an Ollama upstream, at `upstream_path(request)`."""
     own = leave_out(request, NAME)
     forced = request.tools and request.tool_choice not in ("auto", "none")

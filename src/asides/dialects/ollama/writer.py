@@ -183,7 +183,7 @@ class _LineReply(OneChoice[_JoinedParts]):
         }
 
     def body(self, text: str, thinking: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
-        """What was said, where this endpoint says it."""
+        """The content, where this endpoint has it."""
         others = ({"thinking": thinking} if thinking else {}) | ({"tool_calls": calls} if calls else {})
         if self.generate:
             return {"response": text, **others}
@@ -191,7 +191,7 @@ class _LineReply(OneChoice[_JoinedParts]):
 
 
 class OllamaWriter:
-    """A streamed reply to a client of this dialect. There is no keep-alive: a line without words says nothing."""
+    """A streamed reply to a client of this dialect. There is no keep-alive: every line is part of the reply."""
 
     __slots__ = ("_begun", "_lines", "_over", "_reply")
 

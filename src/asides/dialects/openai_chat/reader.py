@@ -15,7 +15,7 @@ import msgspec
 from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk, Usage
 from ..errors import UPSTREAM_ENDED, malformed
 from ..fields import as_count, as_json, as_moment, as_object, as_objects, as_reply, as_text, as_tokens, maybe_count
-from ..frame_templates import AlikeFrames
+from ..frame_templates import FrameTemplates
 from ..framing import SseReader, read_odd_json
 from .errors import failed_of
 from .request import NAME, REASONING, detail_text
@@ -35,7 +35,7 @@ REASONS: dict[str, Reason] = {
     "content_filter": "content_filter",
 }
 MOST_CHOICES = 1000
-"""Choices of one reply that are remembered. Words of further ones are told, each frame by itself."""
+"""Choices of one reply that are remembered. Text of further ones is passed on, each frame by itself."""
 _FRAME = frozenset({"id", "object", "created", "model", "choices", "usage"})
 _CHOICE = frozenset({"index", "delta", "message", "logprobs", "finish_reason", "text"})
 _DELTA = frozenset({"role", "content", "tool_calls", "reasoning_details", "thinking_blocks", *REASONING})
@@ -49,12 +49,12 @@ class ChatReader:
 
     def __init__(self) -> None:
         self.frames: SseReader = SseReader()
-        self._alike = AlikeFrames()
+        self._templates = FrameTemplates()
         self._idle = True
         self._begun = False
         self._over = False
-        self._unsaid = False
-        """Whether it said that it was over, but not why."""
+        self._no_reason = False
+        """Whether it marked its end, but gave no reason."""
         self._usage: dict[str, Any] | None = None
         self._choices: dict[int, ChoiceReader] = {}
         self._names: tuple[str, ...] = ()
@@ -64,105 +64,105 @@ class ChatReader:
         self._extra: dict[str, Any] = {}
 
     def text_frame(self, chunk: bytes) -> tuple[int, str] | None:
-        """The choice and the words of bytes that are one more frame of content, as most are; None: `feed` them."""
-        alike = self._alike.find(chunk) if self._idle else None
-        if alike is None:
+        """The choice and the text of bytes that are one more frame of content, as most are; None: `feed` them."""
+        found = self._templates.find(chunk) if self._idle else None
+        if found is None:
             return None
-        choice, field = alike[0]
+        choice, field = found[0]
         if field or choice.ended:
             return None
         choice.in_thinking = False
-        return choice.number, alike[1]
+        return choice.number, found[1]
 
     def feed(self, chunk: bytes) -> list[Chunk]:
-        """Read bytes and return what they tell."""
-        pieces: list[Chunk] = []
+        """Read bytes and return the chunks of the reply that are whole in them."""
+        chunks: list[Chunk] = []
         if self._idle:
-            alike = self._alike.find(chunk)
-            if alike is not None and alike[0].more(alike[1], pieces):
-                return pieces
+            found = self._templates.find(chunk)
+            if found is not None and found[0].more(found[1], chunks):
+                return chunks
             if chunk.endswith(b"\n\n") and b"\r" not in chunk:
-                self._blocks(chunk, pieces)
-                return pieces
+                self._blocks(chunk, chunks)
+                return chunks
         for frame in self.frames.feed(chunk):
-            self._frame(b"", frame.raw, pieces)
+            self._frame(b"", frame.raw, chunks)
         self._idle = self.frames.idle
-        return pieces
+        return chunks
 
-    def _blocks(self, chunk: bytes, pieces: list[Chunk]) -> None:
+    def _blocks(self, chunk: bytes, chunks: list[Chunk]) -> None:
         """Whole events, several perhaps."""
         for text in chunk[:-2].split(b"\n\n"):
             block = text + b"\n\n"
-            alike = self._alike.find(block)
-            if alike is None or not alike[0].more(alike[1], pieces):
+            found = self._templates.find(block)
+            if found is None or not found[0].more(found[1], chunks):
                 for frame in self.frames.feed(block):
-                    self._frame(block, frame.raw, pieces)
+                    self._frame(block, frame.raw, chunks)
 
     def finish(self) -> list[Chunk]:
-        """The stream is over. If nothing said so before, that is a failure."""
-        pieces: list[Chunk] = []
+        """The stream is over. If the upstream did not say so before, that is a failure."""
+        chunks: list[Chunk] = []
         for frame in self.frames.finish():
-            self._frame(b"", frame.raw, pieces)
-        if self._unsaid:
-            self._stopped(pieces)
+            self._frame(b"", frame.raw, chunks)
+        if self._no_reason:
+            self._stopped(chunks)
         if not self._over:
             self._over = True
             if self._choices and all(choice.ended for choice in self._choices.values()):
-                self._append_usage(pieces)
+                self._append_usage(chunks)
             else:
-                pieces.append(UPSTREAM_ENDED)
-        return pieces
+                chunks.append(UPSTREAM_ENDED)
+        return chunks
 
-    def _frame(self, block: bytes, data: bytes, pieces: list[Chunk]) -> None:
+    def _frame(self, block: bytes, data: bytes, chunks: list[Chunk]) -> None:
         if self._over or data[:1] != b"{":
             if data.startswith(b"[DONE]") and not self._over:
-                self._done(pieces)
+                self._done(chunks)
             return  # keep-alive junk
         try:
             frame = _decode(data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             frame = read_odd_json(data)
         if type(frame) is not dict:
-            self._fail(Failed(malformed(data), code="malformed_frame"), pieces)
+            self._fail(Failed(malformed(data), code="malformed_frame"), chunks)
             return
-        before = len(pieces)
-        self._decoded(frame, pieces)
-        if len(pieces) == before + 1 and not frame.get("usage"):
-            self._learn(block, data, pieces[-1])
+        before = len(chunks)
+        self._decoded(frame, chunks)
+        if len(chunks) == before + 1 and not frame.get("usage"):
+            self._learn(block, data, chunks[-1])
 
     def _learn(self, block: bytes, data: bytes, piece: Chunk) -> None:
-        """Most frames are like the one before but for their words."""
+        """Most frames are like the one before but for their text."""
         choice = self._choices.get(piece.choice) if isinstance(piece, ThinkingChunk | RawText) else None
         if choice is None:
             return
         if isinstance(piece, ThinkingChunk):
             if piece.field and not piece.details and not piece.logprobs:
-                self._alike.learn(block, data, self._path(piece.field), Repeated(choice, piece.field))
+                self._templates.learn(block, data, self._path(piece.field), Repeated(choice, piece.field))
         elif isinstance(piece, RawText) and not piece.logprobs:
-            self._alike.learn(block, data, self._path("content"), Repeated(choice, ""))
+            self._templates.learn(block, data, self._path("content"), Repeated(choice, ""))
 
     def _path(self, field: str) -> tuple[str | int, ...]:
-        """Where the words of a frame stand."""
+        """Where the text of a frame stands."""
         return ("choices", 0, "delta", field)
 
-    def _decoded(self, frame: dict[str, Any], pieces: list[Chunk]) -> None:
+    def _decoded(self, frame: dict[str, Any], chunks: list[Chunk]) -> None:
         choices = frame.get("choices")
         if not choices or type(choices) is not list:
-            self._bare_frame(frame, pieces)
+            self._bare_frame(frame, chunks)
             return
         if not self._begun:
             self._begun = True
             self._extra = unknown_fields(frame)
-            pieces.append(read_begin(frame, self._extra, self._dialect))
-        self._fields(frame, pieces)
+            chunks.append(read_begin(frame, self._extra, self._dialect))
+        self._fields(frame, chunks)
         usage = frame.get("usage")
         if usage:
             self._usage = usage
         for choice in choices:
             if type(choice) is dict:
-                self._choice(choice).read(*self._content(choice), pieces)
+                self._choice(choice).read(*self._content(choice), chunks)
         if frame.get("error"):
-            self._fail(failed_of(frame, 502), pieces)
+            self._fail(failed_of(frame, 502), chunks)
 
     def _content(self, choice: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         """A choice, and its delta."""
@@ -179,7 +179,7 @@ class ChatReader:
                 self._choices[number] = found
         return found
 
-    def _fields(self, frame: dict[str, Any], pieces: list[Chunk]) -> None:
+    def _fields(self, frame: dict[str, Any], chunks: list[Chunk]) -> None:
         """Fields that only this dialect understands, where they are not those that the reply began with."""
         names = tuple(frame)
         if names != self._names:
@@ -189,64 +189,64 @@ class ChatReader:
             extra = self._extra
             new = {name: frame[name] for name in self._unknown if name not in extra or frame[name] != extra[name]}
             if new:
-                pieces.append(Foreign(self._dialect, "fields", new))
+                chunks.append(Foreign(self._dialect, "fields", new))
 
-    def _bare_frame(self, frame: dict[str, Any], pieces: list[Chunk]) -> None:
+    def _bare_frame(self, frame: dict[str, Any], chunks: list[Chunk]) -> None:
         """A frame without choices: what the reply cost, an error, or something of the server's own."""
         if frame.get("error") or frame.get("object") == "error":
-            self._fail(failed_of(frame, 502), pieces)
+            self._fail(failed_of(frame, 502), chunks)
             return
         usage = frame.get("usage")
         if usage:
             self._usage = usage
             return
         if frame.keys() - _FRAME:
-            pieces.append(Foreign(self._dialect, "frame", frame))
+            chunks.append(Foreign(self._dialect, "frame", frame))
 
-    def _done(self, pieces: list[Chunk]) -> None:
-        """The upstream says that it is over. Where it has not said why, the end of the stream tells whether it was."""
+    def _done(self, chunks: list[Chunk]) -> None:
+        """The upstream says that it is over. Where it gave no reason, the end of the stream decides whether it was."""
         self._over = True
-        self._unsaid = not self._choices or not all(choice.ended for choice in self._choices.values())
-        if not self._unsaid:
-            self._append_usage(pieces)
+        self._no_reason = not self._choices or not all(choice.ended for choice in self._choices.values())
+        if not self._no_reason:
+            self._append_usage(chunks)
 
-    def _stopped(self, pieces: list[Chunk]) -> None:
+    def _stopped(self, chunks: list[Chunk]) -> None:
         """A choice without a reason has stopped."""
-        self._unsaid = False
+        self._no_reason = False
         for number, choice in (self._choices or {0: ChoiceReader(0)}).items():
             if not choice.ended:
                 choice.ended = True
-                pieces.append(Ended(number))
-        self._append_usage(pieces)
+                chunks.append(Ended(number))
+        self._append_usage(chunks)
 
-    def _append_usage(self, pieces: list[Chunk]) -> None:
+    def _append_usage(self, chunks: list[Chunk]) -> None:
         if isinstance(self._usage, dict):
-            pieces.append(read_usage(self._usage))
+            chunks.append(read_usage(self._usage))
 
-    def _fail(self, failed: Failed, pieces: list[Chunk]) -> None:
+    def _fail(self, failed: Failed, chunks: list[Chunk]) -> None:
         self._over = True
         for choice in self._choices.values():
             choice.ended = True
-        pieces.append(failed)
+        chunks.append(failed)
 
 
 class Repeated(NamedTuple):
-    """What a frame means that differs from another only in its words."""
+    """What a frame means that differs from another only in its text."""
 
     choice: ChoiceReader
     field: str
     """Where thinking stands; empty for content."""
 
-    def more(self, text: str, pieces: list[Chunk]) -> bool:
-        """Take the words; False where the frame must be looked at."""
+    def more(self, text: str, chunks: list[Chunk]) -> bool:
+        """Take the text; False where the frame must be looked at."""
         choice, field = self
         if choice.ended or (field and not choice.in_thinking):
             return False
         if not field:
             choice.in_thinking = False
-            pieces.append(RawText(choice.number, text))
+            chunks.append(RawText(choice.number, text))
         else:
-            pieces.append(ThinkingChunk(choice.number, text, field))
+            chunks.append(ThinkingChunk(choice.number, text, field))
         return True
 
 
@@ -262,7 +262,7 @@ class ChoiceReader:
         self._seen_thinking = False
         self.in_thinking: bool = False
 
-    def read(self, choice: dict[str, Any], delta: Any, pieces: list[Chunk]) -> None:
+    def read(self, choice: dict[str, Any], delta: Any, chunks: list[Chunk]) -> None:
         """Read a choice of a frame or of a whole reply; `delta` is what it says."""
         if self.ended:
             return
@@ -273,61 +273,61 @@ class ChoiceReader:
             if type(content) is str and delta.keys() <= _PLAIN:  # by far the most frames
                 if content or tokens:
                     self.in_thinking = False
-                    pieces.append(RawText(self.number, content, tokens))
+                    chunks.append(RawText(self.number, content, tokens))
             elif delta:
-                self._delta(delta, tokens, pieces)
+                self._delta(delta, tokens, chunks)
         reason = choice.get("finish_reason")
         if reason is not None:
             self.ended = True
-            pieces.append(self._end(choice, str(reason)))
+            chunks.append(self._end(choice, str(reason)))
 
-    def _delta(self, delta: dict[str, Any], tokens: tuple[dict[str, Any], ...], pieces: list[Chunk]) -> None:
+    def _delta(self, delta: dict[str, Any], tokens: tuple[dict[str, Any], ...], chunks: list[Chunk]) -> None:
         number = self.number
         content = delta.get("content")
-        words = [RawText(number, content)] if isinstance(content, str) and content else []
-        before = len(pieces)
-        self._thinking(delta, pieces)
+        texts = [RawText(number, content)] if isinstance(content, str) and content else []
+        before = len(chunks)
+        self._thinking(delta, chunks)
         if isinstance(content, list):
-            self._parts(content, pieces)
+            self._parts(content, chunks)
         if tokens:
-            self._give(tokens, words, pieces, before)
+            self._give(tokens, texts, chunks, before)
         calls = delta.get("tool_calls")
-        if words or calls:
+        if texts or calls:
             self.in_thinking = False
-        pieces += words
+        chunks += texts
         if calls and isinstance(calls, list):
             for call in calls:
-                self._call(call, pieces)
+                self._call(call, chunks)
         legacy = delta.get("function_call")
         if isinstance(legacy, dict):
-            self._call({"index": 0, "function": legacy}, pieces)
+            self._call({"index": 0, "function": legacy}, chunks)
         unknown = {
             name: value
             for name, value in delta.items()
             if value is not None and value != [] and name not in _DELTA and name != "function_call"
         }
         if unknown:
-            pieces.append(Foreign(NAME, "delta", {"choice": number, "delta": unknown}))
+            chunks.append(Foreign(NAME, "delta", {"choice": number, "delta": unknown}))
 
-    def _give(self, tokens: tuple[dict[str, Any], ...], words: list[RawText], pieces: list[Chunk], first: int) -> None:
-        """Log probabilities to the words they are of: those at the end to the content, the others to thinking."""
+    def _give(self, tokens: tuple[dict[str, Any], ...], texts: list[RawText], chunks: list[Chunk], first: int) -> None:
+        """Log probabilities to the text they are of: those at the end to the content, the others to thinking."""
         mine = tokens
-        thought = next((index for index in range(first, len(pieces)) if isinstance(pieces[index], ThinkingChunk)), -1)
+        thought = next((index for index in range(first, len(chunks)) if isinstance(chunks[index], ThinkingChunk)), -1)
         if thought >= 0:
-            said = words[0].text if words else ""
-            place = "".join(str(token.get("token")) for token in tokens).rfind(said) if said else -1
+            text = texts[0].text if texts else ""
+            place = "".join(str(token.get("token")) for token in tokens).rfind(text) if text else -1
             passed, count = 0, 0
             while count < len(tokens) and (place < 0 or passed < place):
                 passed += len(str(tokens[count].get("token")))
                 count += 1
-            pieces[thought] = msgspec.structs.replace(pieces[thought], logprobs=tokens[:count])
+            chunks[thought] = msgspec.structs.replace(chunks[thought], logprobs=tokens[:count])
             mine = tokens[count:]
-        if words:
-            words[0] = RawText(words[0].choice, words[0].text, mine)
+        if texts:
+            texts[0] = RawText(texts[0].choice, texts[0].text, mine)
         elif mine:
-            words.append(RawText(self.number, "", mine))
+            texts.append(RawText(self.number, "", mine))
 
-    def _thinking(self, delta: dict[str, Any], pieces: list[Chunk]) -> None:
+    def _thinking(self, delta: dict[str, Any], chunks: list[Chunk]) -> None:
         field, text = "", ""
         for name in REASONING:
             value = delta.get(name)
@@ -341,18 +341,18 @@ class ChoiceReader:
         details = delta.get("reasoning_details")
         if not details or not isinstance(details, list):
             if text:
-                pieces.append(ThinkingChunk(self.number, text, field))
+                chunks.append(ThinkingChunk(self.number, text, field))
             return
         kept = as_objects(details)
         worded = tuple(detail for detail in kept if detail_text(detail))
         silent = [detail for detail in kept if not detail_text(detail)]
         text = text or "".join(map(detail_text, worded))
         if text:
-            pieces.append(ThinkingChunk(self.number, text, field or "reasoning_details", worded))
+            chunks.append(ThinkingChunk(self.number, text, field or "reasoning_details", worded))
         if silent:
-            pieces.append(Foreign(NAME, "details", {"choice": self.number, "details": silent}))
+            chunks.append(Foreign(NAME, "details", {"choice": self.number, "details": silent}))
 
-    def _parts(self, content: list[Any], pieces: list[Chunk]) -> None:
+    def _parts(self, content: list[Any], chunks: list[Chunk]) -> None:
         """Content as a list of parts (Mistral)."""
         for part in content:
             if not isinstance(part, dict):
@@ -361,24 +361,24 @@ class ChoiceReader:
                 inner = part.get("thinking")
                 texts = inner if isinstance(inner, list) else [{"text": inner}]
                 text = "".join(str(each.get("text") or "") for each in texts if isinstance(each, dict))
-                pieces.append(ThinkingChunk(self.number, text, "thinking"))
+                chunks.append(ThinkingChunk(self.number, text, "thinking"))
             elif isinstance(part.get("text"), str):
-                pieces.append(RawText(self.number, part["text"]))
+                chunks.append(RawText(self.number, part["text"]))
 
-    def _call(self, call: Any, pieces: list[Chunk]) -> None:
+    def _call(self, call: Any, chunks: list[Chunk]) -> None:
         if not isinstance(call, dict):
             return
         function = call.get("function")
         if not isinstance(function, dict):
             if call.get("custom") is not None:
-                pieces.append(Foreign(NAME, "delta", {"choice": self.number, "delta": {"tool_calls": [call]}}))
+                chunks.append(Foreign(NAME, "delta", {"choice": self.number, "delta": {"tool_calls": [call]}}))
             return
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
             arguments = "" if arguments is None else as_json(arguments)
         id, name = as_text(call.get("id")), as_text(function.get("name"))
         number = self._call_number(call.get("index"), id, bool(name))
-        pieces.append(CallChunk(self.number, number, id, name, arguments))
+        chunks.append(CallChunk(self.number, number, id, name, arguments))
 
     def _call_number(self, index: Any, id: str, named: bool) -> int:
         """Our number of a call. Some servers give no index, others the same one to every call."""
@@ -412,20 +412,20 @@ def read_reply(body: Any, dialect: str = NAME, content: Content = _with_message)
     choices = as_objects(body.get("choices"))
     if not choices:
         return [failed_of(body, 502)]
-    pieces: list[Chunk] = [read_begin(body, unknown_fields(body), dialect)]
+    chunks: list[Chunk] = [read_begin(body, unknown_fields(body), dialect)]
     for position, choice in enumerate(choices):
         number = choice.get("index")
         reader = ChoiceReader(number if type(number) is int else position)
-        reader.read(*content(choice), pieces)
+        reader.read(*content(choice), chunks)
         if not reader.ended:
-            pieces.append(Ended(reader.number))
+            chunks.append(Ended(reader.number))
     if isinstance(body.get("usage"), dict):
-        pieces.append(read_usage(body["usage"]))
-    return pieces
+        chunks.append(read_usage(body["usage"]))
+    return chunks
 
 
 def refusal_of(item: Foreign) -> str:
-    """The words of a refusal, which stand beside the content; empty for anything else."""
+    """The text of a refusal, which stands beside the content; empty for anything else."""
     if item.dialect != NAME or item.event != "delta" or item.data["choice"] != 0:
         return ""
     return as_text(item.data["delta"].get("refusal"))
@@ -453,7 +453,7 @@ def read_begin(body: dict[str, Any], extra: dict[str, Any], dialect: str) -> Beg
 
 
 def read_usage(usage: dict[str, Any], given: str = "prompt", made: str = "completion") -> Usage:
-    """What a reply cost, by the words that an API of OpenAI's has for tokens in and out."""
+    """What a reply cost, by the names that an API of OpenAI's has for tokens in and out."""
     output = as_object(usage.get(f"{made}_tokens_details"))
     return Usage(
         as_count(usage.get(f"{given}_tokens")),

@@ -14,6 +14,7 @@ import msgspec
 
 from ..fields import as_json, as_object
 from ..request import (
+    PLAIN,
     CallPiece,
     ImagePiece,
     OtherPiece,
@@ -66,7 +67,7 @@ THINKING = (
     "thinking_token_budget",
     "thinking_budget",
 )
-"""Every field by which some server is told how to think."""
+"""Every field by which some server is asked to think."""
 ESSENTIAL = frozenset(
     {
         "add_generation_prompt",
@@ -337,7 +338,7 @@ def _read_call(call: dict[str, Any], param: str) -> CallPiece:
 # Writing.
 
 
-def write_request(request: Request, options: WriteOptions = WriteOptions()) -> dict[str, Any]:  # noqa: B008
+def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, Any]:
     """The request for an upstream that speaks chat completions."""
     shared = _shared_with_responses(request) if request.dialect == "openai_responses" else {}
     same = leave_out(request, NAME, {*shared, *(("text",) if "verbosity" in shared else ())})

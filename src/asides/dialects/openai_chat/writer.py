@@ -86,7 +86,7 @@ class ChatWriter:
         return self._write_event(item or ReplyEvent(number, event))
 
     def feed(self, item: ReplyItem) -> bytes:
-        """Write what an item tells."""
+        """Write what an item adds."""
         if type(item) is ReplyEvent:
             if item.logprobs or item.other_logprobs:
                 return self._write_event(item)
@@ -225,7 +225,7 @@ def head(begin: Begin, request: Request, kind: str, same: bool) -> dict[str, Any
 
 
 def write_usage(usage: Usage, same: bool) -> dict[str, Any]:
-    """What the reply cost, in this dialect's words."""
+    """What the reply cost, by this dialect's names."""
     body: dict[str, Any] = dict(usage.extra) if same else {}
     body["prompt_tokens"] = usage.input_tokens
     body["completion_tokens"] = usage.output_tokens
@@ -399,7 +399,7 @@ class _WholeChoice:
         self._finish: dict[str, Any] = {"finish_reason": "stop"}
 
     def add(self, item: ReplyEvent | Ended | Foreign) -> None:
-        """Add what an item tells to what came before."""
+        """Add an item to what came before."""
         if isinstance(item, ReplyEvent):
             self._add_deltas(self._writer.deltas_of(item))
             self._add_logprobs(self._writer.logprobs_of(item))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..openai_chat.request import SHARED, THINKING, read_options, read_thinking_options, write_options
-from ..request import Request, WriteOptions
+from ..request import PLAIN, Request, WriteOptions
 from ..request_fields import Field, FieldTable, expect, expect_object, leave_out, refuse, without
 
 NAME = "completions"
@@ -53,7 +53,7 @@ def _prompts(prompt: Any) -> int:
     return len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
 
 
-def write_request(request: Request, options: WriteOptions = WriteOptions()) -> dict[str, Any]:  # noqa: B008
+def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, Any]:
     """The request for an upstream that completes bare prompts."""
     same = leave_out(request, NAME)
     refuse(NAME, messages=request.prompt is None or request.turns, tools=request.tools)

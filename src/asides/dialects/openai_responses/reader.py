@@ -1,7 +1,7 @@
 """Replies of the Responses API, read: frames and whole bodies of any server that speaks something like it.
 
 Never raises. Servers differ in what they number and which events they leave out: items are known by their place or by
-their id, and what no delta has told is taken from the event or the item that ends it.
+their id, and what came in no delta is taken from the event or the item that ends it.
 """
 
 from __future__ import annotations
@@ -79,18 +79,18 @@ _TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 class _Item:
     """An item while it is read."""
 
-    __slots__ = ("closed", "field", "id", "kind", "number", "part", "refused", "told")
+    __slots__ = ("begun", "closed", "field", "id", "kind", "number", "part", "refused")
 
     def __init__(self, kind: str, number: int, id: str) -> None:
         self.kind = kind
         self.number = number
         """Its place among all items that were seen."""
         self.id = id
-        self.told = False
-        """Whether anything of it was told."""
+        self.begun = False
+        """Whether anything of it was passed on."""
         self.closed = False
         self.field = ""
-        """For reasoning: whether its text or its summary is told; never both."""
+        """For reasoning: whether its text or its summary is passed on; never both."""
         self.part = 0
         self.refused = False
 
@@ -107,8 +107,8 @@ class ResponsesReader:
         self._over = False
 
     def feed(self, chunk: bytes) -> list[Chunk]:
-        """Read bytes and return what they tell."""
-        pieces: list[Chunk] = []
+        """Read bytes and return the chunks of the reply that are whole in them."""
+        chunks: list[Chunk] = []
         end = chunk.find(b"\n")
         if (  # most chunks are one event
             chunk.startswith(b"data: {", end + 1)
@@ -118,29 +118,29 @@ class ResponsesReader:
             and b"\r" not in chunk
             and self.frames.idle
         ):
-            self._frame(chunk[end + 7 : -2], chunk[7:end], pieces)
-            return pieces
+            self._frame(chunk[end + 7 : -2], chunk[7:end], chunks)
+            return chunks
         for frame in self.frames.feed(chunk):
-            self._frame(frame.raw, frame.event.encode(), pieces)
-        return pieces
+            self._frame(frame.raw, frame.event.encode(), chunks)
+        return chunks
 
     def finish(self) -> list[Chunk]:
-        """The stream is over. If nothing said so before, that is a failure."""
-        pieces: list[Chunk] = []
+        """The stream is over. If the upstream did not say so before, that is a failure."""
+        chunks: list[Chunk] = []
         for frame in self.frames.finish():
-            self._frame(frame.raw, frame.event.encode(), pieces)
+            self._frame(frame.raw, frame.event.encode(), chunks)
         if not self._over:
             self._over = True
-            pieces.append(UPSTREAM_ENDED)
-        return pieces
+            chunks.append(UPSTREAM_ENDED)
+        return chunks
 
-    def _frame(self, data: bytes, name: bytes, pieces: list[Chunk]) -> None:
+    def _frame(self, data: bytes, name: bytes, chunks: list[Chunk]) -> None:
         if self._over:
             return
         if data[:1] != b"{":
             if data.startswith(b"[DONE]"):
                 self._over = True
-                pieces.append(Ended(0))
+                chunks.append(Ended(0))
             return  # keep-alive junk
         try:
             event = _decode_event(data)
@@ -148,52 +148,52 @@ class ResponsesReader:
             repaired = _repaired(data)
             if repaired is None:
                 self._over = True
-                pieces.append(Failed(malformed(data), code="malformed_frame", dialect=NAME))
+                chunks.append(Failed(malformed(data), code="malformed_frame", dialect=NAME))
                 return
             event = repaired
         kind = event.type or name.decode("utf-8", "replace")
         if type(kind) is str and kind in _GROWING:
-            self._items.grow(event, *_GROWING[kind], pieces)
+            self._items.grow(event, *_GROWING[kind], chunks)
         else:
-            self._rare(event, str(kind), data, pieces)
+            self._rare(event, str(kind), data, chunks)
 
-    def _rare(self, event: _ResponsesEvent, kind: str, data: bytes, pieces: list[Chunk]) -> None:
+    def _rare(self, event: _ResponsesEvent, kind: str, data: bytes, chunks: list[Chunk]) -> None:
         items = self._items
         match kind:
             case "response.created":
-                self._begin(as_object(event.response), pieces)
+                self._begin(as_object(event.response), chunks)
             case "response.output_item.added" if isinstance(event.item, dict):
-                if not items.add(event.item, event.output_index, pieces):
-                    pieces.append(Foreign(NAME, kind, _body(data)))
+                if not items.add(event.item, event.output_index, chunks):
+                    chunks.append(Foreign(NAME, kind, _body(data)))
             case "response.output_item.done" if isinstance(event.item, dict):
-                if not items.done(event.item, event.output_index, pieces):
-                    pieces.append(Foreign(NAME, kind, _body(data)))
+                if not items.done(event.item, event.output_index, chunks):
+                    chunks.append(Foreign(NAME, kind, _body(data)))
             case "response.completed" | "response.incomplete" | "response.failed":
-                self._end(as_object(event.response), kind.removeprefix("response."), pieces)
+                self._end(as_object(event.response), kind.removeprefix("response."), chunks)
             case "error":
-                self._fail(_body(data), pieces)
+                self._fail(_body(data), chunks)
             case _ if event.error:
-                self._fail(_body(data), pieces)
+                self._fail(_body(data), chunks)
             case _ if kind not in _SILENT:
-                pieces.append(Foreign(NAME, kind, _body(data)))
+                chunks.append(Foreign(NAME, kind, _body(data)))
 
-    def _begin(self, response: dict[str, Any], pieces: list[Chunk]) -> None:
+    def _begin(self, response: dict[str, Any], chunks: list[Chunk]) -> None:
         if self._begun is None:
             self._begun = read_begin(response)
-            pieces.append(self._begun)
+            chunks.append(self._begun)
 
-    def _end(self, response: dict[str, Any], status: str, pieces: list[Chunk]) -> None:
+    def _end(self, response: dict[str, Any], status: str, chunks: list[Chunk]) -> None:
         self._over = True
-        self._begin(response, pieces)
+        self._begin(response, chunks)
         if not self._items.seen:
-            self._items.whole(response.get("output"), pieces)
+            self._items.whole(response.get("output"), chunks)
         known = self._begun.extra if self._begun is not None else {}
-        read_end(response, status, known, pieces)
+        read_end(response, status, known, chunks)
 
-    def _fail(self, body: dict[str, Any], pieces: list[Chunk]) -> None:
+    def _fail(self, body: dict[str, Any], chunks: list[Chunk]) -> None:
         self._over = True
         error = body.get("error")
-        pieces.append(failed_of(body if isinstance(error, dict | str) and error else {"error": _without(body, "type")}))
+        chunks.append(failed_of(body if isinstance(error, dict | str) and error else {"error": _without(body, "type")}))
 
 
 def _repaired(data: bytes) -> _ResponsesEvent | None:
@@ -222,7 +222,7 @@ class _Items:
         """Where the last event stood, and its item: the next one is mostly of the same."""
         self._items: list[_Item] = []
         self._speaking: _Item | None = None
-        """The item whose message was told last, with nothing after it."""
+        """The item whose text was passed on last, with nothing after it."""
 
     @property
     def seen(self) -> bool:
@@ -262,7 +262,7 @@ class _Items:
         item = self._find(kind, event.output_index, event.item_id)
         return self._new(kind, event.output_index, event.item_id) if item is None else item
 
-    def add(self, body: dict[str, Any], index: Any, pieces: list[Chunk]) -> bool:
+    def add(self, body: dict[str, Any], index: Any, chunks: list[Chunk]) -> bool:
         """An item begins; False if it is none of ours."""
         kind = body.get("type")
         item = self._new(str(kind), index, body.get("id"))
@@ -270,10 +270,10 @@ class _Items:
             self._speaking = None
             return False
         if kind == "function_call":
-            self._call(item, body, pieces)
+            self._call(item, body, chunks)
         return True
 
-    def done(self, body: dict[str, Any], index: Any, pieces: list[Chunk]) -> bool:
+    def done(self, body: dict[str, Any], index: Any, chunks: list[Chunk]) -> bool:
         """An item ends; False if it is none of ours."""
         kind, id = str(body.get("type")), body.get("id")
         item = self._find(kind, index, id)
@@ -282,125 +282,125 @@ class _Items:
         if item is None:
             item = self._new(kind, index, id)
             if kind == "function_call":
-                self._call(item, body, pieces)
+                self._call(item, body, chunks)
         item.closed = True
         self._latest = (None, None, None)
-        if kind == "message" and not item.told:
-            self._content(item, body.get("content"), pieces)
-        elif kind == "function_call" and not item.told and (arguments := as_text(body.get("arguments"))):
-            self._arguments(item, arguments, pieces)
+        if kind == "message" and not item.begun:
+            self._content(item, body.get("content"), chunks)
+        elif kind == "function_call" and not item.begun and (arguments := as_text(body.get("arguments"))):
+            self._arguments(item, arguments, chunks)
         elif kind == "reasoning":
-            self._reasoning(item, body, pieces)
+            self._reasoning(item, body, chunks)
         return kind in OWN
 
-    def whole(self, output: Any, pieces: list[Chunk]) -> None:
+    def whole(self, output: Any, chunks: list[Chunk]) -> None:
         """Items that come all at once."""
         for index, body in enumerate(output if isinstance(output, list) else ()):
-            if isinstance(body, dict) and not self.done(body, index, pieces):
+            if isinstance(body, dict) and not self.done(body, index, chunks):
                 self._speaking = None
-                pieces.append(Foreign(NAME, "response.output_item.done", {"output_index": index, "item": body}))
+                chunks.append(Foreign(NAME, "response.output_item.done", {"output_index": index, "item": body}))
 
-    def grow(self, event: _ResponsesEvent, kind: str, field: str, done: bool, pieces: list[Chunk]) -> None:
+    def grow(self, event: _ResponsesEvent, kind: str, field: str, done: bool, chunks: list[Chunk]) -> None:
         """More of an item; at its end all of it, which counts if no delta came before."""
         text = (event.text or event.refusal or event.arguments) if done else event.delta
         if type(text) is not str or not text:
             return
         item = self._of(event, kind)
-        if done and (item.refused if field == "refusal" else item.told):
+        if done and (item.refused if field == "refusal" else item.begun):
             return
         if field == "output_text":  # by far the most frames
-            if not item.told or item is not self._speaking:
-                self._speak(item, pieces)
-            pieces.append(RawText(0, text, as_tokens(event.logprobs) if event.logprobs else ()))
+            if not item.begun or item is not self._speaking:
+                self._speak(item, chunks)
+            chunks.append(RawText(0, text, as_tokens(event.logprobs) if event.logprobs else ()))
         elif kind == "reasoning":
             part = event.content_index if field == "reasoning_text" else event.summary_index
-            self._think(item, part if type(part) is int else 0, field, text, pieces)
+            self._think(item, part if type(part) is int else 0, field, text, chunks)
         elif kind == "function_call":
-            self._arguments(item, text, pieces)
+            self._arguments(item, text, chunks)
         else:
-            self._refuse(item, text, pieces)
+            self._refuse(item, text, chunks)
 
     # Messages.
 
-    def _speak(self, item: _Item, pieces: list[Chunk]) -> None:
+    def _speak(self, item: _Item, chunks: list[Chunk]) -> None:
         if self._speaking is not None and self._speaking is not item:
-            pieces.append(RawText(0, "\n\n"))  # two messages with nothing between them are still two
-        if not item.told:
-            item.told = True
-            _announce(item, pieces)
+            chunks.append(RawText(0, "\n\n"))  # two messages with nothing between them are still two
+        if not item.begun:
+            item.begun = True
+            _announce(item, chunks)
         self._speaking = item
 
-    def _refuse(self, item: _Item, text: str, pieces: list[Chunk]) -> None:
+    def _refuse(self, item: _Item, text: str, chunks: list[Chunk]) -> None:
         """A refusal is text for every client, marked for those of this dialect."""
-        self._speak(item, pieces)
+        self._speak(item, chunks)
         if not item.refused:
             item.refused = True
-            pieces.append(Foreign(NAME, "refusal", {}))
-        pieces.append(RawText(0, text))
+            chunks.append(Foreign(NAME, "refusal", {}))
+        chunks.append(RawText(0, text))
 
-    def _content(self, item: _Item, content: Any, pieces: list[Chunk]) -> None:
+    def _content(self, item: _Item, content: Any, chunks: list[Chunk]) -> None:
         for part in as_objects(content):
             text, refusal = part.get("text"), part.get("refusal")
             if isinstance(text, str) and text:
-                self._speak(item, pieces)
-                pieces.append(RawText(0, text, as_tokens(part.get("logprobs"))))
+                self._speak(item, chunks)
+                chunks.append(RawText(0, text, as_tokens(part.get("logprobs"))))
             elif isinstance(refusal, str) and refusal:
-                self._refuse(item, refusal, pieces)
+                self._refuse(item, refusal, chunks)
             annotations = part.get("annotations")
             for number, annotation in enumerate(annotations if isinstance(annotations, list) else ()):
                 data = {"annotation": annotation, "annotation_index": number}
-                pieces.append(Foreign(NAME, "response.output_text.annotation.added", data))
+                chunks.append(Foreign(NAME, "response.output_text.annotation.added", data))
 
     # Reasoning.
 
-    def _think(self, item: _Item, part: int, field: str, text: str, pieces: list[Chunk]) -> None:
+    def _think(self, item: _Item, part: int, field: str, text: str, chunks: list[Chunk]) -> None:
         item.field = item.field or field
         if item.field != field:
-            return  # the same again, in other words
-        begins = not item.told
+            return  # the same again, under another name
+        begins = not item.begun
         if begins:
-            item.told = True
+            item.begun = True
             item.part = part
             self._speaking = None
-            _announce(item, pieces)
+            _announce(item, chunks)
         elif part != item.part:
             item.part = part
             text = "\n\n" + text
-        pieces.append(ThinkingChunk(0, text, begins=begins))
+        chunks.append(ThinkingChunk(0, text, begins=begins))
 
-    def _reasoning(self, item: _Item, body: dict[str, Any], pieces: list[Chunk]) -> None:
+    def _reasoning(self, item: _Item, body: dict[str, Any], chunks: list[Chunk]) -> None:
         sealed = body.get("encrypted_content")
         plain = unseal(sealed)
         text = reasoning_text(body)
-        if not item.told and (plain or text):
+        if not item.begun and (plain or text):
             field = "reasoning_text" if body.get("content") or not text else "summary_text"
-            self._think(item, 0, field, plain or text, pieces)
-        if item.told and item is self._items[-1]:
+            self._think(item, 0, field, plain or text, chunks)
+        if item.begun and item is self._items[-1]:
             # Ollama puts the thinking itself into `encrypted_content`, and wants it back there.
-            pieces.append(ThinkingChunk(0, "", "encrypted_content" if text and sealed == text else item.field))
+            chunks.append(ThinkingChunk(0, "", "encrypted_content" if text and sealed == text else item.field))
         if isinstance(sealed, str) and sealed and sealed != text and plain is None:
-            pieces.append(Foreign(NAME, "response.output_item.done", {"item": body}))
+            chunks.append(Foreign(NAME, "response.output_item.done", {"item": body}))
 
     # Calls.
 
-    def _call(self, item: _Item, body: dict[str, Any], pieces: list[Chunk]) -> None:
+    def _call(self, item: _Item, body: dict[str, Any], chunks: list[Chunk]) -> None:
         id, name = body.get("call_id") or item.id, body.get("name")
         self._speaking = None
-        _announce(item, pieces)
-        pieces.append(CallChunk(0, item.number, as_text(id), as_text(name)))
+        _announce(item, chunks)
+        chunks.append(CallChunk(0, item.number, as_text(id), as_text(name)))
         if arguments := as_text(body.get("arguments")):
-            self._arguments(item, arguments, pieces)
+            self._arguments(item, arguments, chunks)
 
-    def _arguments(self, item: _Item, text: str, pieces: list[Chunk]) -> None:
-        item.told = True
-        pieces.append(CallChunk(0, item.number, arguments=text))
+    def _arguments(self, item: _Item, text: str, chunks: list[Chunk]) -> None:
+        item.begun = True
+        chunks.append(CallChunk(0, item.number, arguments=text))
 
 
-def _announce(item: _Item, pieces: list[Chunk]) -> None:
+def _announce(item: _Item, chunks: list[Chunk]) -> None:
     """The id that the upstream gave an item: a client of this dialect may have to send it back."""
     if item.id:
         data = {"item": {"type": item.kind, "id": item.id}}
-        pieces.append(Foreign(NAME, "response.output_item.added", data))
+        chunks.append(Foreign(NAME, "response.output_item.added", data))
 
 
 def read_reply(body: Any) -> list[Chunk]:
@@ -408,12 +408,12 @@ def read_reply(body: Any) -> list[Chunk]:
     body = as_reply(body)
     if not isinstance(body.get("output"), list):
         return [failed_of(body)]
-    pieces: list[Chunk] = []
+    chunks: list[Chunk] = []
     begin = read_begin(body)
-    pieces.append(begin)
-    _Items().whole(body["output"], pieces)
-    read_end(body, str(body.get("status") or "completed"), begin.extra, pieces)
-    return pieces
+    chunks.append(begin)
+    _Items().whole(body["output"], chunks)
+    read_end(body, str(body.get("status") or "completed"), begin.extra, chunks)
+    return chunks
 
 
 def read_begin(response: dict[str, Any]) -> Begin:
@@ -427,15 +427,15 @@ def read_begin(response: dict[str, Any]) -> Begin:
     )
 
 
-def read_end(response: dict[str, Any], status: str, known: dict[str, Any], pieces: list[Chunk]) -> None:
-    """How a reply ends; `known` is what its beginning said of it."""
+def read_end(response: dict[str, Any], status: str, known: dict[str, Any], chunks: list[Chunk]) -> None:
+    """How a reply ends; `known` is what stood in its beginning."""
     if status in ("failed", "cancelled"):
         error = response.get("error")
-        told = error if isinstance(error, dict) else {"message": f"the upstream's reply is {status}"}
-        pieces.append(failed_of({"error": told}))
+        detail = error if isinstance(error, dict) else {"message": f"the upstream's reply is {status}"}
+        chunks.append(failed_of({"error": detail}))
         return
     if status in ("queued", "in_progress"):
-        pieces.append(Failed("the upstream answered before the reply was over", dialect=NAME))
+        chunks.append(Failed("the upstream answered before the reply was over", dialect=NAME))
         return
     reason: Reason = "stop"
     extra = {
@@ -449,10 +449,10 @@ def read_end(response: dict[str, Any], status: str, known: dict[str, Any], piece
         reason = _REASONS.get(given, "length")
         if given not in _REASONS:
             extra["incomplete_details"] = details
-    pieces.append(Ended(0, reason, extra=extra))
+    chunks.append(Ended(0, reason, extra=extra))
     usage = response.get("usage")
     if isinstance(usage, dict):
-        pieces.append(read_usage(usage, "input", "output"))
+        chunks.append(read_usage(usage, "input", "output"))
 
 
 def _without(body: dict[str, Any], name: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ..openai_chat.request import NAME as CHAT
 from ..openai_chat.request import THINKING, read_thinking_options, write_thinking_options
 from ..request import (
     OWN_SEAL,
+    PLAIN,
     CallPiece,
     ImagePiece,
     OtherPiece,
@@ -196,17 +197,17 @@ def _read_input(value: Any, extra: dict[str, Any]) -> list[Turn]:
             return []
         raise RequestError("input must be a string or a list that holds at least one item", "input")
     turns: list[Turn] = []
-    said: list[RequestPiece] = []
+    pending: list[RequestPiece] = []
     names: dict[str, str] = {}
-    spoke = False
+    after_message = False
     """Whether the assistant's last item is a message."""
     thought: str | None = None
     """Its thinking, if the last item is that."""
 
     def close() -> None:
-        if said:
-            turns.append(Turn("assistant", tuple(said)))
-            said.clear()
+        if pending:
+            turns.append(Turn("assistant", tuple(pending)))
+            pending.clear()
 
     for index, item in enumerate(value):
         place = f"input[{index}]"
@@ -217,12 +218,12 @@ def _read_input(value: Any, extra: dict[str, Any]) -> list[Turn]:
             name = pieces.tool_name or names.get(pieces.call_id, "")
             turns.append(msgspec.structs.replace(pieces, tool_name=name))
         else:
-            if is_message and spoke:
+            if is_message and after_message:
                 close()
             names |= {piece.id: piece.name for piece in pieces if isinstance(piece, CallPiece)}
-            said += [piece for piece in pieces if not (is_message and _repeats(piece, thought))]
+            pending += [piece for piece in pieces if not (is_message and _repeats(piece, thought))]
             thought = pieces[-1].text if pieces and isinstance(pieces[-1], ThinkingPiece) else None
-        spoke = is_message
+        after_message = is_message
     close()
     return turns
 
@@ -309,7 +310,7 @@ def _joined(parts: Any) -> str:
 # Writing.
 
 
-def write_request(request: Request, options: WriteOptions = WriteOptions()) -> dict[str, Any]:  # noqa: B008
+def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, Any]:
     """The request for an upstream that speaks Responses."""
     shared = _shared_with_chat(request) if request.dialect == CHAT else {}
     same = leave_out(request, NAME, {*shared, *(("verbosity",) if "text" in shared else ())})
@@ -426,21 +427,21 @@ def _write_part(piece: RequestPiece, kind: str, same: bool) -> dict[str, Any]:
 def _write_assistant(request: Request, index: int, options: WriteOptions) -> Iterator[dict[str, Any]]:
     same = request.dialect == NAME
     replay = replay_field(request, index, options)
-    words: list[RequestPiece] = []
+    content_pieces: list[RequestPiece] = []
     tagged = ""
     """Thinking in tags, before the text that follows it."""
 
     def message() -> Iterator[dict[str, Any]]:
         nonlocal tagged
         if tagged:
-            words.append(TextPiece(tagged))
+            content_pieces.append(TextPiece(tagged))
             tagged = ""
-        if words:
-            first = words[0]
+        if content_pieces:
+            first = content_pieces[0]
             extra = first.extra.get("item", {}) if same and isinstance(first, TextPiece) else {}
-            content = _write_content(tuple(words), "output_text", same)
+            content = _write_content(tuple(content_pieces), "output_text", same)
             yield {"type": "message", "role": "assistant", "content": content, **extra}
-            words.clear()
+            content_pieces.clear()
 
     for piece in request.turns[index].pieces:
         if isinstance(piece, ThinkingPiece):
@@ -457,10 +458,10 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> Ite
             yield from message()
             yield piece.data
         elif isinstance(piece, TextPiece) and tagged:
-            words.append(TextPiece(tagged + piece.text, piece.extra))
+            content_pieces.append(TextPiece(tagged + piece.text, piece.extra))
             tagged = ""
         else:
-            words.append(piece)
+            content_pieces.append(piece)
     yield from message()
 
 

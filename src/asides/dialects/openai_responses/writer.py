@@ -29,7 +29,7 @@ Reasoning = Literal["auto", "raw", "summary", "both"]
 request asks for one."""
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-"""Why a reply is not whole, in this dialect's words."""
+"""Why a reply is not whole, by this dialect's names."""
 _PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
 
 
@@ -43,7 +43,7 @@ class ResponsesWriter:
         self._out = self._response.stream.out
 
     def feed(self, item: ReplyItem) -> bytes:
-        """Write what an item tells."""
+        """Write what an item adds."""
         response = self._response
         if type(item) is ReplyEvent and not item.logprobs and item.choice == 0:
             event = item.event
@@ -178,7 +178,7 @@ class _Response:
         self._calls: dict[int, _Open] = {}
         self._nameless: dict[int, list[str]] = {}
         self._gap = ""
-        """What to write before the next words of the open message."""
+        """What to write before the next text of the open message."""
         self._apart = False
         """Whether the text that stands for a call was written last."""
         self._refusing = False
@@ -238,9 +238,9 @@ class _Response:
         self._close(False)
         self.failed = failed
         error: dict[str, Any] = {"code": CODES.get(failed.status, "server_error"), "message": failed.message}
-        told = failed.body.get("error") if failed.dialect == NAME and failed.body is not None else None
-        if isinstance(told, dict):
-            error |= told
+        theirs = failed.body.get("error") if failed.dialect == NAME and failed.body is not None else None
+        if isinstance(theirs, dict):
+            error |= theirs
         self._last("response.failed", {"status": "failed", "error": error})
 
     def _last(self, kind: str, fields: dict[str, Any]) -> None:
@@ -353,10 +353,10 @@ class _Response:
         channel = message.channels[-1]
         text = channel.text()
         part = _part(channel.kind, text, message.annotations, message.logprobs)
-        told = {"refusal": text} if channel.kind == "refusal" else {"text": text, "logprobs": message.logprobs}
+        whole = {"refusal": text} if channel.kind == "refusal" else {"text": text, "logprobs": message.logprobs}
         message.body = message.body | {"content": [*message.body["content"], part]}
         message.annotations, message.logprobs = [], []
-        self.stream.event(f"response.{channel.kind}.done", {**channel.place, **told})
+        self.stream.event(f"response.{channel.kind}.done", {**channel.place, **whole})
         self.stream.event("response.content_part.done", {**channel.place, "part": part})
 
     def _close_message(self, complete: bool) -> None:
@@ -510,7 +510,7 @@ def _without(body: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _head(begin: Begin, request: Request) -> dict[str, Any]:
-    """The reply before anything of it was said."""
+    """The reply before any of its parts."""
     id = begin.id or secrets.token_hex(16)
     first = request.turns[0] if request.turns and request.turns[0].role == "system" else None
     format = request.response_format
