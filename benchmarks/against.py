@@ -101,16 +101,25 @@ def call_grammars() -> Iterator[tuple[str, Run]]:
             yield f"calls JSON {shape} {samples.count(length)}", parsed("qwen3", text)
 
 
+def either(now: str, before: str) -> Any:
+    """A module by its present name, or by the one that it had in an older revision."""
+    try:
+        return import_module(now)
+    except ModuleNotFoundError:
+        return import_module(before)
+
+
 def through(name: str) -> Run:
     """A stream of one dialect, read, split and written again."""
 
     def make(package: ModuleType) -> Callable[[], object]:
         root = package.__name__
         dialect: Any = import_module(f"{root}.dialects.{name}")
-        reply: Any = import_module(f"{root}.dialects.reply")
+        reply = either(f"{root}.reply.items", f"{root}.dialects.reply")
         request: Any = import_module(f"{root}.dialects.request")
-        split: Any = import_module(f"{root}.dialects.splitter")
-        format = import_module(f"{root}.formats").get_format("qwen3")
+        split = either(f"{root}.reply.splitter", f"{root}.dialects.splitter")
+        format = either(f"{root}.families", f"{root}.formats").get_format("qwen3")
+        raw_text = getattr(reply, "RawText", None) or reply.Words
         asked = request.Request(dialect=dialect.NAME, model="model", stream=True)
 
         def splitter() -> Any:
@@ -120,7 +129,7 @@ def through(name: str) -> Run:
         first = splitter()
         items = first.feed(reply.Begin("reply_1", "model", 1_700_000_000))
         for chunk in samples.cut(f"<think>{text}</think>{text}", CHUNK):
-            items += first.feed(reply.Words(0, chunk))
+            items += first.feed(raw_text(0, chunk))
         items += first.feed(reply.Ended(0))
         writer = dialect.ReplyWriter(asked)
         chunks = [chunk for chunk in map(writer.feed, items) if chunk] + [writer.finish()]

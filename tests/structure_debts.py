@@ -4,7 +4,6 @@ from __future__ import annotations
 
 DUPLICATE_CLASSES: set[str] = {
     "Frame",
-    "JsonLines",
     "Output",
 }
 """Class names that have several meanings."""
@@ -24,9 +23,5 @@ TERSE_MODULES: set[str] = {
     "_gateway/observe/logs.py",
     "_gateway/state.py",
     "_gateway/upstreams.py",
-    "_history/exports.py",
-    "families/auto_markers.py",
-    "families/index.py",
-    "families/model_names.py",
 }
 """Long modules whose docstring is shorter than three lines."""

@@ -25,9 +25,6 @@ TREES = {
 }
 
 SAME_MEANING = {
-    # Every dialect's folder defines these for its own API; callers get them from the dialect, never by import.
-    "ReplyReader": "dialects/",
-    "ReplyWriter": "dialects/",
     # The public class is the engine's, with a format by name as well; nobody outside sees the other.
     "Parser": "",
     "TokenParser": "",

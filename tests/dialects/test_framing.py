@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.dialects.framing import DONE, KEEP_ALIVE, Frame, JsonLines, SseReader, sse, to_json
+from asides.dialects.framing import DONE, KEEP_ALIVE, JsonLinesReader, SseFrame, SseReader, sse, to_json
 from tests.dialects.replay import cut
 
 
-def read(data: bytes, cuts: int | Sequence[int] | None = None) -> list[Frame]:
+def read(data: bytes, cuts: int | Sequence[int] | None = None) -> list[SseFrame]:
     reader = SseReader()
     frames = [frame for piece in cut(data, cuts) for frame in reader.feed(piece)]
     return frames + reader.finish()
@@ -28,12 +28,12 @@ def test_events_are_read_by_the_rules(end: str, size: int | None) -> None:
              "", "event: lost", "", "data", "", "data: é🙂", "", "nonsense", "", "data: last"]  # fmt: skip
     found = read(end.join(lines).encode(), size)
     assert found == [
-        Frame(b"a"),
-        Frame(b"b"),
-        Frame(b" {\n}", "ping"),
-        Frame(b""),
-        Frame("é🙂".encode()),
-        Frame(b"last"),
+        SseFrame(b"a"),
+        SseFrame(b"b"),
+        SseFrame(b" {\n}", "ping"),
+        SseFrame(b""),
+        SseFrame("é🙂".encode()),
+        SseFrame(b"last"),
     ]
 
 
@@ -43,7 +43,7 @@ def test_events_are_read_by_the_rules(end: str, size: int | None) -> None:
 def test_what_is_written_is_read_wherever_it_is_cut(events: list[tuple[str, str]], size: int, end: bytes) -> None:
     """Inside characters, inside line endings; keep-alives between."""
     data = b"".join(KEEP_ALIVE + sse(text.encode(), event) for text, event in events).replace(b"\n", end)
-    assert read(data, size) == [Frame(text.encode(), event) for text, event in events]
+    assert read(data, size) == [SseFrame(text.encode(), event) for text, event in events]
 
 
 @given(st.binary(max_size=60), st.integers(1, 7))
@@ -55,7 +55,7 @@ def test_any_bytes_are_read_the_same_however_they_are_cut(data: bytes, size: int
 
 def test_the_end_of_a_chat_stream_is_an_event() -> None:
     """Like any other."""
-    assert read(DONE) == [Frame(b"[DONE]")]
+    assert read(DONE) == [SseFrame(b"[DONE]")]
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner), max_leaves=5))
@@ -77,6 +77,6 @@ def test_half_a_surrogate_is_no_reason_to_fail() -> None:
 def test_json_lines_are_read_wherever_they_are_cut(values: list[dict[str, str]], size: int, ended: bool) -> None:
     """Blank lines are passed over; the last newline may be missing."""
     data = b"\r\n \n".join(map(to_json, values)) + (b"\n" if ended else b"")
-    reader = JsonLines()
+    reader = JsonLinesReader()
     lines = [line for piece in cut(data, size) for line in reader.feed(piece)] + reader.finish()
     assert [json.loads(line) for line in lines] == values

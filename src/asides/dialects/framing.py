@@ -96,7 +96,7 @@ SSE = Framing("text/event-stream; charset=utf-8", (b"data:", b"event"))
 JSON_LINES = Framing("application/x-ndjson", (*SSE.starts, b"{"), takes_json=True)
 
 
-class Frame(msgspec.Struct, frozen=True, gc=False):
+class SseFrame(msgspec.Struct, frozen=True, gc=False):
     """One server-sent event."""
 
     raw: bytes
@@ -129,7 +129,7 @@ class SseReader:
         """Whether the next byte begins an event."""
         return not (self._rest or self._data or self._event)
 
-    def feed(self, chunk: bytes) -> list[Frame]:
+    def feed(self, chunk: bytes) -> list[SseFrame]:
         """Read bytes and return the events that are whole."""
         if not chunk:
             return []
@@ -155,7 +155,7 @@ class SseReader:
             self._begun = True
             lines[0] = lines[0].removeprefix(BOM_UTF8)
         self._rest = [rest] if rest else []
-        frames: list[Frame] = []
+        frames: list[SseFrame] = []
         data = self._data
         for line in lines:
             if line.startswith(b"data:"):
@@ -163,7 +163,7 @@ class SseReader:
                 self._lines += len(line)
             elif not line:
                 if data:
-                    frames.append(Frame(data[0] if len(data) == 1 else b"\n".join(data), self._event))
+                    frames.append(SseFrame(data[0] if len(data) == 1 else b"\n".join(data), self._event))
                     data.clear()
                     self._lines = 0
                 self._event = ""
@@ -175,12 +175,12 @@ class SseReader:
         self.pending = self._lines + len(rest)
         return frames
 
-    def finish(self) -> list[Frame]:
+    def finish(self) -> list[SseFrame]:
         """The stream is over; an event that lacks only its blank line counts."""
         return self.feed(b"\n\n")
 
 
-class JsonLines:
+class JsonLinesReader:
     """Reads one JSON text per line, from bytes cut anywhere."""
 
     __slots__ = ("_rest", "pending")

@@ -15,7 +15,7 @@ from ...reply.items import Begin, CallChunk, Chunk, Ended, Foreign, RawText, Rea
 from ..errors import UPSTREAM_ENDED, malformed
 from ..fields import as_count, as_json, as_object, as_objects, as_reply, as_text, maybe_count, maybe_object, maybe_text
 from ..frame_templates import FrameTemplates
-from ..framing import Frame, SseReader, read_odd_json
+from ..framing import SseFrame, SseReader, read_odd_json
 from ..request_fields import without
 from ..whole_calls import to_object
 from .errors import failed_of
@@ -129,7 +129,7 @@ class AnthropicReader:
             chunks += self._end() if self._stop else [UPSTREAM_ENDED]
         return chunks
 
-    def _read(self, frame: Frame, block: bytes = b"") -> list[Chunk]:
+    def _read(self, frame: SseFrame, block: bytes = b"") -> list[Chunk]:
         if self._over:
             return []
         try:
@@ -161,7 +161,7 @@ class AnthropicReader:
                 return self._fail(_body(frame))
         return []
 
-    def _odd(self, frame: Frame, body: dict[str, Any]) -> list[Chunk]:
+    def _odd(self, frame: SseFrame, body: dict[str, Any]) -> list[Chunk]:
         """A frame that is not as it should be. An error in any shape is one; what is no object may have been text."""
         if body or frame.event == "error":
             return self._fail(body or {"message": frame.data})
@@ -229,7 +229,7 @@ class AnthropicReader:
         return _read_end(self._delta, self._usage)
 
 
-def _body(frame: Frame) -> dict[str, Any]:
+def _body(frame: SseFrame) -> dict[str, Any]:
     """All that a frame says."""
     body = read_odd_json(frame.raw)
     return body if isinstance(body, dict) else {}

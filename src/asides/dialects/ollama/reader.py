@@ -14,7 +14,7 @@ import msgspec
 from ...reply.items import Begin, CallChunk, Chunk, Ended, Foreign, RawText, Reason, ThinkingChunk, Usage
 from ..errors import UPSTREAM_ENDED, malformed
 from ..fields import as_object, as_objects, as_reply, as_text, as_tokens, maybe_count, maybe_object, maybe_text
-from ..framing import JsonLines, read_odd_json, to_json
+from ..framing import JsonLinesReader, read_odd_json, to_json
 from .errors import failed_of
 from .request import NAME
 
@@ -110,7 +110,7 @@ class OllamaReader:
     __slots__ = ("_begun", "_calls", "_over", "frames")
 
     def __init__(self) -> None:
-        self.frames: JsonLines = JsonLines()
+        self.frames: JsonLinesReader = JsonLinesReader()
         self._begun = False
         self._calls = 0
         self._over = False
