@@ -25,7 +25,7 @@ class MatchedLine(msgspec.Struct, frozen=True):
 def compile_pattern(
     pattern: str, *, fixed: bool = False, ignore_case: bool = False, word: bool = False
 ) -> re.Pattern[str]:
-    """The pattern as it was meant, or an error in words."""
+    """Compile a pattern with grep's options. A `UsageError` says what is wrong with it."""
     source = re.escape(pattern) if fixed else pattern
     if word:
         source = rf"(?<!\w)(?:{source})(?!\w)"

@@ -1,4 +1,4 @@
-"""Lines of JSON to replies: our own export, or records that hold a model's raw output. Knows no store and no file."""
+"""Reads replies from JSON lines: our own export, or records with a model's raw output. Knows no store and no file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..message import Message
 from .records import KeptReply, from_record
 
 RAW_FIELDS = ("text", "raw", "output", "completion", "response", "content")
-"""Where a record may hold the model's output, in the order of looking."""
+"""The fields that may have the model's output, in the order in which they are tried."""
 TIME_FIELDS = ("time", "timestamp", "created", "created_at", "date")
 MOST_PARTS = 2**31
 LONGEST_TIME = 253_402_300_799
@@ -24,7 +24,7 @@ LONGEST_TIME = 253_402_300_799
 def read_line(
     line: bytes, parse: Callable[[str], Message], *, format: str, time: datetime, field: str = ""
 ) -> KeptReply:
-    """The reply that a line holds. `time` is for records without one; `field` names the one with the raw output."""
+    """The reply of a line. `time` is for records without one; `field` names the field with the raw output."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -38,7 +38,7 @@ def read_line(
         parse(raw),
         model=_label(record, "model"),
         source="import",
-        # A collection of traces says with `source` where each came from; here that is who was speaking.
+        # In a collection of traces `source` says where each came from; here that is the agent.
         agent=_label(record, "agent") or _label(record, "name") or _label(record, "source"),
         conversation=_label(record, "conversation") or _label(record, "conversation_id"),
         format=format,

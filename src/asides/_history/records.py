@@ -125,7 +125,7 @@ class KeptReply(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """Roughly how many characters it holds."""
+        """Roughly its number of characters."""
         reply = self.reply
         texts = [reply.text, reply.thinking, *(call.arguments + call.raw for call in reply.tool_calls)]
         return sum(map(len, texts)) + sum(len(turn.text) for turn in self.asked)
@@ -149,7 +149,7 @@ def calls_of(turn: Turn) -> list[ToolCall]:
 
 
 def text_turn(role: str, text: str, calls: Sequence[ToolCall] = (), call_id: str = "") -> Turn:
-    """A message as a conversation's memory holds it: clean text and calls that may be run. A thought is never in it."""
+    """A message of a stored conversation: clean text and calls that may be run. A thought is never in it."""
     pieces = [CallPiece(call.name, call.arguments, call.id) for call in calls if call.error is None]
     return Turn(cast(Role, role), (*([TextPiece(text)] if text else []), *pieces), call_id)
 
@@ -167,7 +167,7 @@ def chat_message(turn: Turn) -> dict[str, Any]:
 def identity(kept: KeptReply) -> str:
     """The hash of a reply's content. It is stored, so what goes into it never changes; a new way gets a new tag."""
     digest = hashlib.blake2b(digest_size=16)
-    # Whoever asked is in it only where that is known: replies of before there was such a field keep their names.
+    # The client is in it only where it is known, so that replies of before there was such a field keep their ids.
     fields = [
         *(("asides reply 2", kept.client) if kept.client else ("asides reply 1",)),
         str(microseconds(kept.time)),
@@ -239,7 +239,7 @@ def call_record(call: ToolCall) -> dict[str, Any]:
 
 
 def _order(kept: KeptReply) -> list[str | tuple[int, int]] | None:
-    """The order of the parts, where it is not the usual one. A text is told by its place in the joined text."""
+    """The order of the parts, where it is not the usual one. A text is given by its range in the joined text."""
     reply = kept.reply
     if kept.places or _usual_order(reply.text, kept.thoughts, reply.tool_calls) == reply.parts:
         return None

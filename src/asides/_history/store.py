@@ -46,7 +46,7 @@ from .text_search import Term, find_snippet, read_query
 PAGE = 200
 """Replies read, checked or deleted at once: constant memory, and no lock for long."""
 MOST_RANKED = 5000
-"""With more hits than this, ranking would read too much and tell too little: then the newest come first."""
+"""With more hits than this, ranking would read too much for too little: then the newest come first."""
 REPLY_COLUMNS = ("id", "time", "model", "source", "agent", "conversation", "format", "text", "exact", "body", "client")
 """The columns of `reply_row`, in its order."""
 THOUGHT_COLUMNS = ("place", "text", "exact", "characters", "complete", "seconds")
@@ -103,7 +103,7 @@ class History(ABC):
 
     @abstractmethod
     def _find(self, terms: list[Term], where: ReplyFilter, limit: int) -> tuple[list[int], bool]:
-        """The numbers of thoughts that hold the terms as whole words, best first; whether they are ranked."""
+        """The numbers of thoughts with all the terms, best first; and whether they are ranked."""
 
     @abstractmethod
     def _delete(self, numbers: list[int]) -> None:
@@ -234,7 +234,7 @@ class History(ABC):
         return turns
 
     def search(self, query: str, where: ReplyFilter = ALL, *, limit: int = 20) -> SearchResult:
-        """Thoughts that hold all words of the query; after them those that hold words which begin like them.
+        """Thoughts with all words of the query; after them those with words that begin like them.
 
         Words in double quotes must stand together. No other character has a meaning, and no query is an error.
         """

@@ -101,7 +101,7 @@ def _recording_for(question: str) -> Recording:
 
 
 def _words(text: str) -> str:
-    """The words with a space around each, so that what stands in it stands there as whole words."""
+    """The words with spaces around them, so that `in` finds whole words only."""
     return f" {' '.join(re.findall(r'[a-z0-9]+', text.lower()))} "
 
 

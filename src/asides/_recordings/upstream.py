@@ -39,7 +39,7 @@ class ReplayedResponse(msgspec.Struct, frozen=True):
 
 
 class _BadRequest(Exception):
-    """A request that cannot be answered, with the status that says so."""
+    """A request with a mistake, and the status of its response."""
 
     def __init__(self, status: int, message: str, *, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -151,7 +151,7 @@ class _ReplayRequest:
         }
 
     def cut(self, output: str, prompt: str) -> _Replay:
-        """The output cut as the request asks, in tokens."""
+        """The output in tokens, cut at the request's `stop` and token limit."""
         output = _before_stop(output, self.body.get("stop"))
         tokens = _TOKEN.findall(output)
         most = _most_tokens(self.body)
@@ -182,11 +182,11 @@ class _ChatRequest(_ReplayRequest):
         return self.cut(output, to_json(messages).decode())
 
     def whole(self, text: str) -> dict[str, Any]:
-        """A choice that holds the whole text."""
+        """A choice with the whole text."""
         return {"message": {"role": "assistant", "content": text}}
 
     def piece(self, text: str) -> dict[str, Any]:
-        """A choice that holds a piece of it."""
+        """A choice with a piece of it."""
         return {"delta": {"content": text}}
 
 
@@ -209,11 +209,11 @@ class _CompletionRequest(_ReplayRequest):
         return self.cut(compose(self.model, asked, [], thinks=_thinks(self.body)), prompt)
 
     def whole(self, text: str) -> dict[str, Any]:
-        """A choice that holds the whole text."""
+        """A choice with the whole text."""
         return {"text": text, "logprobs": None}
 
     def piece(self, text: str) -> dict[str, Any]:
-        """A choice that holds a piece of it."""
+        """A choice with a piece of it."""
         return self.whole(text)
 
 

@@ -1,6 +1,6 @@
-"""Where the clients of these interfaces get replies: a server, or any callable. Words come as they were written.
+"""Where the clients of these interfaces get replies: a server, or any callable.
 
-The client for servers is imported when a reply is asked for: most who import an interface only parse.
+The client for servers is imported with the first request: most who import an interface only parse.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, Any]
 Transport = Callable[..., str | Mapping[str, Any] | Iterable[str]]
-"""Called with the messages, and with `model` and other fields by their names. Gives the model's raw words, whole or in
+"""Called with the messages, and with `model` and other fields by their names. Returns the model's raw text, whole or in
 chunks, or a reply in OpenAI's chat shape."""
 
 
 class ReplySource:
-    """A server, or whatever else answers."""
+    """A server, or a callable that answers in its place."""
 
     def __init__(self, origin: str | Client | Transport, key: str = "") -> None:
         self._client: Client | None = None
@@ -48,7 +48,7 @@ class ReplySource:
         start: Start | None = None,
         **extra: Any,
     ) -> Iterator[ReplyItem]:
-        """The items of a reply as they come, its words read as `format` says; without one they are all text."""
+        """The items of a reply as they come, read as `format`; without one everything is text."""
         found = format or get_format("passthrough")
         if self._client is not None:
             yield from self._client.talk(messages, model=model, format=found, start=start, extra=extra)

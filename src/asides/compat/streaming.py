@@ -1,4 +1,4 @@
-"""The engine's events as two growing texts, thinking and content, for interfaces that know no parts."""
+"""The engine's events as two growing texts, thinking and content, for interfaces without parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCa
 from ..families import get_format
 
 _WITHOUT: dict[int, tuple[Format, Format]] = {}
-"""By the identity of a format: itself, and the same without markers of calls. A parser keeps tables by the object."""
+"""By the identity of a format: itself, and the same without markers of calls. A parser caches tables by the object."""
 
 
 def without_call_markers(format: str | Format) -> Format:
@@ -29,18 +29,18 @@ def without_call_markers(format: str | Format) -> Format:
 
 
 class TwoTexts:
-    """Takes events and hands out what was thought and what was said since the last call, joined as a message is."""
+    """Takes events and returns the thinking and the content that they add, joined as a message is."""
 
     __slots__ = ("_kind", "_pending", "_whole")
 
     def __init__(self, *, whole_thoughts: bool = False) -> None:
         self._whole = whole_thoughts
-        """Whether a thought is handed out only when it has ended."""
+        """Whether a thought is returned only when it has ended."""
         self._pending: list[str] = []
         self._kind = ""
 
     def take(self, events: Iterable[Event]) -> tuple[str, str]:
-        """The thinking and the content that these events tell."""
+        """The thinking and the content that these events add."""
         thinking: list[str] = []
         content: list[str] = []
         thought = self._pending if self._whole else thinking

@@ -130,7 +130,7 @@ class Renderer:
     def parse_response(
         self, response: Sequence[int], prompt_ids: Sequence[int] | None = None
     ) -> tuple[Message, ParseTermination]:
-        """The message that was sampled, and how it ended. With `prompt_ids` the prompt says where the answer begins."""
+        """The message that was sampled, and how it ended. `prompt_ids` decide where the answer begins."""
         found, ended = self.renderer.parse_response(response, prompt_ids)
         message = Message(role=found["role"], content=found["content"])
         if "tool_calls" in found:
@@ -169,7 +169,7 @@ def get_renderer(
 def parse_response(
     renderer: Renderer | render.Renderer, response: Sequence[int], prompt_ids: Sequence[int] | None = None
 ) -> tuple[Message, ParseTermination]:
-    """What `renderer.parse_response` gives, for any renderer of `asides.render` too."""
+    """The same as `renderer.parse_response`, for any renderer of `asides.render` too."""
     found = renderer if isinstance(renderer, Renderer) else Renderer(renderer)
     return found.parse_response(response, prompt_ids)
 

@@ -375,7 +375,7 @@ def _message(events: Iterable[Event], raw: str) -> dict[str, Any]:
 
 
 def _joined(texts: Sequence[str]) -> str:
-    """Texts as one, with no two words glued together."""
+    """Texts as one; a blank line between two where neither has a line break at the joint."""
     joined = ""
     for text in texts:
         glued = joined and not joined.endswith("\n") and not text.startswith("\n")

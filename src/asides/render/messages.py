@@ -1,4 +1,4 @@
-"""The messages that a renderer is given, read from plain dictionaries and checked. Knows no family and no token.
+"""Messages for a renderer, read from plain dictionaries and checked. Knows no family and no token.
 
 A message is `{"role": ..., "content": a string or a list of parts, "tool_calls": [...], ...}`. Parts are
 `{"type": "text", "text": ...}` and `{"type": "thinking", "thinking": ...}`. Thinking may also stand beside the content
@@ -52,7 +52,7 @@ class ChatMessage(NamedTuple):
 
     @property
     def thinks(self) -> bool:
-        """Whether it holds thinking."""
+        """Whether it has thinking."""
         return any(part.thinks for part in self.parts)
 
     @property

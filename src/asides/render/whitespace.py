@@ -31,7 +31,7 @@ class PartWhitespace(msgspec.Struct, frozen=True):
 
 
 class WhitespaceRemover:
-    """Removes a family's whitespace from a stream of events, and numbers the parts anew where one of them goes."""
+    """Removes a family's whitespace from a stream of events, and renumbers the parts where one is left out."""
 
     def __init__(self, whitespace: PartWhitespace) -> None:
         self._whitespace = whitespace

@@ -33,7 +33,7 @@ def split_output(raw: str, reasoning_parser: str | BaseReasoningParser = "think_
 
 
 def _close_before_calls(raw: str, parser: BaseReasoningParser) -> str:
-    """The output with an end token before calls that forgot to close their thinking, so that it does not keep them."""
+    """The output with an end token before calls that were made in unclosed thinking, so that they become content."""
     detector = parser.detector
     if isinstance(detector, MiniMaxAppendThinkDetector):
         return raw

@@ -97,7 +97,7 @@ class _TagStream:
         return before
 
     def is_at(self, buffer: str) -> bool:
-        """Whether this is the buffer that was handed out last."""
+        """Whether this is the buffer that was returned last."""
         return buffer is self._last
 
     def feed(self, chunk: str) -> tuple[str, list[str]]:
