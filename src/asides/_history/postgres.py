@@ -36,8 +36,8 @@ MOST_INDEXED = 100_000
 """Characters of a thought whose words are indexed: a `tsvector` may not be larger than 1 MiB."""
 
 INSERT_REPLY = f"{insert_into('replies', REPLY_COLUMNS, '%s')} ON CONFLICT (id) DO NOTHING RETURNING number"
-# The last column is the text to index.
-INSERT_THOUGHT = f"{insert_into('thoughts', ('reply', *THOUGHT_COLUMNS, 'words'), '%s')[:-3]}to_tsvector('simple', %s))"
+INDEX_WORDS = "to_tsvector('simple', %s)"
+INSERT_THOUGHT = insert_into("thoughts", ("reply", *THOUGHT_COLUMNS, "words"), "%s", words=INDEX_WORDS)
 DAMAGED = ("XX001", "XX002")
 """The server's codes for a damaged table and a damaged index."""
 
@@ -117,7 +117,7 @@ class PostgresHistory(History):
                 (_indexed(ThoughtRow(place, original_text(text, data))), number) for number, place, text, data in rows
             ]
             with self._errors(), self._connection.transaction(), self._connection.cursor() as cursor:
-                cursor.executemany("UPDATE thoughts SET words = to_tsvector('simple', %s) WHERE number = %s", words)
+                cursor.executemany(f"UPDATE thoughts SET words = {INDEX_WORDS} WHERE number = %s", words)
             done += len(rows)
             yield done
         with self._errors():

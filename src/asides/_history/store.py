@@ -412,9 +412,10 @@ def original_text(text: str, data: bytes | None) -> str:
     return text if data is None else bytes(data).decode("utf-8", "surrogatepass")
 
 
-def insert_into(table: str, columns: Sequence[str], mark: str) -> str:
-    """The statement that inserts a row; `mark` is the driver's placeholder."""
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))})"
+def insert_into(table: str, columns: Sequence[str], mark: str, **expressions: str) -> str:
+    """The statement that inserts a row. `mark` is the driver's placeholder, or an expression with it for a column."""
+    values = (expressions.get(column, mark) for column in columns)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(values)})"
 
 
 def make_reply(row: tuple[Any, ...], thoughts: list[ThoughtRow]) -> KeptReply:

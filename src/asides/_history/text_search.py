@@ -114,7 +114,7 @@ def _letter(character: str) -> str:
 
 def _pattern(term: Term) -> re.Pattern[str]:
     unspaced = UNSPACED.match(term.words[0]) is not None
-    words = r"[\W_]*" if unspaced else r"[\W_]+"
+    separator = r"[\W_]*" if unspaced else r"[\W_]+"
     begin = "" if unspaced else r"(?<![^\W_])"
     end = r"[^\W_]*" if term.prefix else "" if UNSPACED.match(term.words[-1]) else r"(?![^\W_])"
-    return re.compile(begin + words.join(re.escape(_bare(word)) for word in term.words) + end, re.IGNORECASE)
+    return re.compile(begin + separator.join(re.escape(_bare(word)) for word in term.words) + end, re.IGNORECASE)
