@@ -41,10 +41,11 @@ test: check ## Check, then run every test
 test-pythons: .venv/.created ## Run every test on each Python from 3.11 on that is here (PATH, pyenv)
 	.venv/bin/python -m tests.pythons $(PYTHONS_ARGUMENTS) $(PYTEST_ARGUMENTS) $(PYTHONS_TESTS)
 
-check: .venv/.test ## Compare the formatting, lint, check the types
+check: .venv/.test ## Compare the formatting, lint, check the types, also as users' checkers see them
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/python -m tools.public_types
 
 format: .venv/.test ## Format, and mend what the linter can mend
 	.venv/bin/ruff check --fix-only .

@@ -62,11 +62,11 @@ class Beginnings:
         seconds: frozenset[str] = frozenset(),
         may_become: Callable[[str], bool] | None = None,
     ) -> None:
-        self.prefixes = frozenset(name[:length] for name in literals for length in range(1, len(name)))
+        self.prefixes: frozenset[str] = frozenset(name[:length] for name in literals for length in range(1, len(name)))
         """Every text that is a beginning as it stands."""
         firsts = {name[0] for name in literals}
         firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
-        self.firsts = "".join(sorted(firsts))
+        self.firsts: str = "".join(sorted(firsts))
         """The characters that literals begin with."""
         self._first = re.compile(one_of(firsts)).search
         self._fold = ignore_case

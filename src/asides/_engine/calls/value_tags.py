@@ -94,15 +94,15 @@ class ValueTags:
         markers: CallMarkers,
         anywhere: bool,
     ) -> None:
-        self.spelling = spelling
-        self.search = spelling.search.search
+        self.spelling: Spelling = spelling
+        self.search: Callable[..., re.Match[str] | None] = spelling.search.search
         """Finds where a tag begins."""
         self._read = read
         self._markers = markers
         self._all = tuple(dict.fromkeys((*markers.stops, *markers.closers, *markers.openers)))
-        self.anywhere = anywhere
+        self.anywhere: bool = anywhere
         """Whether an argument's tag counts in the middle of a line too."""
-        self.begins = spelling.unfinished.find
+        self.begins: Callable[[str, int, int], int] = spelling.unfinished.find
         """Where a possible beginning of a tag stands at the end of `text[at:end]`, or `end`."""
         self._prefixes = spelling.unfinished.prefixes
 
