@@ -15,9 +15,6 @@ DECODED_NAMES: set[str] = {
 """Modules, classes and functions with a word in their name that has to be decoded."""
 
 TERSE_MODULES: set[str] = {
-    "_cli/filter.py",
-    "_cli/history/command.py",
-    "_cli/run/reply.py",
     "_cli/serve.py",
     "_gateway/model_profile.py",
     "_gateway/observe/logs.py",

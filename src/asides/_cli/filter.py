@@ -1,4 +1,10 @@
-"""The filter: standard input, taken apart as it comes. Also what `split` shares: reading one input."""
+"""The filter: standard input, taken apart as it comes. Also what `split` shares: reading one input.
+
+`InputReader` decodes chunks of bytes, feeds a parser and hands its events to a display. Bytes that are no UTF-8 pass
+through. It also reports on standard error what a person should know: notices with `--verbose`, the first oddity with
+`--strict`, and once the hint that a lone closing marker means `--start thinking`. A reply is saved after its answer has
+been written, so that a store that fails costs nobody the answer.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +21,8 @@ from ..errors import StrictError, UnknownFormatError
 from ..events import Event, Notice, PartStart
 from ..families import get_format
 from ..message import Message
-from ..policies import Policies
 from . import COMMANDS, EXIT_CODES, FAILED, INTERRUPTED, ODD, OK
-from .display import Display, choose
+from .display import choose
 from .options import Arguments, add_options, check_options, explain_unknown, policies
 from .streams import STDIN, Interrupt, Streams
 
@@ -51,16 +56,13 @@ examples:
 def run(arguments: list[str]) -> int:
     """`asides`: standard input to its end."""
     options = _parse(arguments)
-    format = find_format(options.format)
     streams = Streams(raw=options.raw)
+    reader = InputReader(options, streams)
     if os.isatty(STDIN) and streams.err.terminal:
         streams.message("reads what you type; Ctrl-D ends it, `asides --help` tells more")
         streams.flush()
     with Interrupt() as interrupt:
-        display = choose(options, streams)
-        chosen = policies(options, collect=options.save)
-        reader = InputReader(format, chosen, streams, display, verbose=options.verbose, save=saver(options))
-        code = reader.read(interrupt.read(STDIN, lambda: display.idle))
+        code = reader.read(interrupt.read(STDIN, reader.idle))
         if interrupt.failure is not None:
             streams.message(f"standard input: {interrupt.failure.strerror}")
             streams.flush()
@@ -76,7 +78,15 @@ def find_format(name: str) -> Format:
         raise explain_unknown(error) from error
 
 
-def saver(options: argparse.Namespace) -> Callable[[Message], bool] | None:
+def find_whole_format(options: argparse.Namespace) -> Format:
+    """The format of the options, for a text that is read as a whole: as `asides.parse`, it may begin undecided."""
+    format = find_format(options.format)
+    if options.start is None and format.start == TEXT:
+        options.start = "undecided"
+    return format
+
+
+def _saver(options: argparse.Namespace) -> Callable[[Message], bool] | None:
     """What writes a reply that has been shown to the history, where `--save` asks for it; None where nothing does."""
     if not options.save:
         return None
@@ -89,29 +99,25 @@ def saver(options: argparse.Namespace) -> Callable[[Message], bool] | None:
 class InputReader:
     """Takes one input after another apart and shows what is in it."""
 
-    def __init__(
-        self,
-        format: Format,
-        policies: Policies,
-        streams: Streams,
-        display: Display,
-        *,
-        verbose: bool,
-        save: Callable[[Message], bool] | None = None,
-    ) -> None:
-        self._save = save
-        self._format = format
-        self._policies = policies
+    def __init__(self, options: argparse.Namespace, streams: Streams, *, whole: bool = False) -> None:
+        """`whole`: each input is read as `asides.parse` reads a whole text."""
+        self._format = find_whole_format(options) if whole else find_format(options.format)
+        self._policies = policies(options, collect=options.save)
         self._streams = streams
-        self._display = display
-        self._verbose = verbose
+        self._display = choose(options, streams)
+        self._verbose = options.verbose
+        self._save = _saver(options)
         self._hinted = False
-        states = format.states.get(THINKING, {})
+        states = self._format.states.get(THINKING, {})
         self._closers = tuple(marker.casefold() for marker, leads_to in states.items() if leads_to == TEXT)
-        if verbose:
+        if self._verbose:
             logger = logging.getLogger("asides")
             logger.setLevel(logging.DEBUG)
             logger.addHandler(_LogLines(streams))
+
+    def idle(self) -> float | None:
+        """Seconds after which an empty chunk is to be read although nothing came, for the spinner; None for never."""
+        return self._display.idle
 
     def read(self, chunks: Iterable[bytes], label: str = "") -> int:
         """Read one input to its end and return its exit code. `label` names it where there are several."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 
-from .._engine.format import TEXT
 from . import EXIT_CODES, FAILED, INTERRUPTED, OK
-from .display import choose
-from .filter import InputReader, find_format, saver
-from .options import Arguments, add_options, check_options, policies
+from .filter import InputReader
+from .options import Arguments, add_options, check_options
 from .streams import STDIN, Interrupt, Streams
 
 DESCRIPTION = """\
@@ -33,13 +31,8 @@ examples:
 def run(arguments: list[str]) -> int:
     """`asides split`: every file that can be read."""
     options = _parse(arguments)
-    format = find_format(options.format)
-    if options.start is None and format.start == TEXT:
-        options.start = "undecided"
     streams = Streams(raw=options.raw)
-    display = choose(options, streams)
-    chosen = policies(options, collect=options.save)
-    reader = InputReader(format, chosen, streams, display, verbose=options.verbose, save=saver(options))
+    reader = InputReader(options, streams, whole=True)
     several = len(options.files) > 1
     code = OK
     with Interrupt() as interrupt:
@@ -49,8 +42,7 @@ def run(arguments: list[str]) -> int:
             except OSError as error:
                 interrupt.failure = error
             else:
-                chunks = interrupt.read(descriptor, lambda: display.idle)
-                code = max(code, reader.read(chunks, path if several else ""))
+                code = max(code, reader.read(interrupt.read(descriptor, reader.idle), path if several else ""))
                 if descriptor != STDIN:
                     os.close(descriptor)
             if interrupt.failure is not None:

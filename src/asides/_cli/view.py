@@ -15,13 +15,12 @@ import sys
 from typing import TextIO
 
 from .._api import Parser
-from .._engine.format import TEXT
 from ..errors import UsageError
 from ..terminal import Screen
 from ..terminal.document import Document
 from . import INTERRUPTED, OK
 from .display import read_style
-from .filter import find_format
+from .filter import find_whole_format
 from .options import Arguments, add_reading, add_style, check_style, policies
 from .streams import READ_SIZE, STDIN, STDOUT, Output, complain
 
@@ -59,9 +58,7 @@ exit codes:
 def run(arguments: list[str]) -> int:
     """`asides view`."""
     options = _parse(arguments)
-    format = find_format(options.format)
-    if options.start is None and format.start == TEXT:
-        options.start = "undecided"
+    format = find_whole_format(options)
     parser = Parser(format, policies(options, collect=False))
     screen = Screen(STDOUT)
     if screen.cursor:

@@ -1,4 +1,8 @@
-"""`asides history`: which of its commands was meant, and their options. What they do is in the modules beside it."""
+"""`asides history`: which of its commands was meant, and their options.
+
+Commands that look are in `look`, those that take long or change the store in `work`; what both use is in `common`. Each
+command is a function from its options to an exit code, bound to its parser by `set_defaults(do=...)`.
+"""
 
 from __future__ import annotations
 

@@ -20,8 +20,7 @@ from ..streams import READ_SIZE, STDIN, Streams
 if TYPE_CHECKING:
     from ..._config import Config
     from ...client.client import Client, Think
-    from .reply import Choices
-    from .save import Saving
+    from .reply import Choices, ReplySaver
 
 DESCRIPTION = """\
 Talks with a model: of an OpenAI-compatible server, of Ollama, of the gateway.
@@ -104,18 +103,18 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
     )
 
 
-def _saving(options: argparse.Namespace, config: Config) -> Saving | None:
+def _saving(options: argparse.Namespace, config: Config) -> ReplySaver | None:
     if not (options.save or config.history.save):
         if options.store:
             raise UsageError("--store says where replies are kept; it goes with --save")
         return None
-    from .save import Saving
+    from .reply import ReplySaver
 
-    return Saving(options.store or os.environ.get("ASIDES_HISTORY") or config.history.store)
+    return ReplySaver(options.store or os.environ.get("ASIDES_HISTORY") or config.history.store)
 
 
 def _converse(
-    client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: Saving | None
+    client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: ReplySaver | None
 ) -> int:
     from .conversation import Conversation
     from .input import choose
@@ -127,7 +126,7 @@ def _converse(
 
 
 def _ask_once(
-    client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: Saving | None
+    client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: ReplySaver | None
 ) -> int:
     from .reply import ask
 
@@ -136,7 +135,7 @@ def _ask_once(
     messages = [*system, {"role": "user", "content": prompt}]
     outcome = ask(client, messages, choices, streams)
     if saving is not None:
-        saving.keep(messages, outcome, choices)
+        saving.save(messages, outcome, choices)
     if outcome.error is not None:
         raise outcome.error
     if outcome.stopped:

@@ -21,8 +21,7 @@ from .. import OK
 from ..streams import Streams
 from .command import read_think, think_in_words
 from .input import MessageReader, unseen_keys
-from .reply import Choices, ask
-from .save import Saving
+from .reply import Choices, ReplySaver, ask
 
 HELP = """\
   /think [LEVEL]  think from now on; LEVEL is low, medium, high or max
@@ -53,7 +52,7 @@ class Conversation:
         streams: Streams,
         *,
         system: str = "",
-        saving: Saving | None = None,
+        saving: ReplySaver | None = None,
     ) -> None:
         self._client = client
         self._choices = choices
@@ -124,7 +123,7 @@ class Conversation:
                 outcome = ask(self._client, self._talk.messages, self._choices, self._streams)
             reply = outcome.reply
             if self._saving is not None and reply.parts:
-                self._saving.keep(self._unkept, outcome, self._choices)
+                self._saving.save(self._unkept, outcome, self._choices)
                 self._unkept = []
             results = self._results(reply) if not outcome.stopped and outcome.error is None else []
             self._unkept += results

@@ -1,4 +1,9 @@
-"""One reply, asked for and shown as it comes: the answer, the thoughts, Ctrl-C. Keeps no conversation."""
+"""One reply: asked for, shown as it comes, stopped by Ctrl-C, saved. Holds no conversation.
+
+The reply is read in a thread of its own and handed over by a queue, because the main thread must turn the spinner and
+see Ctrl-C whatever the server does. The first Ctrl-C ends the reply, and what had come of it counts; a second one ends
+the command. `fold` builds the record of the reply, the display writes it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Self
+from uuid import uuid4
 
 import msgspec
 
@@ -151,3 +157,35 @@ def _remark(reply: Reply, streams: Streams) -> None:
             "read this model with --start thinking"
         )
     streams.flush()
+
+
+class ReplySaver:
+    """Saves the replies of one conversation after another in the history, with their thoughts."""
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+        self.failed = False
+        """Whether a reply could not be saved; that was reported."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Another conversation begins."""
+        self._conversation = uuid4().hex
+
+    def save(self, asked: list[dict[str, Any]], outcome: Outcome, choices: Choices) -> None:
+        """Save what came, and what was asked since the reply before."""
+        if not outcome.reply.parts:
+            return
+        from ..._history import text_turn
+        from ..history.save import save
+
+        saved = save(
+            outcome.reply,
+            self._store,
+            model=choices.model,
+            source="run",
+            conversation=self._conversation,
+            format=choices.format or "",
+            asked=[text_turn(turn["role"], turn["content"], call_id=turn.get("tool_call_id", "")) for turn in asked],
+        )
+        self.failed = self.failed or not saved
