@@ -19,13 +19,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
+import msgspec
+
 from .._engine.format import Format
 from .._engine.tokens import TokenParser
 from .._engine.vocabulary import Vocabulary, vocabulary_of
-from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..events import Event
 from ..families import get_format
 from ..families.index import RENDERERS
+from ..parts import Thinking, ToolCall
 from ..policies import Start
+from ..reply.fold import Fold
+from ..reply.reply import Reply
 from .messages import ChatMessage, EarlierThinking, MessageDict, RendererError, read_message
 from .whitespace import PartWhitespace, WhitespaceRemover
 
@@ -276,11 +281,27 @@ class Renderer:
         makes all before it thinking; with no thinking marker an answer that a stop token ends is text, and one that was
         cut off is what this renderer's prompts begin.
         """
+        reply, ended = self.parse_reply(ids, prompt_ids)
+        return _message(reply), ended
+
+    def parse_reply(self, ids: Sequence[int], prompt_ids: Sequence[int] | None = None) -> tuple[Reply, bool]:
+        """The same as the record that the whole library has of a reply: with notices, and how it ended."""
         parser = self._parser(ids, prompt_ids)
-        events = [event for found in self._events(parser, ids) for event in found]
+        fold = Fold()
+        for events in self._events(parser, ids):
+            for event in events:
+                fold.add(event)
         message = parser.message
+        fold.end(message.termination)
+        reply = fold.reply
+        parts = tuple(
+            msgspec.structs.replace(part, raw=message.raw[slice(*part.span)])
+            if isinstance(part, ToolCall) and part.error is not None
+            else part
+            for part in reply.parts
+        )
         ended = self._ended(ids, message.raw) and not any(notice.code == "after_stop" for notice in message.notices)
-        return _message(events, message.raw), ended
+        return msgspec.structs.replace(reply, parts=parts), ended
 
     def parse_response_streaming(self, ids: Iterable[int], prompt_ids: Sequence[int] | None = None) -> Iterator[Event]:
         """The events of an answer as its ids come, without waiting for the next id.
@@ -339,34 +360,25 @@ def _last(roles: Sequence[object], role: str) -> int:
     return max((index for index, each in enumerate(roles) if each == role), default=-1)
 
 
-def _message(events: Iterable[Event], raw: str) -> dict[str, Any]:
-    """Events as a message dictionary."""
-    starts: dict[int, PartStart] = {}
-    texts: dict[int, list[str]] = {}
-    ends: dict[int, PartEnd] = {}
-    for event in events:
-        if isinstance(event, PartStart):
-            starts[event.index], texts[event.index] = event, []
-        elif isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
-            texts[event.index].append(event.text)
-        elif isinstance(event, PartEnd):
-            ends[event.index] = event
-    content: list[dict[str, Any]] = []
-    calls: list[dict[str, Any]] = []
-    unparsed: list[dict[str, Any]] = []
-    for index, start in starts.items():
-        text, end = "".join(texts[index]), ends[index]
-        if start.kind != "tool_call":
-            content.append({"type": start.kind, start.kind: text})
-        elif end.error is None:
-            function = {"name": start.name, "arguments": text}
-            calls.append({"id": start.id, "type": "function", "function": function})
-        else:
-            words = {"raw": raw[end.span[0] : end.span[1]], "error": end.error, "reason": end.error_message}
-            unparsed.append(words)
-    message: dict[str, Any] = {"role": "assistant", "content": content}
-    if not any(part["type"] == "thinking" for part in content):
-        message["content"] = _joined([part["text"] for part in content])
+def _message(reply: Reply) -> dict[str, Any]:
+    """A reply as a message dictionary."""
+    content: list[dict[str, Any]] = [
+        {"type": "thinking", "thinking": part.text}
+        if isinstance(part, Thinking)
+        else {"type": "text", "text": part.text}
+        for part in reply.parts
+        if not isinstance(part, ToolCall)
+    ]
+    calls = [call.to_dict() for call in reply.tool_calls if call.error is None]
+    unparsed = [
+        {"raw": call.raw, "error": call.error, "reason": call.error_message}
+        for call in reply.tool_calls
+        if call.error is not None
+    ]
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": content if reply.thoughts else _joined([part["text"] for part in content]),
+    }
     if calls:
         message["tool_calls"] = calls
     if unparsed:

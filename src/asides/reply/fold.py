@@ -44,8 +44,9 @@ class Fold:
         "_budget",
         "_clock",
         "_collector",
-        "_ended",
         "_ended_at",
+        "_outcome",
+        "_reason",
         "_seconds",
         "_started",
         "_texts",
@@ -100,7 +101,8 @@ class Fold:
         self._texts = self._collector.texts
         self.begin: Begin = Begin()
         self.usage: Usage | None = None
-        self._ended: Ended | None = None
+        self._reason = ""
+        self._outcome: Termination | None = None
 
     @property
     def truncated(self) -> bool:
@@ -145,8 +147,13 @@ class Fold:
         elif isinstance(item, Usage):
             self.usage = item
         elif isinstance(item, Ended) and item.choice == self.choice:
-            self._ended = item
-            self._ended_at = self._clock() if self._clock is not None else None
+            self._reason = item.reason
+            self.end("cut" if item.reason == "length" else item.termination)
+
+    def end(self, termination: Termination) -> None:
+        """It is over. For who takes the events of a parser; a server's items say so themselves."""
+        self._outcome = termination
+        self._ended_at = self._clock() if self._clock is not None else None
 
     def _add_event(self, event: PartStart | PartEnd | Notice) -> None:
         if isinstance(event, Notice):
@@ -181,7 +188,7 @@ class Fold:
             text=text,
             notices=tuple(self._collector.notices),
             termination=self._termination(parts),
-            reason=self._ended.reason if self._ended is not None else "",
+            reason=self._reason,
             usage=self.usage,
             times=self._times(),
             model=self.begin.model,
@@ -189,11 +196,9 @@ class Fold:
         )
 
     def _termination(self, parts: tuple[Part, ...]) -> Termination:
-        if self._ended is None or self._ended.reason == "length":
-            return "cut"
         # What the splitter says comes from the parser: a server that splits by itself shows it only in the last part.
         last = parts[-1] if parts else None
-        return self._ended.termination if last is None or isinstance(last, Text) or last.complete else "cut"
+        return self._outcome or "cut" if last is None or isinstance(last, Text) or last.complete else "cut"
 
     def _times(self) -> Times:
         if self._clock is None or self._started is None:

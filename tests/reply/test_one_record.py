@@ -1,0 +1,229 @@
+"""The same output gives the same `Reply`, whoever received it.
+
+Recordings, and cases with broken calls, notices, stop markers and several thoughts, go through the filter, `asides run`
+and the gateway (each keeps its reply in a history), an import, an interface of compat and a renderer. What each holds
+at the end is compared with what the parser makes of the raw output.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import asides
+from asides import _history as history
+from asides._cli import main
+from asides._history.imports import read_line
+from asides._history.records import encode_line
+from asides._recordings.replies import compose, recordings
+from asides.compat import tinker
+from asides.compat.source import ReplySource
+from asides.families import get_format
+from asides.parts import Part, ToolCall
+from asides.render import get_renderer
+from asides.reply.fold import Fold
+from asides.reply.reply import Reply, Times
+from tests.cli.running import Running
+from tests.cli.test_history_gateway import address, kept
+from tests.client.upstream import chat, serve
+from tests.history.samples import START
+from tests.render.real import encode, tokenizer
+
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("f", "get_weather")
+]
+CASES: dict[str, tuple[str, str]] = {
+    "plain": ("qwen3", "plain text"),
+    "stop": ("qwen3", "<think>a</think>\n\nb<|im_end|>"),
+    "several": ("qwen3", "<think>a</think>\n\nb\n<think>c</think>\n\nd<|im_end|>"),
+    "stray": ("qwen3", "<think>a</think>b</think>c"),
+    "after_stop": ("qwen3", "<think>a</think>b<|im_end|>c"),
+    "call": ("qwen3", '<think>a</think>b\n<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call><|im_end|>'),
+    "broken": ("qwen3", '<think>a</think>b<tool_call>{"name": "f", "arguments": [}</tool_call>c'),
+    "cut_call": ("qwen3", '<think>a</think>b<tool_call>\n{"name": "f", "arguments": {"x'),
+    "cut_thinking": ("qwen3", "<think>a</think>b<think>never closed"),
+    "harmony": (
+        "gpt_oss",
+        "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json"
+        '<|message|>{"x": 1}<|call|>',
+    ),
+    **{
+        model.name: (
+            model.format,
+            compose(model, [{"role": "user", "content": "How is the weather in Oslo?"}], TOOLS, thinks=True),
+        )
+        for model in recordings().model
+    },
+}
+
+
+def comparable(reply: Reply) -> Reply:
+    """The reply without what legitimately differs between those who receive the same output. Named here alone."""
+    return msgspec.structs.replace(
+        reply,
+        parts=tuple(map(_comparable, reply.parts)),
+        # Only a server says these.
+        model="",
+        id="",
+        reason="",
+        usage=None,
+        # Only who receives it piece by piece can look at a clock.
+        times=Times(),
+    )
+
+
+def _comparable(part: Part) -> Part:
+    # The history keeps no raw text, so no places in it. The ids of calls are made of a random seed.
+    part = msgspec.structs.replace(part, span=(0, 0), tokens=None)
+    return msgspec.structs.replace(part, id="") if isinstance(part, ToolCall) else part
+
+
+def without_whitespace(reply: Reply) -> Reply:
+    """For renderers, which take away exactly the whitespace that their template writes, and join nothing."""
+    parts = [
+        part if isinstance(part, ToolCall) else msgspec.structs.replace(part, text=part.text.strip())
+        for part in reply.parts
+    ]
+    return msgspec.structs.replace(reply, parts=tuple(parts), thinking="", text="")
+
+
+def expected(name: str) -> Reply:
+    """What the parser makes of the output."""
+    format, raw = CASES[name]
+    return comparable(Reply.of(asides.parse(raw, format)))
+
+
+def stored(store: Path) -> Reply:
+    """The reply that was kept last."""
+    with history.open(str(store), create=False) as opened:
+        return comparable(opened.newest(limit=1)[0].reply)
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """A command in this process that keeps its reply; gives the store."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, given: str = "") -> Path:
+        (tmp_path / "given").write_text(given)
+        own = os.dup(0)
+        with open(tmp_path / "given", "rb") as file:
+            os.dup2(file.fileno(), 0)
+        try:
+            main([*arguments, "--save", "--store", str(tmp_path / "h.db")])
+        finally:
+            os.dup2(own, 0)
+            os.close(own)
+        return tmp_path / "h.db"
+
+    return run
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_filter(name: str, command: Callable[..., Path]) -> None:
+    """`model | asides --save`."""
+    format, raw = CASES[name]
+    assert stored(command("-f", format, given=raw)) == expected(name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_run(name: str, command: Callable[..., Path], tmp_path: Path) -> None:
+    """`asides run --save`, in front of a server that sends the output in pieces."""
+    format, raw = CASES[name]
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    with serve(chat(*(raw[at : at + 5] for at in range(0, len(raw), 5)))) as upstream:
+        arguments = ("run", "m", "?", "--url", upstream.url, "-f", format, "--tools", str(tmp_path / "tools.json"))
+        assert stored(command(*arguments)) == expected(name)
+
+
+@pytest.fixture(scope="module")
+def gateway_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Reply]]:
+    """What a gateway has kept of every case, each asked for as a stream."""
+    pytest.importorskip("uvicorn", reason="the gateway is not here: pip install 'asides[gateway]'")
+    import urllib.request
+
+    folder = tmp_path_factory.mktemp("gateway")
+    scripts = [chat(*(raw[at : at + 5] for at in range(0, len(raw), 5))) for _, raw in CASES.values()]
+    with serve(*scripts, models=tuple(CASES)) as upstream:
+        models = {name: {"format": format} for name, (format, _) in CASES.items()}
+        config = {"upstreams": [{"url": f"{upstream.url}/v1"}], "models": models}
+        (folder / "asides.yaml").write_text(json.dumps(config))
+        store = folder / "h.db"
+        arguments = ("--config", str(folder / "asides.yaml"), "--port", "0", "--log-json", "--save")
+        with Running("serve", *arguments, ASIDES_HISTORY=str(store)) as gateway:
+            url = f"{address(gateway)}/v1/chat/completions"
+            for name in CASES:
+                body = {"model": name, "stream": True, "tools": TOOLS, "messages": [{"role": "user", "content": "?"}]}
+                headers = {"content-type": "application/json"}
+                with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as reply:
+                    reply.read()
+            yield {one.reply.model: comparable(one.reply) for one in kept(store, len(CASES))}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_gateway(name: str, gateway_store: dict[str, Reply]) -> None:
+    """`asides serve --save`."""
+    assert gateway_store[name] == expected(name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_import(name: str) -> None:
+    """`asides history import` of the raw output, then an export of that."""
+    format, raw = CASES[name]
+    line = json.dumps({"text": raw}).encode()
+    imported = read_line(line, lambda text: asides.parse(text, format), format=format, time=START)
+    assert comparable(imported.reply) == expected(name)
+    exported = encode_line(imported.to_record())
+    assert read_line(exported, asides.parse, format="auto", time=START) == imported
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compat(name: str) -> None:
+    """The source of compat's clients, with a callable in the place of a server."""
+    format, raw = CASES[name]
+    fold = Fold()
+    for item in ReplySource(lambda messages: [raw[at : at + 3] for at in range(0, len(raw), 3)]).items(
+        [{"role": "user", "content": "?"}], format=get_format(format)
+    ):
+        fold.add(item)
+    assert comparable(fold.reply) == expected(name)
+
+
+@pytest.mark.parametrize("name", [name for name, (format, _) in CASES.items() if format == "qwen3"])
+def test_a_renderer(name: str) -> None:
+    """What is sampled as ids, and the cookbook's interface to it."""
+    _, raw = CASES[name]
+    reply, ended = get_renderer("qwen3", tokenizer("qwen3")).parse_reply(encode("qwen3", raw))
+    assert without_whitespace(comparable(reply)) == without_whitespace(expected(name))
+    assert ended is raw.endswith("<|im_end|>")
+    message, outcome = tinker.get_renderer("qwen3", tokenizer("qwen3")).parse_response(encode("qwen3", raw))
+    assert outcome.is_clean is ended
+    assert len(message.get("tool_calls", ())) == sum(call.error is None for call in reply.tool_calls)
+    assert [call["raw_text"] for call in message.get("unparsed_tool_calls", ())] == [
+        call.raw for call in reply.tool_calls if call.error is not None
+    ]
+
+
+def test_only_the_fold_makes_parts_of_events() -> None:
+    """Whoever else makes parts reads them from where they were written, not from events."""
+    package = Path(asides.__file__).parent
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if node.func.id in ("Reply", "Thinking", "Text", "ToolCall")
+    }
+    reading = {
+        "_engine/tokens.py",  # the parts of a message, with their tokens
+        "_history/records.py",  # what was stored
+        "analysis/traces.py",  # what a trace holds in fields
+    }
+    assert found == {"message.py", "reply/fold.py", *reading}
