@@ -224,6 +224,7 @@ def test_only_the_fold_makes_parts_of_events() -> None:
     reading = {
         "_engine/tokens.py",  # the parts of a message, with their tokens
         "_history/records.py",  # what was stored
+        "analysis/figures.py",  # thoughts that are given as text
         "analysis/traces.py",  # what a trace holds in fields
     }
     assert found == {"message.py", "reply/fold.py", *reading}
