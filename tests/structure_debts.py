@@ -4,7 +4,6 @@ from __future__ import annotations
 
 DUPLICATE_CLASSES: set[str] = {
     "Frame",
-    "Output",
 }
 """Class names that have several meanings."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from asides._cli.display import CallDisplay, Calls
-from asides._cli.streams import STDOUT, Output
+from asides._cli.streams import STDOUT, OutputStream
 from asides.events import Event, PartEnd, PartStart, ToolCallDelta
 
 
-class Lines(Output):
+class Lines(OutputStream):
     """Keeps what is written."""
 
     def __init__(self) -> None:

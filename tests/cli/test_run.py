@@ -16,7 +16,7 @@ import pytest
 from asides import _history as history
 from asides._cli import main
 from asides._cli.run.server import ollama_url
-from tests.cli.running import COMMAND, Running, environment
+from tests.cli.running import COMMAND, OnScreen, Running, environment
 from tests.client.upstream import Script, chat, fails, lines, serve, think
 from tests.waiting import PATIENCE
 
@@ -173,6 +173,14 @@ def test_calls_are_told_on_standard_error(run: Run) -> None:
     with serve(chat("Wait.", {"tool_calls": [call]}, {"tool_calls": [other]})) as upstream:
         done = run("m", "What?", "--url", upstream.url)
     assert (done.stdout, done.stderr) == (b"Wait.", b'call f {}\ncall g {"a": 1}\n')
+
+
+def test_a_call_that_is_the_first_to_come_stands_on_the_first_line() -> None:
+    """What turned while the server was waited for leaves no blank line."""
+    call = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{}"}}
+    with serve(chat({"tool_calls": [call]})) as upstream, OnScreen("run", "m", "What?", "--url", upstream.url) as shown:
+        assert shown.end() == 0
+        assert shown.emulator.text == "call f {}"
 
 
 def test_a_reply_at_its_limit_and_one_without_an_answer(run: Run) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from .streams import PLAIN, STDERR, Output, Streams
+from .streams import PLAIN, STDERR, OutputStream, Streams
 
 if TYPE_CHECKING:
     from ..terminal import Mode, Style, Thoughts
@@ -257,7 +257,7 @@ class ThinkingDisplay(TextDisplay):
 class CallDisplay(Display):
     """Each call as a line of JSON, when it has ended. Calls that were cut off have ended too."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: OutputStream) -> None:
         self._out = out
 
     def begin(self, label: str) -> None:
@@ -280,7 +280,7 @@ class FileHeader(msgspec.Struct, frozen=True, tag="file", tag_field="type"):
 class EventDisplay(Display):
     """Every event as a line of JSON."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: OutputStream) -> None:
         self._out = out
 
     def begin(self, label: str) -> None:

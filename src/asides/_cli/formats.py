@@ -15,7 +15,7 @@ from ..terminal.table import aligned, cut
 from . import OK
 from .filter import find_format
 from .options import Arguments, write_out
-from .streams import STDOUT, Output
+from .streams import STDOUT, OutputStream
 
 DESCRIPTION = """\
 Lists the formats, with the names that each answers to. Names compare without
@@ -125,7 +125,7 @@ def _cell(value: Any) -> str:
 
 def _width() -> int | None:
     """The width of the terminal; None where everything is to be written."""
-    if not Output(STDOUT).terminal:
+    if not OutputStream(STDOUT).terminal:
         return None
     from shutil import get_terminal_size  # here, because the filter does without it
 

@@ -17,7 +17,7 @@ import msgspec
 from .. import __version__
 from ..errors import UnknownFormatError, UsageError
 from ..policies import DEFAULTS, CallsInThinking, Mentions, Policies, PolicyOptions, Start
-from .streams import STDOUT, Output, complain
+from .streams import STDOUT, OutputStream, complain
 
 
 class Arguments(argparse.ArgumentParser):
@@ -41,7 +41,7 @@ class Arguments(argparse.ArgumentParser):
 
 def write_out(text: str) -> None:
     """Write a text that is no model's to standard output."""
-    output = Output(STDOUT)
+    output = OutputStream(STDOUT)
     output.write(text)
     output.flush()
 

@@ -34,7 +34,7 @@ BOLD: Codes = ("\x1b[1m", "\x1b[22m")
 DIM: Codes = ("\x1b[2m", "\x1b[22m")
 
 
-class Output:
+class OutputStream:
     """One standard stream. What is written leaves with `flush`, whole."""
 
     def __init__(self, descriptor: int, *, may_close: bool = False, raw: bool = False) -> None:
@@ -135,22 +135,22 @@ class Streams:
     """Standard output and standard error together. On one screen they appear in the order of writing."""
 
     def __init__(self, *, raw: bool = False) -> None:
-        self.out = Output(STDOUT, raw=raw)
+        self.out = OutputStream(STDOUT, raw=raw)
         """Where the answer goes."""
         # Whoever reads the thoughts may leave; the answer goes on.
-        self.err = Output(STDERR, may_close=True, raw=raw)
+        self.err = OutputStream(STDERR, may_close=True, raw=raw)
         """Where thoughts and messages go."""
         self.one_screen = self.out.terminal and self.err.terminal
         """Whether a person sees both, mixed."""
         self._before_line: Callable[[], object] | None = None
         self._after_line: Callable[[], object] | None = None
 
-    def answer(self) -> Output:
+    def answer(self) -> OutputStream:
         """Standard output, to write to it next."""
         self.err.flush()
         return self.out
 
-    def aside(self) -> Output:
+    def aside(self) -> OutputStream:
         """Standard error, to write to it next. On one screen it does not go on in the answer's line."""
         self.out.flush()
         if self.one_screen and not self.out.at_line_start:

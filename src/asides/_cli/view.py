@@ -22,7 +22,7 @@ from . import INTERRUPTED, OK
 from .display import read_style
 from .filter import find_whole_format
 from .options import Arguments, add_reading, add_style, check_style, policies
-from .streams import READ_SIZE, STDIN, STDOUT, Output, complain
+from .streams import READ_SIZE, STDIN, STDOUT, OutputStream, complain
 
 DESCRIPTION = """\
 Shows a model's output on the whole screen: the answer, the calls, and each
@@ -141,7 +141,7 @@ def _keyboard() -> TextIO:
 
 
 def _write_plain(document: Document, width: int | None) -> None:
-    out = Output(STDOUT)
+    out = OutputStream(STDOUT)
     for line in document.plain(width):
         out.write(f"{line}\n")
     out.flush()

@@ -25,7 +25,7 @@ from ...terminal import Screen
 from ...terminal.wrap import Wrapped
 from .. import OK
 from ..options import Arguments
-from ..streams import BOLD, DIM, PLAIN, STDOUT, Output
+from ..streams import BOLD, DIM, PLAIN, STDOUT, OutputStream
 
 EXIT_CODES = """\
 exit codes:
@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
     )
     parser.add_argument("--fast", action="store_true", help="do not wait between chunks; so it is in a pipe")
     options = parser.parse_args(arguments)
-    out = Output(STDOUT)
+    out = OutputStream(STDOUT)
     wait = out.terminal and not options.fast
     try:
         play(scenes(), out, wait=wait)
@@ -81,7 +81,7 @@ def scenes() -> list[Scene]:
     return msgspec.convert(tomllib.loads(text)["recording"], list[Scene])
 
 
-def play(scenes: list[Scene], out: Output, *, wait: bool) -> None:
+def play(scenes: list[Scene], out: OutputStream, *, wait: bool) -> None:
     """Play recordings one after another, at a human pace or at once."""
     bold, dim = out.style(BOLD), out.style(DIM)
     out.write("This is a recording: outputs in the manner of real models. No model runs.\n")
@@ -121,7 +121,7 @@ def chunks(output: str) -> Iterator[str]:
 class LabelledText:
     """LabelledText beside a label, as they come. On a terminal they are wrapped beside it."""
 
-    def __init__(self, out: Output, label: str, width: int, style: tuple[str, str] = PLAIN) -> None:
+    def __init__(self, out: OutputStream, label: str, width: int, style: tuple[str, str] = PLAIN) -> None:
         self._out = out
         self._style = style
         self._margin = f"  {'':<{width}} | "
@@ -157,7 +157,7 @@ class Gutter:
     _part: LabelledText
     """Those of the part that has begun."""
 
-    def __init__(self, out: Output, dim: tuple[str, str]) -> None:
+    def __init__(self, out: OutputStream, dim: tuple[str, str]) -> None:
         self._out = out
         self._dim = dim
         self._notices: list[Notice] = []

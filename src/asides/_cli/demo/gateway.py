@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import Error
-from ..streams import BOLD, DIM, PLAIN, Output
+from ..streams import BOLD, DIM, PLAIN, OutputStream
 from .command import LabelledText
 
 PATIENCE = 20.0
@@ -106,7 +106,7 @@ CLIENTS = (
 )
 
 
-def show_gateway(out: Output, *, number: int, wait: bool) -> None:
+def show_gateway(out: OutputStream, *, number: int, wait: bool) -> None:
     """Start a gateway, let each kind of client ask it, and say how to go on. `number` is that of the first."""
     bold, dim = out.style(BOLD), out.style(DIM)
     if not all(find_spec(package) for package in NEEDED):
@@ -124,7 +124,7 @@ def show_gateway(out: Output, *, number: int, wait: bool) -> None:
     out.flush()
 
 
-def _show(out: Output, dim: tuple[str, str], client: DemoClient, port: int) -> None:
+def _show(out: OutputStream, dim: tuple[str, str], client: DemoClient, port: int) -> None:
     """Write what the client gets, each field beside its name."""
     labels = {client.thinking: ".".join(client.thinking), client.answer: ".".join(client.answer)}
     width = max(map(len, labels.values()))

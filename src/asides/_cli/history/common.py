@@ -19,7 +19,7 @@ from ...errors import UsageError
 from ...terminal.progress import Progress
 from ...terminal.table import clean, cut
 from ..options import Arguments
-from ..streams import BOLD, DIM, PLAIN, STDERR, STDOUT, Output, complain, sanitized
+from ..streams import BOLD, DIM, PLAIN, STDERR, STDOUT, OutputStream, complain, sanitized
 
 SHORT = 12
 """Characters of an id that are shown: enough to tell a million replies apart."""
@@ -144,7 +144,7 @@ def first_line(text: str, width: int | None = None) -> str:
 
 def progress(doing: str, total: int, *, hidden: bool = False) -> Progress:
     """A line on the terminal of standard error that shows how far work has come; elsewhere, or `hidden`, nothing."""
-    return Progress(Output(STDERR, may_close=True), doing, total=total, hidden=hidden)
+    return Progress(OutputStream(STDERR, may_close=True), doing, total=total, hidden=hidden)
 
 
 class Page:
@@ -152,7 +152,7 @@ class Page:
 
     def __init__(self, *, raw: bool = False) -> None:
         """`raw`: what models wrote may act on the terminal (`--raw`)."""
-        self._output = Output(STDOUT, raw=raw)
+        self._output = OutputStream(STDOUT, raw=raw)
         self._buffered = 0
         self.terminal = self._output.terminal
         """Whether a person looks at it."""

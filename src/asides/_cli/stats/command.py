@@ -15,7 +15,7 @@ from shutil import get_terminal_size
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, OK
 from ..options import Arguments, add_reading, policies
-from ..streams import STDOUT, Interrupt, Output, Streams
+from ..streams import STDOUT, Interrupt, OutputStream, Streams
 from .read import Counting, count_files, count_history
 
 DESCRIPTION = """\
@@ -79,7 +79,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _show(options: argparse.Namespace, counting: Counting) -> None:
-    output = Output(STDOUT)
+    output = OutputStream(STDOUT)
     if options.json:
         # Not msgspec: names and excerpts may hold half a surrogate pair, which it refuses.
         output.write_bytes(json.dumps(counting.to_dict(), indent=2).encode() + b"\n")
@@ -97,7 +97,7 @@ def _write_report(path: str, counting: Counting, *, private: bool) -> None:
 
     page = report(counting.groups, title=counting.title(), notes=counting.notes()).encode("utf-8", "replace")
     if path == "-":
-        output = Output(STDOUT)
+        output = OutputStream(STDOUT)
         output.write_bytes(page)
         output.flush()
         return
