@@ -10,7 +10,7 @@ import json
 
 from common import Input, every_marker, fuzz, seeds_of_cases
 
-from tests.support import characters, check_chunking, check_held, check_kept, run
+from tests.support import characters, check_chunking, check_held, check_kept, check_one_path, run
 
 LENGTH = 400
 """How many characters of a text are looked at step by step; of longer ones only cuts are compared."""
@@ -25,6 +25,7 @@ def check(raw: bytes) -> None:
     if not policies.keys() & {"strict", "collect"}:
         outcome = check_chunking(name, text, ways, policies)
         check_kept(name, text, outcome, policies)
+        check_one_path(name, text, policies)
         if len(text) <= LENGTH:
             check_held(name, text, given.chunks, policies)
         return

@@ -7,6 +7,7 @@ from typing import Unpack
 
 from ._engine.format import TEXT, Format
 from ._engine.parser import Parser
+from ._engine.shortcut import parse_ordinary
 from .events import Event
 from .families import get_format
 from .message import Message
@@ -28,9 +29,14 @@ def parse(
     found = get_format(format)
     if options:
         policies = policies.but(**options)
-    if policies.start is None and policies.prompt is None and found.start == TEXT:
+    return parse_ordinary(text, found, policies) or read_whole(text, found, policies)
+
+
+def read_whole(text: str, format: Format, policies: Policies) -> Message:
+    """What a `Parser` makes of a whole output, with the one default that differs."""
+    if policies.start is None and policies.prompt is None and format.start == TEXT:
         policies = _UNDECIDED if policies is DEFAULTS else policies.but(start="undecided")
-    parser = Parser(found, policies)
+    parser = Parser(format, policies)
     parser.feed(text)
     parser.finish()
     return parser.message

@@ -189,6 +189,17 @@ class Table:
         self.few = _few(sorted(glanced))
         """The same characters, where they are at most four: `in` is cheaper than a search."""
 
+    @cached_property
+    def ordinary(self) -> dict[str, Marker]:
+        """The markers that are decided by their text alone where no quote or fence is near: nothing in what stands
+        before or behind makes them another, and nothing is said of them."""
+        return {
+            text: marker
+            for text, marker in self.markers.items()
+            if not (marker.leading or marker.weak or marker.joined or marker.notice or text in self._extendable)
+            and not (self.has_spellings and text[0] != "<")
+        }
+
     def marker(self, text: str) -> Marker:
         """The marker that a search has found as `text`."""
         if self._ignore_case:

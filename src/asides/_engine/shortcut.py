@@ -1,0 +1,199 @@
+"""The shortcut for whole outputs of the ordinary shape: one thought, one text, and nothing else that could matter.
+
+    [<think>] thinking </think> text [<|im_end|>]          or text alone, perhaps with a stop marker at its end
+
+Nine of ten finished replies look so, and taking them through the machine costs twenty times what cutting them costs. So
+the first marker of each state is searched for, and if each is the one that this shape has, the message is built at
+once. Anything else (a second thought, a call, a quoted or fenced marker, a foreign one, a header, words before the
+opener, words behind a stop) is the machine's: `parse` returns None and has decided nothing. The shortcut knows no rule
+of its own about what a marker means; it asks the same tables. A law holds it equal to the machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from functools import lru_cache
+
+from ..message import Message, Termination
+from ..parts import Part, Text, Thinking
+from ..policies import DEFAULTS, CallsInThinking, Policies, Start
+from .format import TEXT, THINKING, Format, State
+from .markers import FOREIGN, Actions, Marker, Table, Tables, compile_tables
+from .mentions import PAIRS, quote_before
+
+log = logging.getLogger("asides")
+
+_FENCE = re.compile("```|~~~")
+
+
+_Place = tuple[int, int, Marker]
+"""Where a marker stands, and the marker."""
+_ODD: _Place = (0, 0, FOREIGN)
+"""A marker about which only the machine can say what it does."""
+
+
+class Shortcut:
+    """Reads whole outputs of one format, from one start, if they have the ordinary shape."""
+
+    __slots__ = (
+        "_calls",
+        "_calls_in_thinking",
+        "_format",
+        "_header_firsts",
+        "_settled",
+        "_state",
+        "_tables",
+        "_undecided",
+    )
+
+    def __init__(
+        self, format: Format, state: State, undecided: bool, calls_in_thinking: CallsInThinking, calls: bool
+    ) -> None:
+        self._format = format
+        self._state = state
+        self._undecided = undecided
+        self._calls_in_thinking: CallsInThinking = calls_in_thinking
+        self._calls = calls
+        self._tables = compile_tables(format, calls_in_thinking, calls)
+        # An output that begins with one of these may begin with a header whose markers were left out.
+        self._header_firsts = tuple(self._tables.bare_firsts) if undecided else ()
+        self._settled: dict[tuple[Format, str], tuple[Format, Tables]] = {}
+
+    @property
+    def applies(self) -> bool:
+        """Whether there is an ordinary shape: not where a call without a marker may come first."""
+        return self._state == THINKING or not self._tables.bare
+
+    def parse(self, text: str) -> Message | None:
+        """The message, or None where the machine must read."""
+        if self._header_firsts and text.startswith(self._header_firsts):
+            return None
+        if self._state == THINKING:
+            return self._parse_thinking(text, 0, self._format, self._tables)
+        place = _find(self._tables.text, text, 0)
+        if place is None:
+            return Message((Text(text, (0, len(text))),), text, (), "end", "", text) if text else Message()
+        start, stop, marker = place
+        if marker.action is Actions.OPEN:
+            if start and not text[:start].isspace():
+                return None
+            return self._parse_thinking(text, stop, *self._settle(self._format, marker))
+        if marker.action is Actions.STRAY and marker.closes_thinking and self._undecided:
+            # All before a lone closer is thinking; inside a block of a text it would be words.
+            fenced = _FENCE.search(text, 0, start)
+            return self._parse_rest(text, 0, place, self._format) if fenced is None else None
+        return self._ended(text, None, 0, place)
+
+    def _parse_thinking(self, text: str, opened: int, format: Format, tables: Tables) -> Message | None:
+        """A thought that begins at `opened`."""
+        closer = _find(tables.thinking, text, opened)
+        if closer is not None and not opened and closer[2].action is Actions.NESTED:
+            # The opener that the prompt has written, once more.
+            if text[: closer[0]].strip():
+                return None
+            opened = closer[1]
+            closer = _find(tables.thinking, text, opened)
+        if closer is None or closer[2].action is not Actions.CLOSE:
+            return None
+        return self._parse_rest(text, opened, closer, format)
+
+    def _parse_rest(self, text: str, opened: int, closer: _Place, format: Format) -> Message | None:
+        """A thought that begins at `opened` and that this marker closes."""
+        start, stop, marker = closer
+        if marker.target != TEXT or (text[start - 1] in PAIRS and quote_before(text, start, opened)):
+            return None
+        format, tables = self._settle(format, marker)
+        if tables.bare:
+            return None  # a call may begin behind the thought
+        words = text[opened:start].strip()
+        thought = None
+        if words:
+            first = text.index(words[0], opened)
+            thought = Thinking(words, True, (first, first + len(words)))
+        return self._ended(text, thought, stop, _find(tables.text, text, stop))
+
+    def _ended(self, text: str, thought: Thinking | None, start: int, place: _Place | None) -> Message | None:
+        """The message, if the text from `start` on ends as ordinary ones do: with the input, or with a stop marker."""
+        termination: Termination = "end"
+        if place is None:
+            words = text[start:]
+        elif place[2].action is Actions.STOP and not text[place[1] :].strip():
+            termination = "stop"
+            words = text[start : place[0]].rstrip()
+        else:
+            return None
+        if start:
+            words = words.lstrip()  # whitespace behind a marker is the marker's
+            start = text.index(words[0], start) if words else start
+        parts: tuple[Part, ...] = () if thought is None else (thought,)
+        if words:
+            parts = (*parts, Text(words, (start, start + len(words))))
+        return Message(parts, text, (), termination, "" if thought is None else thought.text, words)
+
+    def _settle(self, format: Format, marker: Marker) -> tuple[Format, Tables]:
+        """The format that a marker leads to, which is another one only for `auto`."""
+        if format.settle is None and format is self._format:
+            return format, self._tables
+        found = self._settled.get((format, marker.text))
+        if found is None:
+            settled = format.settle(marker.text) if format.settle is not None else format
+            found = settled, compile_tables(settled, self._calls_in_thinking, self._calls)
+            self._settled[format, marker.text] = found
+        return found
+
+
+def _find(table: Table, text: str, at: int) -> _Place | None:
+    """The first marker behind `at`, if it is what it seems to be, else `_ODD`."""
+    searches = table.searches
+    match = searches[0].search(text, at) if searches else None
+    start = len(text) if match is None else match.start()
+    if start > at and len(searches) > 1:
+        for search in searches[1:]:
+            # No further than a marker that begins before the first one may reach.
+            other = search.search(text, at, start + table.longest)
+            if other is not None and other.start() < start:
+                match, start = other, other.start()
+    if match is None:
+        return None
+    marker = table.ordinary.get(match[0])
+    return (start, match.end(), marker) if marker is not None else _ODD
+
+
+@lru_cache(maxsize=512)
+def _shortcut(
+    format: Format,
+    start: Start | None = None,
+    calls_in_thinking: CallsInThinking | None = None,
+    calls: bool = True,
+) -> Shortcut | None:
+    """The shortcut of a format; None where it has no ordinary shape."""
+    if start is None and format.start == TEXT:
+        start = "undecided"
+    state = format.start if start is None else THINKING if start == "thinking" else TEXT
+    if state not in (TEXT, THINKING) or format.start not in (TEXT, THINKING):
+        return None
+    undecided = start == "undecided"
+    found = Shortcut(format, state, undecided, calls_in_thinking or format.calls_in_thinking, calls)
+    return found if found.applies else None
+
+
+def parse_ordinary(text: str, format: Format, policies: Policies) -> Message | None:
+    """The message of a whole output that has the ordinary shape, as the machine would read it; else None.
+
+    As in `asides.parse`, an output whose start nobody has told is undecided where the format starts in text.
+    """
+    if policies is not DEFAULTS and (
+        policies.prompt is not None
+        or policies.whitespace != "tidy"
+        or policies.mentions != "literal"
+        or not policies.collect
+    ):
+        return None
+    if len(text) > policies.limit or log.isEnabledFor(logging.DEBUG):
+        return None  # with a log, the machine says which markers it meets
+    if policies is DEFAULTS:
+        found = _shortcut(format)
+    else:
+        found = _shortcut(format, policies.start, policies.calls_in_thinking, policies.calls)
+    return found.parse(text) if found is not None else None
