@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-DUPLICATE_CLASSES: set[str] = {
-    "Frame",
-}
+DUPLICATE_CLASSES: set[str] = set()
 """Class names that have several meanings."""
 
-DECODED_NAMES: set[str] = {
-    "reply/splitter.py:_tell",
-    "reply/splitter.py:said_characters",
-}
+DECODED_NAMES: set[str] = set()
 """Modules, classes and functions with a word in their name that has to be decoded."""
 
 TERSE_MODULES: set[str] = {

@@ -222,7 +222,7 @@ class RequestRecord:
     @property
     def answer_characters(self) -> int:
         """Characters of text and of the arguments of calls."""
-        return self.splitter.said_characters if self.splitter is not None else 0
+        return self.splitter.answer_characters if self.splitter is not None else 0
 
     @property
     def notices(self) -> dict[str, int]:

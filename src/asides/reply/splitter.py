@@ -112,13 +112,13 @@ class Splitter:
 
     @property
     def thought_characters(self) -> int:
-        """How much was thought, shown or not."""
+        """Characters of the thinking, shown or not."""
         return sum(choice.thought_characters for choice in self._choices.values())
 
     @property
-    def said_characters(self) -> int:
-        """How much was said, calls included."""
-        return sum(choice.said_characters for choice in self._choices.values())
+    def answer_characters(self) -> int:
+        """Characters of the answers, calls included."""
+        return sum(choice.answer_characters for choice in self._choices.values())
 
     def delta(self, number: int, text: str) -> Event | list[ReplyItem]:
         """Read words without log probabilities; where all that they tell is more of an open part, that alone."""
@@ -140,7 +140,7 @@ class Splitter:
 
     def _usage(self, usage: Usage) -> Usage:
         """Where the upstream does not count thinking, share the tokens out by characters."""
-        thought, said = self.thought_characters, self.said_characters
+        thought, said = self.thought_characters, self.answer_characters
         if usage.reasoning_tokens or not thought:
             return usage  # a count of none beside thinking is not a count
         share = round(usage.output_tokens * thought / (thought + said))
@@ -185,7 +185,7 @@ class _Choice:
         """Whether a call is open."""
         self._alignment: Alignment | None = None
         self.thought_characters = 0
-        self.said_characters = 0
+        self.answer_characters = 0
 
     def words(self, piece: RawText) -> list[ReplyItem]:
         """Content, which may hold markers."""
@@ -199,9 +199,9 @@ class _Choice:
             self._early += piece.text
             if self._is_open_question(self._early.lstrip()):
                 return []
-            return self._tell(self._begin_words())
+            return self._emit(self._begin_words())
         if not self.plain:
-            return self._tell(self._read(self._parser, piece.text))
+            return self._emit(self._read(self._parser, piece.text))
         told = self.delta(piece.text)
         return told if isinstance(told, list) else [ReplyEvent(self._number, told)]
 
@@ -216,12 +216,12 @@ class _Choice:
         if len(events) == 1:
             event = events[0]
             if type(event) is TextDelta:
-                self.said_characters += len(event.text)
+                self.answer_characters += len(event.text)
                 return event
             if type(event) is ThinkingDelta and self._show:
                 self.thought_characters += len(event.text)
                 return event
-        return self._tell(self._counted(events)) if events else []
+        return self._emit(self._counted(events)) if events else []
 
     def _align(self, piece: RawText) -> None:
         self.plain = False
@@ -282,7 +282,7 @@ class _Choice:
             events.append(PartStart(self._thinking, "thinking", "\n\n" if self._seen_thinking else ""))
             self._count += 1
         self._early = ""
-        items = self._tell(events) if events else []
+        items = self._emit(events) if events else []
         if self._thinking >= 0:
             if self.thought_characters <= MOST_COMPARED:
                 self._thoughts.append(piece.text)
@@ -302,7 +302,7 @@ class _Choice:
         if call is None:
             call = self._calls[piece.index] = _Call(self._count, self._new_id("", self._count))
             self._count += 1
-        return self._tell(events + call.feed(piece))
+        return self._emit(events + call.feed(piece))
 
     def _new_id(self, id: str, index: int) -> str:
         """The id of a call; another one where it has none, or one that was given before."""
@@ -322,9 +322,9 @@ class _Choice:
         events += self._close_words()
         if parser is not None:
             self.termination = termination_of(parser)
-        items = self._tell(events + self._close_thinking(not cut))
+        items = self._emit(events + self._close_thinking(not cut))
         for call in self._calls.values():
-            items += self._tell(call.finish(cut), call)
+            items += self._emit(call.finish(cut), call)
         self._ended = True
         return items
 
@@ -407,12 +407,12 @@ class _Choice:
         kept = [] if same else held
         return events + [self._moved(event) for event in kept + (rest or [])]
 
-    def _tell(self, events: list[Event], call: _Call | None = None) -> list[ReplyItem]:
+    def _emit(self, events: list[Event], call: _Call | None = None) -> list[ReplyItem]:
         items: list[ReplyItem] = []
         for event in events:
             kind = type(event)
             if kind is TextDelta or kind is ToolCallDelta:
-                self.said_characters += len(event.text)  # type: ignore[union-attr]
+                self.answer_characters += len(event.text)  # type: ignore[union-attr]
             elif kind is ThinkingDelta:
                 self.thought_characters += len(event.text)  # type: ignore[union-attr]
             elif isinstance(event, PartStart):

@@ -14,7 +14,7 @@ from functools import cached_property
 from .reader import Reader, Sink
 from .steps import LONGEST_SPACE, find_marker, marker_at, skip, skip_some, wait
 from .tagged import LONGEST_TAG, TaggedCalls, TaggedReader
-from .tagged_value import Frame, skip_gap
+from .tagged_value import ValueFrame, skip_gap
 from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag
 
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'=\\]++")
@@ -59,10 +59,10 @@ class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
         """A key with its value's tag is too long a sequence to be written by chance, so it counts in any place."""
         return True
 
-    def frame(self, over: tuple[str, ...]) -> Frame:
+    def frame(self, over: tuple[str, ...]) -> ValueFrame:
         """Another key or the end of the call follows."""
         # A gap takes every newline that is spelled out, so that can only be found half there.
-        return Frame(self.value_close, (self.key, *self.closers, _NEWLINE, *over), gap=_GAP)
+        return ValueFrame(self.value_close, (self.key, *self.closers, _NEWLINE, *over), gap=_GAP)
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
         """A name, and behind it a key or the end of the call; in a section, the marker of a call."""

@@ -5,7 +5,7 @@ another makes that other an object, or a list if the schema says so or if the ta
 
 A list may also be written as one tag for each element, one behind the other. Where the schema says that a member is a
 list, or that it is none, this is known at once. Where it does not, what was written of the member waits for the next
-tag (`_Output`), because the list's bracket stands before its first element.
+tag (`_HeldOutput`), because the list's bracket stands before its first element.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...events import NoticeCode
 from .reader import Reader, Sink
 from .steps import marker_at, skip, wait
 from .tagged import LONGEST_TAG
-from .tagged_value import Frame
+from .tagged_value import ValueFrame
 from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag
 from .values import Schema, ValueWriter, quote, write_value
 from .xml_calls import XmlCalls, XmlReader
@@ -66,9 +66,9 @@ class NestedCalls(XmlCalls, frozen=True, kw_only=True):
             Piece.CALL: self.call.read_quoted,
         }
 
-    def frame(self, over: tuple[str, ...]) -> Frame:
+    def frame(self, over: tuple[str, ...]) -> ValueFrame:
         """Around all parameters; what stands around one depends on its name."""
-        return Frame(self.call_close, (*self.closes, *over))
+        return ValueFrame(self.call_close, (*self.closes, *over))
 
     def read_tag(self, text: str, at: int, end: int) -> tuple[str | None, int]:
         """The name of the tag that opens here and where it ends; no name when more must be seen."""
@@ -112,7 +112,7 @@ class _Mark(msgspec.Struct, eq=False, gc=False):
     open: bool = True
 
 
-class _Output:
+class _HeldOutput:
     """The sink, but for arguments that wait for what follows them."""
 
     def __init__(self, sink: Sink) -> None:
@@ -255,7 +255,7 @@ class NestedReader(XmlReader):
     """Reads calls with nested parameters."""
 
     def __init__(self, syntax: NestedCalls, sink: Sink, opener: str) -> None:
-        self._out = _Output(sink)
+        self._out = _HeldOutput(sink)
         self._open_tags: list[_Container] = []
         self._space: list[str] = []
         self._element = syntax.element
@@ -479,7 +479,7 @@ class NestedReader(XmlReader):
         """The innermost tag holds text, which begins at `at` but for whitespace. Returns where reading goes on."""
         container = self._open_tags.pop()
         around = tuple(tag.close for tag in self._open_tags[: -_AROUND - 1 : -1] if tag.close)
-        frame = Frame(container.close, around[:1] or self._behind_value, self._start, around)
+        frame = ValueFrame(container.close, around[:1] or self._behind_value, self._start, around)
         if not self._space:
             place, stop = self._find_simple(frame, text, at, end)
             if stop >= 0:

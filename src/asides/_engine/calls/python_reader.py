@@ -100,7 +100,7 @@ class PythonReader(StepReader):
         self._typed: StringWriter | None = None
         self._type = ""
         self._members = 0
-        self._frames: list[_Frame] = []
+        self._frames: list[_Bracket] = []
         self._unsettled = 0
         self._held: list[str] = []
         self._quote = ""
@@ -219,7 +219,7 @@ class PythonReader(StepReader):
         return at + 1
 
     def _open(self, bracket: str) -> None:
-        frame = _Frame(bracket)
+        frame = _Bracket(bracket)
         if bracket == "[":
             self._note_type(bracket)
             self._put(bracket)
@@ -243,7 +243,7 @@ class PythonReader(StepReader):
         self._separate(frame)
         return self._value(text, at, end, base, final)
 
-    def _separate(self, frame: _Frame) -> None:
+    def _separate(self, frame: _Bracket) -> None:
         # A step may be taken again when it had to wait, so the comma is written only once for each value.
         if frame.commas < frame.values:
             frame.commas += 1
@@ -490,7 +490,7 @@ class PythonReader(StepReader):
         self._step = self._after_value
         return at + 1
 
-    def _settle(self, frame: _Frame, written: str) -> None:
+    def _settle(self, frame: _Bracket, written: str) -> None:
         """It is known what a parenthesis or a brace is: written with this bracket, or with none."""
         if written:
             self._note_type(written)
@@ -574,7 +574,7 @@ class _Written:
         self.arguments = self.pieces.append
 
 
-class _Frame:
+class _Bracket:
     """An open bracket."""
 
     __slots__ = ("atom", "bracket", "commas", "place", "values", "written")

@@ -12,7 +12,7 @@ from functools import cached_property
 from .reader import Sink, Status
 from .steps import StepReader, marker_at, skip, wait
 from .syntax import CallSyntax
-from .tagged_value import CDATA, Frame, TaggedValue, skip_gap
+from .tagged_value import CDATA, TaggedValue, ValueFrame, skip_gap
 from .value_tags import CallMarkers, Piece, PlainReading, ReadWhole, ValueTags, spelling
 from .values import Kind, Schema, ValueWriter, quote, write_value
 
@@ -43,7 +43,7 @@ class TaggedCalls(CallSyntax, frozen=True, kw_only=True):
         """Whether an argument's tag counts in the middle of a line too."""
         raise NotImplementedError
 
-    def frame(self, over: tuple[str, ...]) -> Frame:
+    def frame(self, over: tuple[str, ...]) -> ValueFrame:
         """What stands around a value. `over`: what tells that the call is over though nothing closed it."""
         raise NotImplementedError
 
@@ -69,7 +69,7 @@ class Layout:
         self._stops = stops
         self.goes_on: tuple[str, ...] = tuple(dict.fromkeys((*syntax.openers, *syntax.begins_call, *stops)))
         """What tells that the call is over though nothing closed it: another call, or the end of the turn."""
-        self.frame: Frame = syntax.frame(self.goes_on)
+        self.frame: ValueFrame = syntax.frame(self.goes_on)
         """What stands around a value."""
         self._tags: dict[tuple[str, ...], ValueTags] = {}
 
@@ -196,14 +196,14 @@ class TaggedReader(StepReader):
         write_value(self._sink, schema, kind, key, opening, frame.inner(text, at, place))
         return self._end_simple(frame, place, stop, base)
 
-    def _begin_value(self, writer: ValueWriter, frame: Frame, start: int) -> None:
+    def _begin_value(self, writer: ValueWriter, frame: ValueFrame, start: int) -> None:
         """A value begins at this offset, which may not be there as a whole."""
         self._value = TaggedValue(
             writer, self._tags(), frame, start, self._sink.limit, self._may_be_given, self._pass_limit
         )
         self._step = self._in_value
 
-    def _find_simple(self, frame: Frame, text: str, at: int, end: int) -> tuple[int, int]:
+    def _find_simple(self, frame: ValueFrame, text: str, at: int, end: int) -> tuple[int, int]:
         """Where a value ends that is there as a whole and quotes no tag, and where reading goes on.
 
         Most are such. The others, for which this is (-1, -1), take a `TaggedValue`, which reads such ones alike.
@@ -226,7 +226,7 @@ class TaggedReader(StepReader):
             return place, stop
         return _NOT_SIMPLE
 
-    def _end_simple(self, frame: Frame, place: int, stop: int, base: int) -> int:
+    def _end_simple(self, frame: ValueFrame, place: int, stop: int, base: int) -> int:
         """A value that was there as a whole is written."""
         self._reach(base + stop)
         self._ended_at = base + place + len(frame.close)

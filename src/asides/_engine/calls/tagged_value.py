@@ -42,8 +42,8 @@ def skip_gap(gap: re.Pattern[str], text: str, at: int, end: int) -> int:
     return match.end() if match else at
 
 
-class Frame(NamedTuple):
-    """What stands around a value, as its syntax writes it."""
+class ValueFrame(NamedTuple):
+    """The tags around a value, as its syntax writes them."""
 
     close: str
     """The tag that closes it."""
@@ -128,7 +128,7 @@ class TaggedValue:
         self,
         writer: ValueWriter,
         tags: ValueTags,
-        frame: Frame,
+        frame: ValueFrame,
         start: int,
         limit: int,
         may_begin: Callable[[str], bool],

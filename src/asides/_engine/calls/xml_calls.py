@@ -17,7 +17,7 @@ from .arguments import ArgumentsReader
 from .reader import Reader, Sink
 from .steps import LONGEST_SPACE, marker_at, skip, skip_some, wait
 from .tagged import LONGEST_TAG, TaggedCalls, TaggedReader
-from .tagged_value import Frame
+from .tagged_value import ValueFrame
 from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag
 from .values import Kind
 
@@ -176,9 +176,9 @@ class XmlCalls(TaggedCalls, frozen=True, kw_only=True):
         """As the syntax says."""
         return self.anywhere
 
-    def frame(self, over: tuple[str, ...]) -> Frame:
+    def frame(self, over: tuple[str, ...]) -> ValueFrame:
         """Another parameter or the end of the call follows."""
-        return Frame(
+        return ValueFrame(
             self.parameter_close,
             (self.parameter.literal, *self.closes, *over),
             framed=self.framed,
