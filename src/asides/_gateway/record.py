@@ -217,7 +217,7 @@ class RequestRecord:
     @property
     def thinking_characters(self) -> int:
         """Characters of thinking, also where its text is not kept."""
-        return self.splitter.thought_characters if self.splitter is not None else 0
+        return self.splitter.thinking_characters if self.splitter is not None else 0
 
     @property
     def answer_characters(self) -> int:

@@ -48,16 +48,16 @@ class TwoTexts:
             if isinstance(event, PartStart):
                 self._kind = event.kind
             if self._kind == "thinking":
-                thought.append(words_of(event, self._kind))
+                thought.append(text_of_event(event, self._kind))
             else:
-                content.append(words_of(event, self._kind))
+                content.append(text_of_event(event, self._kind))
             if isinstance(event, PartEnd):
                 thinking += self._pending
                 self._pending.clear()
         return "".join(thinking), "".join(content)
 
 
-def words_of(event: Event, kind: str) -> str:
+def text_of_event(event: Event, kind: str) -> str:
     """What an event adds to the text of its kind.
 
     Calls stay in the text of most formats, when they are not to be read. Where a call is a message of its own

@@ -1,6 +1,6 @@
-"""Which log probabilities belong to the words that a reader sees. Knows tokens and offsets; no dialect.
+"""Which log probabilities belong to the text that a reader sees. Knows tokens and offsets; no dialect.
 
-Tokens come with the raw text, markers and all; the parser tells of the text without them. A token is given out with
+Tokens come with the raw text, markers and all; the parser's text is without them. A token is given out with
 the part that holds its characters, trimmed to those where a marker or whitespace that frames one shares it, so that
 the tokens of a text joined are the text. What is in no text (thinking, calls, markers) comes apart from it.
 """
@@ -76,7 +76,7 @@ class Alignment:
                 self._tokens.append((base + first, base + first, token))
 
     def place(self, parser: Parser, events: list[Event]) -> None:
-        """Note where the parts begin that the parser has just told of."""
+        """Note where the parts begin that the parser has just started."""
         ends = {event.index: event.span[0] for event in events if isinstance(event, PartEnd)}
         for event in events:
             if isinstance(event, PartStart):
@@ -130,10 +130,10 @@ class Alignment:
         start, stop, token = entry
         if (start >= self._from and stop <= self._at) or len(token["token"]) != stop - start:
             return token
-        words = token["token"][max(self._from - start, 0) : self._at - start]
-        trimmed = {**token, "token": words}
+        text = token["token"][max(self._from - start, 0) : self._at - start]
+        trimmed = {**token, "token": text}
         if token.get("bytes") is not None:
-            trimmed["bytes"] = list(words.encode("utf-8", "surrogatepass"))
+            trimmed["bytes"] = list(text.encode("utf-8", "surrogatepass"))
         return trimmed
 
 

@@ -1,7 +1,16 @@
-"""From pieces to items: what an upstream sent becomes one sequence of events for each choice.
+"""From chunks to items: what an upstream sent becomes one sequence of events for each choice.
 
-Words go through a `Parser` of their own choice. Thoughts and calls that the upstream has already split off become the
-same events without passing it; from then on the words of that choice are read for calls only, not for thinking again.
+Raw text goes through a `Parser`, one for each choice. Thinking and calls that the upstream has already split off become
+the same events without passing it; from then on the text of that choice is read for calls only, not for thinking again.
+Writers and the fold see one numbering of parts, whoever split them.
+
+    splitter = Splitter(get_format("qwen3"), asides.Parser)
+    splitter.feed(RawText(0, "<think>2+2</think>It is 4."))    # ReplyEvent(0, PartStart(0, "thinking")), …
+    splitter.feed(Ended(0))                                    # …, Ended(0)
+
+Three things make it more than a call of the parser: whitespace before something split off is framing and waits
+(`MOST_EARLY`); some servers repeat in the text what they sent as thinking, and the repetition is left out; and of a
+call that turns out broken the raw text is still needed, so the last of it is kept (`LOOKBACK`).
 """
 
 from __future__ import annotations
@@ -41,19 +50,19 @@ MakeParser = Callable[[Format], Parser]
 
 
 MOST_PIECES = 64
-"""How many more pieces of text are kept before it is asked again which are still needed."""
+"""How many more chunks of text are kept before it is decided again which are still needed."""
 LOOKBACK = 1024
 """Characters that are kept before what the parser holds back: whitespace before a marker."""
 MOST_COMPARED = 1_048_576
-"""Characters of thinking that are compared with words that may repeat it."""
+"""Characters of thinking that are compared with text that may repeat it."""
 
 
 class _SurplusChoiceError(Exception):
-    """A piece of a choice that nobody asked for."""
+    """A chunk of a choice that nobody asked for."""
 
 
 class Splitter:
-    """Turns the pieces of a reply into items."""
+    """Turns the chunks of a reply into items."""
 
     def __init__(
         self,
@@ -64,10 +73,10 @@ class Splitter:
         seed: int = 0,
         choices: int | None = None,
     ) -> None:
-        """`choices`: how many were asked for; pieces of others are left out and counted. None: any number."""
+        """`choices`: how many were asked for; chunks of others are left out and counted. None: any number."""
         self._most = sys.maxsize if choices is None else choices
         self.surplus: int = 0
-        """Pieces of choices that nobody asked for."""
+        """How many chunks belonged to choices that nobody asked for."""
         self._format = format
         self._make_parser = make_parser
         self._show = show
@@ -76,52 +85,55 @@ class Splitter:
         self.fields: set[str] = set()
         """The names under which the upstream has sent thinking."""
 
-    def feed(self, piece: Chunk) -> list[ReplyItem]:
-        """Read a piece and return what it tells."""
+    def feed(self, chunk: Chunk) -> list[ReplyItem]:
+        """Read a chunk and return the items that it makes."""
         try:
-            if type(piece) is RawText:
-                return self._choice(piece.choice).words(piece)
-            if type(piece) is ThinkingChunk:
-                if piece.field:
-                    self.fields.add(piece.field)
-                return self._choice(piece.choice).thought(piece)
-            if type(piece) is CallChunk:
-                return self._choice(piece.choice).call(piece)
-            return self._other(piece)
+            if type(chunk) is RawText:
+                return self._choice(chunk.choice).raw_text(chunk)
+            if type(chunk) is ThinkingChunk:
+                if chunk.field:
+                    self.fields.add(chunk.field)
+                return self._choice(chunk.choice).thinking(chunk)
+            if type(chunk) is CallChunk:
+                return self._choice(chunk.choice).call(chunk)
+            return self._other(chunk)
         except _SurplusChoiceError:
             self.surplus += 1
             return []
 
-    def _other(self, piece: Chunk) -> list[ReplyItem]:
+    def _other(self, chunk: Chunk) -> list[ReplyItem]:
         """What comes only once or twice in a reply."""
-        match piece:
+        match chunk:
             case Ended(choice=number):
                 choice = self._choice(number)
-                items = choice.finish(cut=piece.reason == "length")
+                items = choice.finish(cut=chunk.reason == "length")
                 rest, termination = choice.other_logprobs(), choice.termination
                 if rest or termination != "end":
-                    piece = msgspec.structs.replace(piece, other_logprobs=rest, termination=termination)
-                return [*items, piece]
+                    chunk = msgspec.structs.replace(chunk, other_logprobs=rest, termination=termination)
+                return [*items, chunk]
             case Usage():
-                return [self._usage(piece)]
+                return [self._usage(chunk)]
             case Failed():
-                return [*self.finish(), piece]
+                return [*self.finish(), chunk]
             case Begin() | Foreign():
-                return [piece]
+                return [chunk]
         return []
 
     @property
-    def thought_characters(self) -> int:
-        """Characters of the thinking, shown or not."""
-        return sum(choice.thought_characters for choice in self._choices.values())
+    def thinking_characters(self) -> int:
+        """Characters of thinking in all choices, shown or not."""
+        return sum(choice.thinking_characters for choice in self._choices.values())
 
     @property
     def answer_characters(self) -> int:
-        """Characters of the answers, calls included."""
+        """Characters of text and of calls' arguments in all choices."""
         return sum(choice.answer_characters for choice in self._choices.values())
 
     def delta(self, number: int, text: str) -> Event | list[ReplyItem]:
-        """Read words without log probabilities; where all that they tell is more of an open part, that alone."""
+        """The fast path of a stream: read text without log probabilities.
+
+        Returns the event itself where all that comes of it is more of an open part, so that no item has to be made.
+        """
         choice = self._choices.get(number)
         return self.feed(RawText(number, text)) if choice is None or not choice.plain else choice.delta(text)
 
@@ -140,7 +152,7 @@ class Splitter:
 
     def _usage(self, usage: Usage) -> Usage:
         """Where the upstream does not count thinking, share the tokens out by characters."""
-        thought, said = self.thought_characters, self.answer_characters
+        thought, said = self.thinking_characters, self.answer_characters
         if usage.reasoning_tokens or not thought:
             return usage  # a count of none beside thinking is not a count
         share = round(usage.output_tokens * thought / (thought + said))
@@ -159,9 +171,9 @@ class _Choice:
         self._ids: set[str] = set()
         self._parser: Parser | None = None
         self.plain = False
-        """Whether what the parser tells needs no change: nothing came before it, nothing is aligned or compared."""
+        """Whether the parser's events need no change: nothing came before them, nothing is aligned or compared."""
         self._early = ""
-        """Words before it is known how they shall be read."""
+        """Text before it is decided how it is read."""
         self._count = 0
         self._first = 0
         """The parser counts its parts from zero; the choice counts all."""
@@ -180,33 +192,33 @@ class _Choice:
         """Whether calls that come now were begun inside a thought that nothing closed."""
         self._tape = Tape()
         self._trim_at = MOST_PIECES
-        """How many pieces of text there are when it is asked next which are still needed."""
+        """How many chunks of text there are when it is decided next which are still needed."""
         self._calling = False
         """Whether a call is open."""
         self._alignment: Alignment | None = None
-        self.thought_characters = 0
+        self.thinking_characters = 0
         self.answer_characters = 0
 
-    def words(self, piece: RawText) -> list[ReplyItem]:
+    def raw_text(self, chunk: RawText) -> list[ReplyItem]:
         """Content, which may hold markers."""
         if self._ended:
             return []
-        if piece.logprobs or self._alignment is not None:
-            self._align(piece)
-        if not piece.text:
+        if chunk.logprobs or self._alignment is not None:
+            self._align(chunk)
+        if not chunk.text:
             return []
         if self._parser is None:
-            self._early += piece.text
+            self._early += chunk.text
             if self._is_open_question(self._early.lstrip()):
                 return []
-            return self._emit(self._begin_words())
+            return self._emit(self._begin_text())
         if not self.plain:
-            return self._emit(self._read(self._parser, piece.text))
-        told = self.delta(piece.text)
-        return told if isinstance(told, list) else [ReplyEvent(self._number, told)]
+            return self._emit(self._read(self._parser, chunk.text))
+        found = self.delta(chunk.text)
+        return found if isinstance(found, list) else [ReplyEvent(self._number, found)]
 
     def delta(self, text: str) -> Event | list[ReplyItem]:
-        """Words, where it is plain how they are read."""
+        """More text, where `plain` says that the parser's events need no change."""
         assert self._parser is not None
         pieces = self._tape.pieces
         pieces.append(text)
@@ -219,17 +231,17 @@ class _Choice:
                 self.answer_characters += len(event.text)
                 return event
             if type(event) is ThinkingDelta and self._show:
-                self.thought_characters += len(event.text)
+                self.thinking_characters += len(event.text)
                 return event
         return self._emit(self._counted(events)) if events else []
 
-    def _align(self, piece: RawText) -> None:
+    def _align(self, chunk: RawText) -> None:
         self.plain = False
         if self._alignment is None:
             self._alignment = Alignment(len(self._early) if self._parser is None else self._tape.sync())
         elif self._parser is None and not self._early:
             self._alignment.restart()
-        self._alignment.add(piece.text, piece.logprobs)
+        self._alignment.add(chunk.text, chunk.logprobs)
 
     def _is_open_question(self, text: str) -> bool:
         """Whether more must be seen: whitespace before split-off parts is framing, thinking may be repeated."""
@@ -240,7 +252,7 @@ class _Choice:
     def _openers(self) -> tuple[str, ...]:
         return tuple(marker for marker, target in self._format.states.get(TEXT, {}).items() if target == THINKING)
 
-    def _begin_words(self) -> list[Event]:
+    def _begin_text(self) -> list[Event]:
         text, self._early = self._early, ""
         format = self._format
         events: list[Event] = []
@@ -269,14 +281,14 @@ class _Choice:
             self._tape.forget(self._tape.sync() - len(text) - parser.held - LOOKBACK)
         self._trim_at = len(self._tape.pieces) + MOST_PIECES
 
-    def thought(self, piece: ThinkingChunk) -> list[ReplyItem]:
+    def thinking(self, chunk: ThinkingChunk) -> list[ReplyItem]:
         """Thinking that is already split off."""
         if self._ended:
             return []
-        events = self._close_words() if self._parser is not None and self._repeat is None else []
-        if piece.begins:
+        events = self._close_text() if self._parser is not None and self._repeat is None else []
+        if chunk.begins:
             events += self._close_thinking(True)
-        if piece.text and self._thinking < 0:
+        if chunk.text and self._thinking < 0:
             events += self._close_split()
             self._thinking = self._count
             events.append(PartStart(self._thinking, "thinking", "\n\n" if self._seen_thinking else ""))
@@ -284,25 +296,25 @@ class _Choice:
         self._early = ""
         items = self._emit(events) if events else []
         if self._thinking >= 0:
-            if self.thought_characters <= MOST_COMPARED:
-                self._thoughts.append(piece.text)
-            self.thought_characters += len(piece.text)
+            if self.thinking_characters <= MOST_COMPARED:
+                self._thoughts.append(chunk.text)
+            self.thinking_characters += len(chunk.text)
             if self._show:
-                event = ThinkingDelta(self._thinking, piece.text)
-                items.append(ReplyEvent(self._number, event, (), piece.logprobs, piece.details, piece.signature))
+                event = ThinkingDelta(self._thinking, chunk.text)
+                items.append(ReplyEvent(self._number, event, (), chunk.logprobs, chunk.details, chunk.signature))
         return items
 
-    def call(self, piece: CallChunk) -> list[ReplyItem]:
+    def call(self, chunk: CallChunk) -> list[ReplyItem]:
         """A call that is already read."""
         if self._ended:
             return []
-        events = self._close_words() + self._close_thinking(True)
+        events = self._close_text() + self._close_thinking(True)
         self._early = ""
-        call = self._calls.get(piece.index)
+        call = self._calls.get(chunk.index)
         if call is None:
-            call = self._calls[piece.index] = _Call(self._count, self._new_id("", self._count))
+            call = self._calls[chunk.index] = _Call(self._count, self._new_id("", self._count))
             self._count += 1
-        return self._emit(events + call.feed(piece))
+        return self._emit(events + call.feed(chunk))
 
     def _new_id(self, id: str, index: int) -> str:
         """The id of a call; another one where it has none, or one that was given before."""
@@ -317,9 +329,9 @@ class _Choice:
         """The choice has ended."""
         if self._ended:
             return []
-        events = self._begin_words() if self._early else []
+        events = self._begin_text() if self._early else []
         parser = self._parser
-        events += self._close_words()
+        events += self._close_text()
         if parser is not None:
             self.termination = termination_of(parser)
         items = self._emit(events + self._close_thinking(not cut))
@@ -332,7 +344,7 @@ class _Choice:
         """Those of tokens behind the last part."""
         return tuple(self._alignment.rest()) if self._alignment is not None and self._show else ()
 
-    def _close_words(self) -> list[Event]:
+    def _close_text(self) -> list[Event]:
         parser, self._parser, self.plain = self._parser, None, False
         if parser is None:
             return []
@@ -342,7 +354,7 @@ class _Choice:
         return events
 
     def _close_split(self) -> list[Event]:
-        """Other words follow: what the upstream has split off is over."""
+        """Text follows: what the upstream has split off is over."""
         events = self._close_thinking(True)
         for call in self._calls.values():
             events += call.finish(False)
@@ -400,9 +412,9 @@ class _Choice:
     def _end_repeat(self, held: list[Event], rest: list[Event] | None = None) -> list[Event]:
         self._repeat = None
         events = self._close_split()
-        told = "".join(event.text for event in held if isinstance(event, ThinkingDelta)).strip()
-        whole = self.thought_characters <= MOST_COMPARED
-        same = whole and bool(told) and told == "".join(self._thoughts).strip()
+        found = "".join(event.text for event in held if isinstance(event, ThinkingDelta)).strip()
+        whole = self.thinking_characters <= MOST_COMPARED
+        same = whole and bool(found) and found == "".join(self._thoughts).strip()
         self._first = self._count - same
         kept = [] if same else held
         return events + [self._moved(event) for event in kept + (rest or [])]
@@ -414,7 +426,7 @@ class _Choice:
             if kind is TextDelta or kind is ToolCallDelta:
                 self.answer_characters += len(event.text)  # type: ignore[union-attr]
             elif kind is ThinkingDelta:
-                self.thought_characters += len(event.text)  # type: ignore[union-attr]
+                self.thinking_characters += len(event.text)  # type: ignore[union-attr]
             elif isinstance(event, PartStart):
                 self._note_start(event)
             elif isinstance(event, PartEnd):
@@ -453,7 +465,7 @@ class _Choice:
 
 
 class _Call:
-    """A call that the upstream has already read, piece by piece."""
+    """A call that the upstream has already read, in chunks."""
 
     def __init__(self, index: int, made_id: str) -> None:
         self._index = index
@@ -465,17 +477,17 @@ class _Call:
 
     @property
     def written(self) -> str:
-        """What can be told of a call that may not be run."""
+        """What is known of a call that may not be run."""
         arguments = "".join(self._arguments)
         return f'{{"name": "{self._name}", "arguments": {arguments}' if self._name else arguments
 
-    def feed(self, piece: CallChunk) -> list[Event]:
-        self._id = self._id or piece.id
-        self._name = self._name or piece.name
-        if piece.arguments:
-            self._arguments.append(piece.arguments)
+    def feed(self, chunk: CallChunk) -> list[Event]:
+        self._id = self._id or chunk.id
+        self._name = self._name or chunk.name
+        if chunk.arguments:
+            self._arguments.append(chunk.arguments)
         if self._begun:
-            return [ToolCallDelta(self._index, piece.arguments)] if piece.arguments else []
+            return [ToolCallDelta(self._index, chunk.arguments)] if chunk.arguments else []
         return self._begin() if self._name else []
 
     def _begin(self) -> list[Event]:

@@ -23,7 +23,7 @@ from ...policies import Start
 from ...reply.items import ReplyEvent
 from ...terminal.style import codes
 from ..source import Message, ReplySource, Transport
-from ..streaming import without_call_markers, words_of
+from ..streaming import text_of_event, without_call_markers
 from .tags import FORMAT, parse_think_tags
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ class ChatClient:
             if isinstance(item.event, PartStart):
                 kind, thought = item.event.kind, []
             if kind != "thinking":
-                if words := words_of(item.event, kind):
-                    yield "text", words
+                if text := text_of_event(item.event, kind):
+                    yield "text", text
             elif isinstance(item.event, ThinkingDelta):
                 thought.append(item.event.text)
             elif isinstance(item.event, PartEnd):

@@ -20,7 +20,7 @@ from ..._engine.format import TEXT, Format
 from ...events import Event, PartEnd, PartStart, ThinkingDelta
 from ...families import get_format
 from ...policies import Start
-from ..streaming import without_call_markers, words_of
+from ..streaming import text_of_event, without_call_markers
 
 FORMAT = "think_tag"
 """`<think>`, `<thinking>`, `<reasoning>`, `<internal>` and their like, in any case."""
@@ -121,7 +121,7 @@ class _TagStream:
             if isinstance(event, PartStart):
                 self._open = event.kind
             if self._open != "thinking":
-                clean.append(words_of(event, self._open))
+                clean.append(text_of_event(event, self._open))
                 self._has_text, self._around = self._has_text or bool(self._open), ""
             elif isinstance(event, ThinkingDelta):
                 self._thought.append(event.text)
