@@ -222,6 +222,7 @@ def test_only_the_fold_makes_parts_of_events() -> None:
         if node.func.id in ("Reply", "Thinking", "Text", "ToolCall")
     }
     reading = {
+        "_engine/shortcut.py",  # whole texts that need no machine
         "_engine/tokens.py",  # the parts of a message, with their tokens
         "_history/records.py",  # what was stored
         "analysis/figures.py",  # thoughts that are given as text
