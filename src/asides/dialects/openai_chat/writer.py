@@ -81,7 +81,7 @@ class ChatWriter:
                 if choice.counts:
                     choice.length += len(event.text)
                 return b"%b%b%b" % (choice.before_text, to_json(event.text), self._behind)
-            if type(event) is ThinkingDelta and choice.before_thinking:
+            if type(event) is ThinkingDelta and choice.before_thinking and event.text:
                 return b"%b%b%b" % (choice.before_thinking, to_json(event.text), self._behind)
         return self._write_event(item or ReplyEvent(number, event))
 
