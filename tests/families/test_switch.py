@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asides._config.schema import ModelSettings
-from asides._gateway.model_profile import Profiles
+from asides._gateway.model_profile import make_profile
 from asides.detect import Detection
 from asides.detect.from_name import find_switch
 from asides.families import Switch, families, switch_of
@@ -105,12 +105,12 @@ def shown(switch: str | None, on: Any = None, off: Any = None) -> Detection:
 def test_the_gateway_asks_the_same_way(
     model: str, settings: ModelSettings, template: Detection | None, sent: dict[str, Any]
 ) -> None:
-    profile = Profiles()._make_profile(model, settings, template, None)
+    profile = make_profile(model, settings, template)
     assert (profile.switch.arguments(True) if profile.switch is not None else {}) == sent
 
 
 @pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "granite-3.3-8b", "tencent/Hy3", "NousResearch/Hermes-4-14B"])
 def test_run_and_gateway_have_one_switch(model: str) -> None:
-    profile = Profiles()._make_profile(model, ModelSettings(), None, None)
+    profile = make_profile(model, ModelSettings())
     assert profile.format is not None
     assert profile.switch == find_switch(model, profile.format)

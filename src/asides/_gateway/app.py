@@ -272,7 +272,7 @@ class Gateway:
         await http.answer(200, to_json(found if isinstance(found.get("version"), str) else {"version": OLLAMA_VERSION}))
 
     async def _running(self, http: HttpRequest, match: routes.Match) -> None:
-        """Which models are loaded: only Ollama knows."""
+        """Which models are loaded: only Ollama has such a list."""
         await http.answer(200, to_json(await self._ask_first(http, attrgetter("running_path")) or {"models": []}))
 
     async def _ask_first(self, http: HttpRequest, path_of: Callable[[ServerKind], str]) -> dict[str, Any]:
@@ -333,6 +333,6 @@ class Gateway:
 
 
 def _check_path(http: HttpRequest) -> None:
-    """Refuse a path that would leave the upstream's own root, before anything else is said of it."""
+    """Refuse a path that would leave the upstream's own root."""
     if not routes.is_below(http.raw_path.decode("latin-1")):
         raise Refusal(400, "a path must begin with `/`, and may not go up by `..`")

@@ -1,4 +1,4 @@
-"""Bodies as JSON, whatever a peer sends: large ones are worked on in a thread, and nobody's stop the others."""
+"""JSON bodies of any size and content: bounded before they are decoded, and large ones handled in a thread."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ OPENERS = (b",", b"[", b"{")
 
 
 async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
-    """Do something with a body of so many bytes; a large one in a thread, so that it stops no other request."""
+    """Call `work` for a body of `size` bytes; in a thread if that is large, so that other requests go on."""
     if size < LARGE:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)
 
 
 def read_json(body: bytes, most: int = sys.maxsize) -> dict[str, Any]:
-    """The JSON object that a request or an answer must be, of at most so many values."""
+    """The JSON object that a body must be, of at most `most` values; a `Refusal` for anything else."""
     if holds_more(body, most):
         raise Refusal(400, f"the body holds more than {most} values (limits.values)")
     try:
@@ -53,5 +53,5 @@ def holds_more(body: bytes, most: int) -> bool:
 
 
 def _marks(text: bytes) -> int:
-    """How many values begin here, as far as marks tell. A part at a time: in between, other threads have their turn."""
+    """Count what stands before values. A part at a time, because one count of all would not let other threads run."""
     return sum(text.count(mark, start, start + LARGE) for start in range(0, len(text), LARGE) for mark in OPENERS)

@@ -224,7 +224,7 @@ class Exchange:
         splitter = record.splitter
         assert splitter is not None
         for field in splitter.fields:
-            state.learn_field(plan.target.upstream, plan.request.model, field)
+            state.fields[plan.target.upstream.name, plan.request.model] = field
         if splitter.surplus:
             log.warning("request %s: left out %d pieces of choices that nobody asked for", record.id, splitter.surplus)
         fold = record.folds.get(0)

@@ -1,4 +1,4 @@
-"""Which headers go on in which direction, and whose key is shown to whom. Knows no dialect."""
+"""Headers that go on, in either direction, and keys: how clients show theirs, and who gets to see which."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NOT_BACK = HOP_BY_HOP | {
 
 
 def key_of(headers: Mapping[str, str]) -> str:
-    """The key that a client shows: `Authorization: Bearer`, `x-api-key` or `api-key`."""
+    """The key that a client sends: `Authorization: Bearer`, `x-api-key` or `api-key`. Empty where it sends none."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()
@@ -47,7 +47,7 @@ def key_of(headers: Mapping[str, str]) -> str:
 
 
 def is_known(key: str, keys: Sequence[str]) -> bool:
-    """Whether a key is one of ours; takes the same time whichever it is."""
+    """Whether a key is one of these; takes the same time whichever it is."""
     given = key.encode("latin-1")  # the bytes of the header as they came
     found = False
     for known in keys:
@@ -56,18 +56,18 @@ def is_known(key: str, keys: Sequence[str]) -> bool:
 
 
 def fingerprint(headers: Mapping[str, str]) -> str:
-    """Whose request this is, without keeping the key."""
+    """Who sent a request: a hash of the key, so that the key itself is never kept. Empty without a key."""
     key = key_of(headers)
     return hashlib.blake2b(key.encode(), digest_size=16).hexdigest() if key else ""
 
 
 def hops(headers: Mapping[str, str]) -> set[str]:
-    """The names of headers that a `Connection` header says are for the next hop alone."""
+    """The names that a `Connection` header lists: headers for the next hop alone."""
     return {name.strip().lower() for name in headers.get("connection", "").split(",")}
 
 
 def own_key(headers: Mapping[str, str], guarded: bool) -> str:
-    """The key that a client has for an upstream. With gateway keys its key is for us."""
+    """The client's key for an upstream. Where the gateway has keys of its own, the client's is for the gateway."""
     return "" if guarded else _as_text(key_of(headers))
 
 
@@ -79,7 +79,7 @@ def _as_text(value: str) -> str:
 def for_upstream(
     http: HttpRequest, upstream: Upstream, guarded: bool, *, same: bool, raw: bool = False, more: Sequence[str] = ()
 ) -> dict[str, str]:
-    """What an upstream is sent. With gateway keys the client's own stops here."""
+    """The headers for an upstream. `same`: it speaks the client's API; `raw`: the body passes as it is."""
     given = http.headers
     sent = {"user-agent": USER_AGENT}
     wanted = (*FORWARDED, *(FORWARDED_SAME if same else ()), *more)
@@ -102,12 +102,12 @@ def for_upstream(
 
 
 def for_client(headers: Mapping[str, str], *, same: bool, raw: bool = False) -> list[tuple[bytes, bytes]]:
-    """What of an upstream's headers goes back: all that is not about the connection, within one dialect."""
-    kept: list[tuple[bytes, bytes]] = []
+    """The headers of an upstream's answer that go back: limits always, others where both sides speak the same API."""
+    back: list[tuple[bytes, bytes]] = []
     not_back = _NOT_BACK | hops(headers) if "connection" in headers else _NOT_BACK
     for name, value in headers.items():
         limits = name in _RATES or name.startswith("x-ratelimit-")
         body = raw and name in ("content-type", "content-encoding", "content-length")
         if body or limits or (same and name not in not_back and not name.startswith("access-control-")):
-            kept.append((name.encode(), value.encode("utf-8", "surrogateescape")))  # as the bytes that came
-    return kept
+            back.append((name.encode(), value.encode("utf-8", "surrogateescape")))  # as the bytes that came
+    return back

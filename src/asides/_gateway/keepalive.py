@@ -15,7 +15,7 @@ class KeepAlive:
 
     def __init__(self, http: HttpRequest, dialect: Dialect, request: Request, config: Config) -> None:
         self.busy = False
-        """Set by whoever writes to the stream."""
+        """To be set whenever something is written to the stream; reset by the timer."""
         self._http = http
         style = config.keep_alive
         self._bytes = b"" if style == "off" else dialect.keep_alive(request, style)
@@ -26,7 +26,7 @@ class KeepAlive:
             self._again()
 
     def stop(self) -> None:
-        """The stream is over."""
+        """Stop the timer. Nothing is written afterwards."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:

@@ -1,4 +1,4 @@
-"""Lists of models: asked of upstreams in their shapes, told to clients in theirs."""
+"""Lists of models, read from upstreams and written for clients of OpenAI, Anthropic and Ollama."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .model_profile import ModelProfile, fetch_json
 from .upstreams import Upstream
 
 LAST = 253_402_300_799
-"""The last second that a date can tell."""
+"""The last second that a date can have."""
 
 
-async def ask(upstream: Upstream, key: str) -> list[ListedModel]:
-    """The models of an upstream, which is asked with this key where it has none configured."""
+async def fetch(upstream: Upstream, key: str) -> list[ListedModel]:
+    """The models of an upstream, which is sent this key where it has none configured."""
     kind = await upstream.find_kind()
     return kind.read_models(await fetch_json(upstream, "GET", kind.models_path, None, key)) or []
 
@@ -55,7 +55,7 @@ def _tag(model: ListedModel) -> dict[str, Any]:
 
 
 def _time(seconds: int) -> str:
-    """A moment as clients read it; the beginning of time where an upstream tells one that cannot be."""
+    """A time in ISO 8601; 1970 where an upstream sends one that no date can have."""
     known = seconds if 0 <= seconds <= LAST else 0
     return datetime.fromtimestamp(known, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -72,8 +72,8 @@ def no_details() -> dict[str, Any]:
     }
 
 
-def write_show(told: dict[str, Any], model: str, profile: ModelProfile, thinks: bool | None) -> dict[str, Any]:
-    """`/api/show`: what the upstream tells, else what is known. Clients read `model_info` and `details` blindly."""
+def write_show(shown: dict[str, Any], model: str, profile: ModelProfile, thinks: bool | None) -> dict[str, Any]:
+    """`/api/show`: what the upstream shows, completed by the profile. Clients need `model_info` and `details`."""
     capabilities = list(profile.capabilities or ())
     if not capabilities:
         capabilities = ["completion"]
@@ -90,9 +90,9 @@ def write_show(told: dict[str, Any], model: str, profile: ModelProfile, thinks: 
     }
     return {
         **made,
-        **told,
-        "details": {**no_details(), **_mapping(told.get("details"))},
-        "model_info": {"general.architecture": "", **_mapping(told.get("model_info"))},
+        **shown,
+        "details": {**no_details(), **_mapping(shown.get("details"))},
+        "model_info": {"general.architecture": "", **_mapping(shown.get("model_info"))},
         "capabilities": capabilities,
     }
 

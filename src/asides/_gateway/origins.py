@@ -47,7 +47,7 @@ def read_host(text: str, scheme: str = "") -> Host | None:
 
 
 class Origins:
-    """The checks, made ready for one configuration."""
+    """The checks of one configuration."""
 
     def __init__(self, config: Config) -> None:
         self._cors = config.cors
@@ -58,11 +58,11 @@ class Origins:
     def check(self, host: str, origin: str) -> None:
         """Refuse a request that a page should not be able to send."""
         if host and not self._is_known_host(host):
-            words = f"this gateway is not called {host[:200]!r}; if it shall be, name it in `allowed_hosts`"
-            raise Refusal(403, words, code="host_not_allowed")
+            message = f"this gateway is not called {host[:200]!r}; if it shall be, name it in `allowed_hosts`"
+            raise Refusal(403, message, code="host_not_allowed")
         if origin and not self.allows(origin) and not self._is_own(origin, host):
-            words = f"web pages of {origin[:200]!r} may not ask here; if they shall, name that origin in `cors`"
-            raise Refusal(403, words, code="origin_not_allowed")
+            message = f"web pages of {origin[:200]!r} may not ask here; if they shall, name that origin in `cors`"
+            raise Refusal(403, message, code="origin_not_allowed")
 
     def allows(self, origin: str) -> bool:
         """Whether `cors` lets pages of this origin ask and read the answers; `*` stands for any run of characters."""

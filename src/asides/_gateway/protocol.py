@@ -1,4 +1,8 @@
-"""The web server's connection, with limits that it lacks: the size of a request's head, and the time it may take."""
+"""The web server's connection with two limits that it lacks: the size of a request's head, and the time for it.
+
+uvicorn reads a head of any size and waits for its end for ever. `Connection` overrides the callbacks of its parser to
+count and to time; `tests/gateway/test_hooks.py` holds these to what uvicorn calls.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ SECONDS_FOR_HEAD = 30.0
 
 
 class Connection(HttpToolsProtocol):
-    """Counts the bytes of a head while it comes."""
+    """Counts the bytes of a head while it comes, and closes a connection whose head does not end."""
 
     most = 64 * 1024
     """Bytes that a head may have."""
@@ -77,19 +81,19 @@ class Connection(HttpToolsProtocol):
         self._respond(b"431 Request Header Fields Too Large", b"the head of this request is too large (limits.header)")
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP is answered as all else is: with an id."""
+        """Answer what is no HTTP with a request id too, as everything else."""
         self._refused = True
         self._respond(b"400 Bad Request", msg.encode())
 
-    def _respond(self, status: bytes, words: bytes) -> None:
+    def _respond(self, status: bytes, message: bytes) -> None:
         self.transport.write(
             b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\nx-request-id: %b\r\nconnection: close\r\n"
-            b"content-length: %d\r\n\r\n%b\n" % (status, uuid.uuid4().hex.encode(), len(words) + 1, words)
+            b"content-length: %d\r\n\r\n%b\n" % (status, uuid.uuid4().hex.encode(), len(message) + 1, message)
         )
         self.transport.close()
 
     def _late(self) -> None:
-        """A head that does not come to its end."""
+        """Close a connection whose head has not ended in time."""
         self._timer = None
         answering = self.cycle is not None and not self.cycle.response_complete
         if not answering and not self.transport.is_closing():

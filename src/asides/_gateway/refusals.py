@@ -1,4 +1,4 @@
-"""What the gateway itself says no to: a status, words, and how to mend it. Knows no dialect."""
+"""`Refusal`: an error answer of the gateway itself, before any dialect has given it a shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = {
 
 
 class Refusal(Exception):
-    """A request that the gateway does not carry out, or an upstream that does not answer."""
+    """A request that is not carried out, or an upstream that does not answer. The message says what can be done."""
 
     def __init__(
         self,
@@ -39,5 +39,5 @@ class Refusal(Exception):
 
     @property
     def failed(self) -> Failed:
-        """The same between dialects."""
+        """As a record that every dialect can write."""
         return Failed(self.message, self.status, KINDS.get(self.status, "api_error"), self.code, self.param)

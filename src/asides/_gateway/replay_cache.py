@@ -6,8 +6,8 @@ two ways only, both under the same credential and model:
 
 - by the id of a call that this gateway made at random itself. An id that a model or an upstream wrote is no proof:
   Kimi K2 writes `functions.f:0` and Cohere `0` in every conversation;
-- by a hash of everything that stands before the turn (words, calls, results of tools, images), of the calls of the
-  turn itself, and of whatever the client says about its user and its session.
+- by a hash of everything that stands before the turn (texts, calls, results of tools, images), of the calls of the
+  turn itself, and of the user and session that the client names.
 
 What is found by neither is a miss: it is counted, and never answered by a nearby entry. In memory only, bounded by the
 `replay_cache` section of the configuration; the oldest entries go first.
@@ -49,7 +49,7 @@ SESSION_HEADERS = (
 )
 """Headers in which clients name their session."""
 SESSION_FIELDS = ("prompt_cache_key", "safety_identifier")
-"""Fields of a request that tell one user or session from another; besides `user` and `metadata.user_id`."""
+"""Fields of a request that differ between users or sessions; besides `user` and `metadata.user_id`."""
 MOST_TURNS = 1000
 """Only so many of the last turns with calls are looked up: the thoughts of older ones have left the cache."""
 MOST_PARTS = 64
@@ -190,7 +190,7 @@ class ReplayCache:
         key = conversation.key((call.name, call.arguments) for call in calls)
         with self._lock:
             by_id = {self._by_key.get(id) for id in ids}
-            found = by_id.pop() if len(by_id) == 1 else None  # several that disagree say nothing
+            found = by_id.pop() if len(by_id) == 1 else None  # ids of several replies prove nothing
             if found is None:
                 found = self._by_key.get(key)
             entry = self._entries.get(found) if found is not None else None

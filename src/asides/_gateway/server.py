@@ -1,4 +1,4 @@
-"""The gateway as a process: a socket, a web server, signals, and what is said when it starts."""
+"""The gateway as a process: its socket, the web server, signals, and the lines that are printed at its start."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ with Python's usual 5 ms, sixty streams would stand still for most of a second."
 
 
 class ServeError(Error):
-    """The gateway cannot listen where it shall."""
+    """The address to listen on is taken, or not there."""
 
 
 def serve(config: Config) -> int:
-    """Run the gateway until it is told to stop; returns the exit code."""
+    """Run the gateway until a signal stops it; returns the exit code."""
     logs.setup(config.log, secrets=logs.secrets_of(config))
     listening = bind(config.listen.host, config.listen.port)
     host, port = listening.getsockname()[:2]
@@ -49,7 +49,7 @@ def serve(config: Config) -> int:
             log_level=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # who asks is told by its key, not by a header that anyone may write
+            proxy_headers=False,  # clients are known by their keys, not by a header that anyone may write
             date_header=True,
             timeout_graceful_shutdown=round(config.limits.shutdown),
             timeout_keep_alive=65,  # longer than most clients keep theirs, so that they close first
@@ -69,7 +69,7 @@ def serve(config: Config) -> int:
 
 
 class _Server(uvicorn.Server):
-    """Says where it listens once it does."""
+    """Calls `announce` once it listens, and remembers which signal ended it."""
 
     announce = staticmethod(lambda: None)
     interrupted = False
@@ -93,18 +93,18 @@ class _Server(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens, or words that say why not."""
+    """A listening socket; a `ServeError` that says why there can be none."""
     try:
         family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        said = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        message = f"cannot listen on {host}:{port}: {error.strerror or error}"
         taken = "; another program uses it, `--port 0` takes a free one" if error.errno == errno.EADDRINUSE else ""
-        raise ServeError(said + taken) from error
+        raise ServeError(message + taken) from error
 
 
 def announce(config: Config, url: str) -> None:
-    """Say where the gateway listens, and what it stands in front of."""
+    """Log where the gateway listens and what its upstreams are; without any, print how to try it."""
     log.info("listening on %s", url, extra={"event": "listening", "url": url})
     for upstream in config.upstreams:
         log.info("upstream %s", upstream.name or upstream.url.rpartition("@")[2], extra={"event": "upstream"})
@@ -114,7 +114,7 @@ def announce(config: Config, url: str) -> None:
 
 
 def no_upstream(url: str) -> str:
-    """What a person may try with the recordings."""
+    """What to try with the recordings."""
     return f"""\
 No upstream is configured, so this gateway replays recordings: no model is running.
 To stand in front of a server: asides serve --upstream http://127.0.0.1:8000/v1

@@ -1,4 +1,10 @@
-"""What the gateway holds while it runs: its upstreams, what it knows of models, what it remembers."""
+"""What outlives a request: the upstreams, the settings and profiles of models, the replay cache, the history writer.
+
+`State` is made with the configuration and opened inside the event loop. It answers which upstream serves a model
+(`route`), how the model is configured (`settings`), and which models there are for a client (`models`): a client that
+brings its own key for the upstream sees what that key may see, and nobody else's. Everything that is looked up by names
+from clients is bounded.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +21,7 @@ from .._config.schema import Config, ModelSettings, matches, resolve_model
 from .._recordings.upstream import Recorded
 from ..dialects.servers import ListedModel
 from . import headers, model_list
+from .bounded import BoundedDict
 from .http_request import HttpRequest
 from .model_profile import MOST_MODELS, Profiles
 from .refusals import Refusal
@@ -27,31 +34,31 @@ if TYPE_CHECKING:
 log = logging.getLogger("asides.gateway")
 
 FRESH = 10.0
-"""Seconds for which a list of models is believed."""
+"""Seconds for which a list of models is not asked for again."""
 MOST_LISTS = 100
-"""Lists that are remembered: there is one for each key."""
+"""Lists that are remembered: there is one for each upstream and key."""
 MOST_NAMES = 20
 """Names that an error lists."""
 
 
 class State:
-    """Made when the gateway starts, closed when it stops."""
+    """The state of one gateway. `open` and `close` belong inside the event loop that serves requests."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.profiles = Profiles()
         self.replay_cache = ReplayCache(config.replay_cache)
-        self.fields: dict[tuple[str, str], str] = {}
-        """By upstream and model: the name under which the upstream sends thinking."""
+        self.fields: BoundedDict[tuple[str, str], str] = BoundedDict(MOST_MODELS)
+        """By upstream and model: the field in which the upstream sends thinking, and wants it back."""
         self.running: dict[str, tuple[str, Upstream]] = {}
         """By the upstream's id of a reply that is being streamed: the credential of its client, and the upstream."""
         self.history_writer: BackgroundWriter | None = None
-        """Keeps thoughts in the background, where that is asked for."""
+        """Writes replies to history in the background; None where none is kept."""
         self.upstreams: list[Upstream] = []
         self._connector: aiohttp.TCPConnector | None = None
-        self._settings: dict[str, ModelSettings] = {}
-        self._lists: dict[tuple[str, bytes], tuple[float, list[ListedModel]]] = {}
-        """By upstream and the client's key, which is not kept: a client sees what its own key may see."""
+        self._settings: BoundedDict[str, ModelSettings] = BoundedDict(MOST_MODELS)
+        self._lists: BoundedDict[tuple[str, bytes], tuple[float, list[ListedModel]]] = BoundedDict(MOST_LISTS)
+        """When each list of models came, by upstream and a hash of the client's key."""
 
     @property
     def guarded(self) -> bool:
@@ -63,19 +70,13 @@ class State:
         more = [name.lower() for name in self.config.forward_headers]
         return headers.for_upstream(http, upstream, self.guarded, same=same, raw=raw, more=more)
 
-    def learn_field(self, upstream: Upstream, model: str, field: str) -> None:
-        """Remember under which name an upstream sends thinking: it will want it back under the same."""
-        if len(self.fields) > MOST_MODELS:
-            self.fields.clear()
-        self.fields[(upstream.name, model)] = field
-
     def open(self) -> None:
-        """Make the upstreams, inside the event loop that will use them."""
-        if self.config.history.save:
-            from .._history import BackgroundWriter  # here, because few gateways keep thoughts
+        """Make the upstreams and the history writer."""
+        history = self.config.history
+        if history.save:
+            from .._history import BackgroundWriter  # here, because few gateways keep replies
 
-            kept = self.config.history
-            self.history_writer = BackgroundWriter(kept.store, keep_days=kept.keep_days, warn=log.warning)
+            self.history_writer = BackgroundWriter(history.store, keep_days=history.keep_days, warn=log.warning)
         if not self.config.upstreams:
             self.upstreams = [RecordedUpstream(Recorded())]
             return
@@ -85,7 +86,7 @@ class State:
         ]
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Close every connection; waits until the queue of the history writer is written."""
         for upstream in self.upstreams:
             await upstream.close()
         if self._connector is not None:
@@ -94,28 +95,22 @@ class State:
             await asyncio.to_thread(self.history_writer.close)
 
     def settings(self, model: str) -> ModelSettings:
-        """How a model is read and asked."""
+        """The configuration of a model: its own section, the defaults, and what a recorded upstream knows."""
         settings = self._settings.get(model)
         if settings is None:
-            if len(self._settings) > MOST_MODELS:
-                self._settings.clear()
-            settings = self._settings[model] = self._resolve(model)
-        return settings
-
-    def _resolve(self, model: str) -> ModelSettings:
-        settings = resolve_model(self.config, model)
-        first = self.upstreams[0]
-        if isinstance(first, RecordedUpstream) and not settings.format:
-            format = (
-                first.recorded.settings(settings.name or model)[0]
-                if (settings.name or model) in first.recorded.models
-                else ""
-            )
-            return msgspec.structs.replace(settings, format=format)
+            settings = resolve_model(self.config, model)
+            first, name = self.upstreams[0], settings.name or model
+            if isinstance(first, RecordedUpstream) and not settings.format and name in first.recorded.models:
+                settings = msgspec.structs.replace(settings, format=first.recorded.settings(name)[0])
+            self._settings[model] = settings
         return settings
 
     async def route(self, model: str, key: str) -> Upstream:
-        """The upstream that serves a model, to a client with this key of its own. One alone takes any name."""
+        """The upstream that serves a model to a client with this key; a 404 where none does.
+
+        One upstream alone takes any name. Else: the one that the model's settings name, the first whose `models` match,
+        the first without `models` that lists it.
+        """
         if len(self.upstreams) == 1:
             return self.upstreams[0]
         named = self.settings(model).upstream
@@ -146,34 +141,32 @@ class State:
         return list(await asyncio.gather(*(self.list_models(upstream, key) for upstream in upstreams)))
 
     def only_key(self, key: str) -> str:
-        """A client's key, where it can be meant for no other upstream than the one that is asked: there is but one."""
+        """A client's key for questions of our own: with several upstreams it may be meant for another, so none."""
         return key if len(self.upstreams) == 1 else ""
 
     async def list_models(self, upstream: Upstream, key: str = "") -> list[ListedModel]:
-        """The models of one upstream; an empty list where it tells none."""
+        """The models of one upstream, as its list was at most `FRESH` seconds ago; empty where there is none."""
         key = self.only_key(key)
-        place = (upstream.name, hashlib.blake2b(key.encode(), digest_size=16).digest())
-        known = self._lists.get(place)
+        owner = (upstream.name, hashlib.blake2b(key.encode(), digest_size=16).digest())
+        known = self._lists.get(owner)
         if known is not None and time.monotonic() - known[0] < FRESH:
             return known[1]
         try:
-            models = await model_list.ask(upstream, key)
+            models = await model_list.fetch(upstream, key)
         except (Refusal, UpstreamLost, TimeoutError) as error:
             log.warning("%s does not list its models: %s", upstream.name, error)
             return known[1] if known is not None else []
         if upstream.settings.models:
             patterns = upstream.settings.models
             models = [model for model in models if any(matches(model.id, pattern) for pattern in patterns)]
-        if len(self._lists) > MOST_LISTS:
-            self._lists.clear()
-        self._lists[place] = (time.monotonic(), models)
+        self._lists[owner] = (time.monotonic(), models)
         return models
 
 
 def no_model(model: str, known: list[ListedModel]) -> Refusal:
-    """There is no such model; there are these."""
+    """The refusal of a model that no upstream has; it names some that there are."""
     names = sorted(each.id for each in known)
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     listed = ", ".join(names[:MOST_NAMES]) + more or "none"
-    said = f"no upstream serves the model {model[:200]!r}; there are: {listed}"
-    return Refusal(404, said, param="model", code="model_not_found")
+    message = f"no upstream serves the model {model[:200]!r}; there are: {listed}"
+    return Refusal(404, message, param="model", code="model_not_found")

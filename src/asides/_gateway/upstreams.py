@@ -1,4 +1,11 @@
-"""The servers that the gateway calls: addresses, keys, connections, and what goes wrong with them. Knows no dialect."""
+"""The servers that the gateway calls: addresses, keys, connections, and what goes wrong with them.
+
+`Upstream.ask` sends a request and yields the response, whose body is read as it comes. What goes wrong before the
+response has begun is a `Refusal`; afterwards it is an `UpstreamLost`, because the client may have been sent a part of
+it already. Silence is measured by one timer per response that looks a few times per limit, and only while somebody
+waits for bytes: a client that reads slowly is no fault of the upstream's. Compressed bodies are unpacked in small
+steps, so that few bytes cannot become very many at once. Without any configured upstream, recordings answer.
+"""
 
 from __future__ import annotations
 
@@ -22,56 +29,56 @@ from .refusals import Refusal
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
 LONGEST_PIECE = 64 * 1024
-"""Bytes that are unpacked of a compressed answer at once."""
+"""Bytes that a compressed body may become in one step."""
 LONGEST_VERSION = 64 * 1024
-"""Bytes of the answer to the question for a server's version."""
+"""Bytes that are read of a server's version."""
 CHECKS = 8
-"""How often in the time that an upstream may be silent it is looked at."""
+"""How often the timer looks within the time for which an upstream may be silent."""
 ASK_AGAIN = 60.0
-"""Seconds after which a server that told nothing is asked again."""
+"""Seconds after which a server that could not be asked is asked again."""
 KEEP_IDLE = 4.0
-"""Seconds that an idle connection is kept: less than servers keep theirs (uvicorn 5), so that none is used which the
-other side is just closing."""
+"""Seconds for which an idle connection is reused: less than the 5 of uvicorn, so that none is used while the server is
+closing it."""
 
 
 class UpstreamResponse(Protocol):
-    """What an upstream answers."""
+    """The response of an upstream, whose body is read once: by chunks or whole."""
 
     status: int
     headers: Mapping[str, str]
     """By lower-case name; of several with one name all, with commas between them."""
 
     async def read_chunk(self) -> bytes:
-        """More of the body, as it comes; empty at its end. What goes wrong is an `UpstreamLost`."""
+        """More of the body, as it comes; empty at its end. Raises `UpstreamLost`."""
 
     async def read(self, limit: int) -> bytes:
-        """The whole body."""
+        """The whole body; a `Refusal` if it is larger than `limit` bytes."""
 
 
 class Upstream(Protocol):
-    """A server that can be asked."""
+    """A server that answers requests for models."""
 
     name: str
     url: str
-    """Its address as a person may see it."""
+    """Its address, without a user or password in it."""
     settings: UpstreamSettings
     kind: ServerKind | None
-    """What it speaks; None until it has been asked."""
+    """What kind of server it is; None until that is known."""
 
     async def find_kind(self) -> ServerKind:
-        """What it speaks."""
+        """What kind of server it is; asks it the first time."""
 
     def ask(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
-        """Send a request. `raw` leaves a compressed answer as it is."""
+        """Send a request and enter its response. `raw` leaves a compressed body as it is."""
 
     async def close(self) -> None:
-        """Let go of its connections."""
+        """Close its connections."""
 
 
 class UpstreamLost(Exception):
-    """An upstream broke off, or went quiet, in the middle of its answer."""
+    """An upstream broke off, or sent nothing for too long, after its response had begun."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -80,13 +87,13 @@ class UpstreamLost(Exception):
 
     @property
     def refusal(self) -> Refusal:
-        """The same for a client that has been told nothing yet."""
-        quiet = self.reason == "idle"
-        return Refusal(504 if quiet else 502, str(self), code="upstream_timeout" if quiet else "upstream_lost")
+        """The same for a client that has been sent nothing yet."""
+        idle = self.reason == "idle"
+        return Refusal(504 if idle else 502, str(self), code="upstream_timeout" if idle else "upstream_lost")
 
 
 def own_headers(settings: UpstreamSettings, key: str = "") -> dict[str, str]:
-    """What an upstream is sent with every request: the configured key, else the one that is given, and headers."""
+    """The headers of every request to an upstream: its configured key, else `key`, and its configured headers."""
     key = settings.key or key
     # A user in the address is sent as an `Authorization` of its own, and there can be only one.
     sent = {"authorization": f"Bearer {key}"} if key and urlsplit(settings.url).username is None else {}
@@ -116,19 +123,17 @@ class HttpUpstream:
         self.name = settings.name or parts.netloc.rpartition("@")[2]
         self.kind: ServerKind | None = KINDS.get(settings.kind)
         self._ask_again = 0.0
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=limits.idle)
-        common: dict[str, Any] = {
-            "connector": connector,
-            "connector_owner": False,
-            "timeout": timeout,
-            "cookie_jar": aiohttp.DummyCookieJar(),
-            "skip_auto_headers": ("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-        }
-        # Bodies are unpacked here and not by the client, which would unpack any amount at once.
-        self._session = aiohttp.ClientSession(auto_decompress=False, **common)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            connector_owner=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=limits.idle),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            auto_decompress=False,  # aiohttp would unpack any amount at once
+        )
 
     async def find_kind(self) -> ServerKind:
-        """What it speaks: only Ollama answers `/api/version`. A server in trouble is asked again after a while."""
+        """What kind of server it is: only Ollama answers `/api/version`. One in trouble is asked again later."""
         if self.kind is not None or time.monotonic() < self._ask_again:
             return self.kind or OPENAI
         quick = aiohttp.ClientTimeout(total=self._limits.connect)
@@ -199,20 +204,20 @@ class HttpUpstream:
 
 
 class _HttpResponse:
-    """The answer of a server over HTTP."""
+    """The response of a server over HTTP."""
 
     def __init__(self, reply: aiohttp.ClientResponse, idle: float, *, unpack: bool) -> None:
         self._reply = reply
         self._unpacker = _unpacker(reply.headers.get("content-encoding", "")) if unpack else None
-        """For an upstream that compresses though it was asked not to."""
+        """For an upstream that compresses though it was asked for plain bytes."""
         self._idle = idle
         self._waiting = False
-        """Whether somebody waits for more. A client that reads slowly is no silence of the upstream's."""
-        self._quiet = 0
-        """How often in a row it was looked at, and nothing had come since somebody began to wait."""
+        """Whether somebody waits for bytes: else silence is not the upstream's."""
+        self._silent_checks = 0
+        """How often in a row the timer found that nothing had come since somebody began to wait."""
         self._timer: asyncio.TimerHandle | None = None
         if reply.connection is not None and reply.connection.protocol is not None:
-            # From here on silence is watched below: the client would set a timer anew with every read.
+            # From here on silence is timed by `_watch`: aiohttp would set a timer anew with every read.
             reply.connection.protocol.read_timeout = None
         self._watch()
         self.status = reply.status
@@ -223,7 +228,7 @@ class _HttpResponse:
         self.headers: Mapping[str, str] = found
 
     async def read_chunk(self) -> bytes:
-        """More of the body, as it comes."""
+        """More of the body, unpacked."""
         if self._unpacker is None:
             return await self._receive()
         while not (piece := self._unpacker.piece()):
@@ -238,29 +243,29 @@ class _HttpResponse:
         try:
             return await self._reply.content.readany()
         except (aiohttp.ClientError, OSError) as error:
-            # The timer that ran until the answer began may be the first to notice.
-            if self._quiet > CHECKS or isinstance(error, TimeoutError):
+            # aiohttp's own timer, which runs until the response begins, may be the first to notice.
+            if self._silent_checks > CHECKS or isinstance(error, TimeoutError):
                 raise UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle") from error
             raise UpstreamLost("the upstream broke off in the middle of its answer", "lost") from error
         finally:
             self._waiting = False
-            self._quiet = 0
+            self._silent_checks = 0
 
     def stop_watching(self) -> None:
-        """The answer is over, or nobody wants it."""
+        """Stop the timer: the response is over, or nobody wants it."""
         if self._timer is not None:
             self._timer.cancel()
 
     def _watch(self) -> None:
-        """Look again in a while; let go of an upstream that sent nothing for too long."""
-        self._quiet = self._quiet + 1 if self._waiting else 0
-        if self._quiet > CHECKS:
+        """Look whether anything came, and again in a while; close the connection after too long a silence."""
+        self._silent_checks = self._silent_checks + 1 if self._waiting else 0
+        if self._silent_checks > CHECKS:
             self._reply.close()
             return
         self._timer = asyncio.get_running_loop().call_later(self._idle / CHECKS, self._watch)
 
     async def read(self, limit: int) -> bytes:
-        """The whole body."""
+        """The whole body, unpacked."""
         parts: list[bytes] = []
         size = 0
         while chunk := await self.read_chunk():
@@ -272,18 +277,18 @@ class _HttpResponse:
 
 
 class _Unpacker:
-    """Unpacks a compressed body a piece at a time, so that little that came never becomes much at once."""
+    """Unpacks a compressed body in steps of at most `LONGEST_PIECE` bytes."""
 
     def __init__(self, bits: int) -> None:
         self._packed = b""
         self._stream = zlib.decompressobj(bits)
 
     def feed(self, packed: bytes) -> None:
-        """More came."""
+        """Add compressed bytes."""
         self._packed += packed
 
     def piece(self) -> bytes:
-        """The next piece of what came; empty where more must come."""
+        """The next step; empty where more bytes must come first."""
         if not self._packed:
             return b""
         try:
@@ -299,8 +304,8 @@ def _unpacker(encoding: str) -> _Unpacker | None:
     if encoding in ("", "identity"):
         return None
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        words = f"the upstream's answer is compressed with {encoding[:40]!r}, which nobody asked for"
-        raise Refusal(502, words, code="upstream_lost")
+        message = f"the upstream's answer is compressed with {encoding[:40]!r}, which nobody asked for"
+        raise Refusal(502, message, code="upstream_lost")
     return _Unpacker(16 + zlib.MAX_WBITS if encoding.endswith("gzip") else zlib.MAX_WBITS)
 
 
@@ -316,18 +321,18 @@ class RecordedUpstream:
         self.recorded = recorded
 
     async def find_kind(self) -> ServerKind:
-        """They speak as an OpenAI-compatible server would."""
+        """That of an OpenAI-compatible server."""
         return OPENAI
 
     @asynccontextmanager
     async def ask(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
     ) -> AsyncIterator[UpstreamResponse]:
-        """Ask the recordings."""
+        """Answer from the recordings."""
         try:
             asked = msgspec.json.decode(body or b"{}", type=dict[str, Any])
         except (msgspec.MsgspecError, UnicodeError):
-            asked = {}  # what is passed on may be anything; the recordings say what they answer
+            asked = {}  # what is passed on may be anything; the recordings answer with what there is
         answer = await self.recorded.answer(path, asked)
         try:
             yield _RecordedResponse(answer.status, {"content-type": answer.content_type}, answer.chunks)
@@ -335,7 +340,7 @@ class RecordedUpstream:
             await answer.chunks.aclose()
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing is open."""
 
 
 class _RecordedResponse:

@@ -1,1 +1,1 @@
-"""What became of the log and the metrics of a request: `logs`, `metrics`, and `report`, which feeds both."""
+"""What operators see of requests: the log and the metrics. Both read the `RequestRecord` of a request that is over."""

@@ -1,6 +1,12 @@
-"""The gateway's log: one line for each request, JSON or text, on standard error. No line holds a key or forges another.
+"""The gateway's log: one line for each request, JSON or text, on standard error.
 
-Words of requests and replies are written only where `log.bodies` asks for it.
+Three things hold for every line, whatever clients, upstreams or other libraries put into it: it holds no key (those of
+the configuration, and whatever looks like one, are hidden), it cannot forge another line (what does not print is
+escaped), and no request waits for it to be written (a thread does that; lines that find its queue full are dropped and
+counted). The text of requests and replies is in it only where `log.bodies` asks for it.
+
+    logs.setup(config.log, secrets=logs.secrets_of(config))
+    logs.log_request(record)
 """
 
 from __future__ import annotations
@@ -67,7 +73,7 @@ def setup(log: Log, *, secrets: Iterable[str] = ()) -> None:
             other.flush()
     root.addHandler(handler)
     _logger.setLevel(LEVELS[log.level])
-    # Their own lines about each connection tell nothing that ours do not; their warnings are wanted.
+    # Their lines about each connection only repeat ours; their warnings are wanted.
     for name in ("uvicorn", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(max(logging.WARNING, LEVELS[log.level]))
 
@@ -84,7 +90,7 @@ def flush() -> None:
 
 
 def secrets_of(config: Config) -> list[str]:
-    """What must never be logged, as far as the configuration knows it."""
+    """The keys and header values of a configuration, which must never be logged."""
     found = [*config.keys, config.run.key]
     for upstream in config.upstreams:
         found += [upstream.key, *upstream.headers.values()]
@@ -92,7 +98,7 @@ def secrets_of(config: Config) -> list[str]:
 
 
 def warn_at_start(config: Config) -> list[str]:
-    """What an operator should know before the first request."""
+    """Warnings about what is unsafe in a configuration."""
     warnings = []
     if not config.keys and not is_loopback(config.listen.host):
         warnings.append(
@@ -198,13 +204,13 @@ class BackgroundHandler(logging.Handler):
             if isinstance(item, threading.Event):
                 item.set()
                 continue
-            # Nothing can be said where nothing can be written: the gateway goes on.
+            # Where standard error cannot be written there is nobody to complain to: the gateway goes on.
             with contextlib.suppress(Exception):
                 write_all(self._descriptor, f"{self.format(item)}\n".encode("utf-8", "backslashreplace"))
 
 
 class _LogFormatter(logging.Formatter):
-    """What both forms share."""
+    """What the two forms of the log share: messages, traces and fields without secrets."""
 
     def __init__(self, secrets: tuple[str, ...]) -> None:
         super().__init__()
@@ -248,8 +254,8 @@ class _TextLog(_LogFormatter):
         found = self._fields(record)
         lead = f"{_time(record.created)} {record.levelname.lower():<7}"
         if found:
-            told = " ".join(f"{name}={_value(value)}" for name, value in found.items() if name not in _LEADING)
-            line = f"{lead} {found['status']} {found['method']} {found['path']} {found['seconds']}s {told}"
+            rest = " ".join(f"{name}={_value(value)}" for name, value in found.items() if name not in _LEADING)
+            line = f"{lead} {found['status']} {found['method']} {found['path']} {found['seconds']}s {rest}"
         else:
             line = f"{lead} {self._message(record)}"
         trace = [f"    | {escaped(part)}" for part in self._trace(record).splitlines()]

@@ -52,7 +52,7 @@ class Metrics:
             "asides_first_answer_seconds", "From a request to its answer's first character or call."
         )
         self._notices = Counter("asides_notices", "Oddities that were met in replies.", ("code",), registry=registry)
-        self._empty = Counter("asides_empty_answers", "Replies that said and called nothing.", registry=registry)
+        self._empty = Counter("asides_empty_answers", "Replies with neither text nor calls.", registry=registry)
         self._hits = Counter("asides_replay_cache_hits", "Dropped thoughts that were put back.", registry=registry)
         self._misses = Counter("asides_replay_cache_misses", "Dropped thoughts that were not known.", registry=registry)
         self._upstream_errors = Counter(
@@ -129,7 +129,7 @@ def _known(value: str, known: Container[str]) -> str:
 
 
 class _WithoutCreated(Collector):
-    """A registry without the time at which each series began, which doubles the series and tells nobody anything."""
+    """A registry without the `_created` samples, which double the series and are of no use here."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
