@@ -1,4 +1,9 @@
-"""`asides serve`: flags and configuration in, the gateway started. Knows no web server."""
+"""`asides serve`: reads flags and configuration, prints warnings, and starts the gateway or checks it.
+
+Everything that a flag gives is a setting of the configuration (`_flags`), so that a file, a variable and a flag mean
+the same. The gateway's modules are imported only when they are needed: they come with an extra, and a package that is
+missing is an error that names it.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +45,13 @@ configuration:
   that the file does not name. docs/configuration.md lists all.
 
 exit codes:
-  {OK}    it was told to stop, or --check found nothing wrong
+  {OK}    it was stopped by a signal, or --check found nothing wrong
   1    with --check: something does not work
   {FAILED}    wrong usage or configuration, or the address is taken
   {INTERRUPTED}  ended by Ctrl-C
 """
 NOT_OURS = ("run",)
-"""Sections whose secrets the gateway does not need."""
+"""Sections whose secrets are not looked up: the gateway needs none of them."""
 
 
 def run(arguments: list[str]) -> int:
@@ -71,7 +76,9 @@ def run(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Arguments(prog="asides serve", description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("--config", metavar="FILE", help="the configuration file")
-    parser.add_argument("--check", action="store_true", help="show the configuration, ask the upstream, tell, and end")
+    parser.add_argument(
+        "--check", action="store_true", help="show the configuration, ask each upstream once, print what came, and end"
+    )
 
     models = parser.add_argument_group("the model server")
     models.add_argument("--upstream", action="append", metavar="URL", help="its address; again for each of several")
@@ -108,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _flags(options: argparse.Namespace) -> dict[str, Any]:
-    """The flags by the settings that they stand for; those that were not given are None."""
+    """The values of flags by the paths of their settings; None for a flag that was not given."""
     return {
         "upstreams": options.upstream,
         "upstreams.key": options.upstream_key,
@@ -128,7 +135,7 @@ def _flags(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _introduce(loaded: Loaded) -> str:
-    """Which file of the current folder is in force, and where it sends requests to."""
+    """The message about a file that was found in the current folder: its name, and where it sends requests to."""
     addresses = [hide_url(upstream.url) for upstream in loaded.config.upstreams]
     asks = f" and asks {', '.join(addresses)}" if addresses else ""
     return f"reads {loaded.file} of the current folder{asks}"
@@ -154,7 +161,7 @@ def _check(loaded: Loaded, warnings: list[str]) -> int:
 
 
 def _gateway(name: str) -> ModuleType:
-    """A module of the gateway, whose packages come with an extra."""
+    """Import a module of the gateway; a `UsageError` that names the extra where a package is missing."""
     try:
         return import_module(f"asides._gateway.{name}")
     except ModuleNotFoundError as error:

@@ -31,8 +31,9 @@ async def _fetch(upstream: Upstream, path: str, request: Request, model: str, ke
     """The upstream's own count; 0 where it gives none. vLLM takes messages, llama.cpp takes content."""
     written = openai_chat.write_request(request, WriteOptions(model=model, stream=False))
     messages = {name: written[name] for name in ("model", "messages", "tools") if name in written}
-    for asked in ({**messages, "add_generation_prompt": True}, {"content": read_text(request).decode()}):
-        found = _count(await fetch_json(upstream, "POST", path, to_json(asked), key))
+    content = {"content": read_text(request).decode()}
+    for body in (to_json({**messages, "add_generation_prompt": True}), to_json(content)):
+        found = _count(await fetch_json(upstream, "POST", path, body, key))
         if found:
             return found
     return 0
