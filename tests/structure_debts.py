@@ -8,11 +8,5 @@ DUPLICATE_CLASSES: set[str] = set()
 DECODED_NAMES: set[str] = set()
 """Modules, classes and functions with a word in their name that has to be decoded."""
 
-TERSE_MODULES: set[str] = {
-    "_cli/serve.py",
-    "_gateway/model_profile.py",
-    "_gateway/observe/logs.py",
-    "_gateway/state.py",
-    "_gateway/upstreams.py",
-}
+TERSE_MODULES: set[str] = set()
 """Long modules whose docstring is shorter than three lines."""
