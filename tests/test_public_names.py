@@ -32,17 +32,17 @@ MAY_IMPORT = {
     "streamer": READING,
     "detect": READING,
     "render": READING | {"reply"},
-    "reply": READING,
+    "reply": ENGINE,
     "dialects": READING | {"reply"},
     "client": READING | {"detect", "dialects", "reply"},
-    "_recordings": READING | {"dialects", "reply", "render"},
-    "_config": READING,
+    "_recordings": VALUES | {"dialects"},
+    "_config": VALUES | {"families"},  # whether a format's name in a file is one
+    "_descriptor": set(),
     "terminal": VALUES,
-    "analysis": READING | {"_api", "terminal"},
-    "_history": READING | {"_api", "analysis", "dialects", "reply"},
+    "analysis": READING | {"_api", "terminal"},  # the table printer, for reports in plain text
+    "_history": VALUES | {"dialects", "reply"},
     "history": {"_history"},
-    "compat": READING
-    | {"_api", "_config", "_history", "analysis", "client", "detect", "dialects", "render", "reply", "terminal"},
+    "compat": READING | {"_api", "_config", "analysis", "client", "dialects", "render", "reply", "terminal"},
 }
 TOP = {"_cli", "_gateway", "__main__"}
 """Nothing imports these, but they each other."""
