@@ -17,6 +17,7 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from unicodedata import east_asian_width
 
 import msgspec
 
@@ -152,7 +153,7 @@ def _assignment(name: str, value: object) -> str:
 def _source(value: object, indent: int, used: int) -> str:
     """A value as Python code, broken into lines as the formatter breaks it. `used` is what stands before it."""
     flat = _flat(value)
-    if used + len(flat) <= WIDTH - 1 or not isinstance(value, tuple | Mapping | msgspec.Struct):
+    if used + _width(flat) <= WIDTH - 1 or not isinstance(value, tuple | Mapping | msgspec.Struct):
         return flat
     inner = indent + 4
     if isinstance(value, Mapping):
@@ -166,6 +167,11 @@ def _source(value: object, indent: int, used: int) -> str:
         items = [("", item) for item in value]
     lines = [" " * inner + before + _source(item, inner, inner + len(before)) + "," for before, item in items]
     return opener + "\n" + "\n".join(lines) + "\n" + " " * indent + closer
+
+
+def _width(text: str) -> int:
+    """How wide the formatter takes a text to be: a wide character takes two columns."""
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def _flat(value: object) -> str:

@@ -85,13 +85,18 @@ class Style(NamedTuple):
         )  # fmt: skip
 
 
-_DSML = each(
-    '<｜DSML｜invoke name="',
-    NAME + write('">\n') + pairs('<｜DSML｜parameter name="', '" string="true">', "</｜DSML｜parameter>\n"),
-    "</｜DSML｜invoke>\n",
-    first="\n\n<｜DSML｜tool_calls>\n",
-    last="</｜DSML｜tool_calls>",
-)
+def _dsml(prefix: str, block: str) -> str:
+    parameters = pairs(f'<{prefix}parameter name="', '" string="true">', f"</{prefix}parameter>\n")
+    return each(
+        f'<{prefix}invoke name="',
+        NAME + write('">\n') + parameters,
+        f"</{prefix}invoke>\n",
+        first=f"\n\n<{prefix}{block}>\n",
+        last=f"</{prefix}{block}>",
+    )
+
+
+_DSML = _dsml("｜DSML｜", "tool_calls")
 _DSML_OF_V32 = _DSML.replace("｜DSML｜tool_calls>", '｜" + "DSML｜function_calls>')
 """Put together in the template, so that no marker of a block stands in its source."""
 _XML = each(
@@ -121,6 +126,26 @@ STYLES = {
     "deepseek r1": Style("deepseek_r1", DEEPSEEK, EOS, _FENCED, opened="<think>", start="thinking"),
     "deepseek v3.2": Style("deepseek_v32", DEEPSEEK, EOS, _DSML_OF_V32),
     "deepseek v4": Style("deepseek_v4", DEEPSEEK, EOS, _DSML),
+    "deepseek v4.1": Style(
+        "deepseek_v41", DEEPSEEK, EOS, _dsml("｜DSML｜ ", "calls"), opened="<think>", start="thinking"
+    ),
+    "gigachat 3.5": Style(
+        "gigachat35",
+        "assistant<|role_sep|>\n",
+        "<|message_sep|>",
+        _dsml("｜GCML｜", "tool_calls"),
+        opened="<think>",
+        start="thinking",
+    ),
+    "iquest q1": Style(
+        "iquest_q1",
+        "<|iquest_assistant|>",
+        "",
+        each("<iquest_tool_call>", NAME + _KEYED, "</iquest_tool_call>"),
+        opened="<think>",
+        start="thinking",
+    ),
+    "spark x2.5": Style("spark25", "<|Bot|>", "", each("<tool_call>", NAME + _KEYED, "</tool_call>")),
     "glm 4.5": Style(
         "glm45",
         "<|assistant|>\n",

@@ -77,7 +77,7 @@ NAMES = {
     "microsoft/Phi-4-mini-instruct": ("phi4_mini_json", False),
     "XiaomiMiMo/MiMo-VL-7B-RL": ("qwen3", True),
     "XiaomiMiMo/MiMo-7B-RL": ("qwen3", True),
-    "XiaomiMiMo/MiMo-V2-Flash": ("qwen3_coder", True),
+    "XiaomiMiMo/MiMo-V2-Flash": ("mimo", True),
     "baidu/ERNIE-4.5-21B-A3B-Thinking": ("ernie45", True),
     "baidu/ERNIE-4.5-21B-A3B-PT": ("ernie45", False),
     "NousResearch/Hermes-4-14B": ("hermes", True),
@@ -115,29 +115,30 @@ NAMES = {
     "LGAI-EXAONE/EXAONE-4.0-32B": ("think_tag", True),
     "meetkai/functionary-small-v3.2": ("functionary_v3_2", False),
     "meta-models/Muse-Spark-Open-816B-A42B": ("muse", True),
-    "poolside/Laguna-S-2.1": ("poolside_v1", True),
+    "poolside/Laguna-S-2.1": ("laguna_s2.1", True),
     "LiquidAI/LFM2.5-1.2B-Instruct": ("lfm2", False),
+    "deepseek-ai/DeepSeek-V4.1-Flash": ("deepseek_v41", True),
+    "deepseek-ai/DeepSeek-V4.1-Flash-1017": ("deepseek_v41", True),
+    "nvidia/DeepSeek-V4.1-Flash-NVFP4": ("deepseek_v41", True),
+    "ibm-granite/granite-4.2-8b": ("nemotron_v3", True),
+    "ai-sage/GigaChat3.5-10B": ("gigachat35", True),
+    "openbmb/MiniCPM-V-4.6": ("minicpmv", True),
+    "openbmb/MiniCPM-V-4_7": ("minicpmv", True),
+    "XHToken/Spark-X2.5-4B": ("spark25", True),
+    "IQuestLab/IQuest-Q1": ("iquest_q1", True),
     "somebody/unheard-of-7b": ("auto", None),
 }
 
 UNKNOWN = {
     # Versions that no format is known for, and what they are of.
-    "deepseek-ai/DeepSeek-V4.1-Flash": "DeepSeek",
-    "nvidia/DeepSeek-V4.1-Flash-NVFP4": "DeepSeek",
-    "deepseek_v41": "DeepSeek",
-    "deepseekv4_1": "DeepSeek",
+    "deepseek-ai/DeepSeek-V4.2": "DeepSeek",
+    "deepseek-ai/DeepSeek-V5": "DeepSeek",
     "deepseek-ai/DeepSeek-R2": "DeepSeek",
     "deepseek-ai/DeepSeek-VL2": "DeepSeek",
-    "ibm-granite/granite-4.2-8b": "Granite",
     "ibm-granite/granite-5.0": "Granite",
     "ibm-granite/granite-guardian-3.2-5b": "Granite",
-    "granite_thinking_parser": "Granite",
-    "ai-sage/GigaChat3.5-10B": "GigaChat",
-    "gigachat35": "GigaChat",
     "tencent/Hy4-preview-FP8": "Hunyuan",
     "hy_v4": "Hunyuan",
-    "openbmb/MiniCPM-V-4.6": "MiniCPM",
-    "openbmb/MiniCPM-V-4_7": "MiniCPM",
     "baidu/ERNIE-5.0": "ERNIE",
     "LGAI-EXAONE/K-EXAONE-236B-A23B": "EXAONE",
     "LGAI-EXAONE/K-EXAONE-2.0-750B-A37B": "EXAONE",
@@ -159,8 +160,6 @@ UNKNOWN = {
     "IFM/K2-Horizon-7B": "K2 Horizon",
     "pfnet/plamo-3-8b": "PLaMo",
     "reflection/Beam-1.0-501B-A23B": "Beam",
-    "XHToken/Spark-X2.5-4B": "Spark",
-    "IQuestLab/IQuest-Q1": "IQuest",
     "skt/A.X-K1": "A.X",
     "tiiuae/Falcon-H1R-7B": "Falcon",
     "naver-hyperclovax/HyperCLOVAX-SEED-Think-32B": "HyperCLOVA X",
@@ -197,16 +196,28 @@ def test_a_version_that_no_row_lists_is_nobodys(name: str) -> None:
 
 def test_an_older_name_in_the_files_does_not_speak_for_a_newer_model(tmp_path: Path) -> None:
     """The architecture of a new model may still be called by the old one's name."""
-    folder = tmp_path / "DeepSeek-V4.1-Flash"
+    folder = tmp_path / "DeepSeek-V4.2-Flash"
     folder.mkdir()
     write(folder / "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"})
     write(folder / "config.json", {"model_type": "deepseek_v4"})
     assert detect(tokenizer=folder).format == "auto"
-    assert detect("deepseek-ai/DeepSeek-V4.1", tokenizer=folder).format == "auto"
+    assert detect("deepseek-ai/DeepSeek-V4.2", tokenizer=folder).format == "auto"
 
 
 def test_the_name_of_a_format_means_that_format() -> None:
-    for name in ("llama4_json", "qwen3_xml", "hunyuan", "deepseekv3_thinking", "granite", "glm", "kimi"):
+    for name in (
+        "deepseekv4_1",
+        "granite_thinking_parser",
+        "gigachat35",
+        "qwen3_8_low_reasoning",
+        "llama4_json",
+        "qwen3_xml",
+        "hunyuan",
+        "deepseekv3_thinking",
+        "granite",
+        "glm",
+        "kimi",
+    ):
         assert detect(name).format == asides.get_format(name).name
 
 

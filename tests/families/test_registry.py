@@ -66,6 +66,16 @@ PEERS = {
         role_colon llama3 qwen3 qwen3_disable_thinking deepseekv3_thinking deepseekv3_disable_thinking kimi_k2
         gpt_oss
     """,
+    "of November 2026": """
+        deepseek_v41 deepseek-v41 deepseekv41 deepseek_v4_1 granite_thinking_parser minicpmv qwen3_json gigachat35
+        iquest_q1 nanbeige spark25 spark2_5 function_gemma json_tools muse_spark internlm2 interns2-preview
+        interns2preview qwen2d5 qwen3coder exaone llama tml_v0 glm5 glm5_3 hy3 laguna_s21 laguna_xs2 laguna_m1
+        laguna_xs21 llama_3 nemotron3 nemotron3_ultra qwen35 qwen36 qwen38 qwen3_vl kimi_k26 qwen3_5 qwen3_8
+    """,
+    "tinker with a suffix": """
+        deepseekv4_1_low_reasoning deepseekv4_1_max_reasoning deepseekv4_1_preserve_thinking glm5_3_high_reasoning
+        qwen3_8_medium_reasoning qwen3_8_xhigh_reasoning kimi_k26_low_thinking gpt_oss_high_reasoning
+    """,
 }
 """The names that other projects give their parsers and renderers."""
 
@@ -102,6 +112,15 @@ STARTS = {
     "think_tag": TEXT,
     "passthrough": TEXT,
     "auto": TEXT,
+    "deepseek_v41": THINKING,
+    "deepseekv4_1_disable_thinking": TEXT,
+    "deepseekv4_1_preserve_thinking": THINKING,
+    "deepseek_v4_max_reasoning": THINKING,
+    "gpt_oss_low_reasoning": HEADER,
+    "qwen3_8_disable_thinking": TEXT,
+    "laguna_xs2": TEXT,
+    "laguna_s21": THINKING,
+    "gigachat35": THINKING,
 }
 
 

@@ -20,6 +20,7 @@ TAGS = (
     "<function=",
     "<function_call>",
     "<function_calls>",
+    "<iquest_tool_call>",
     "<longcat_think>",
     "<longcat_tool_call>",
     "<minimax:tool_call>",

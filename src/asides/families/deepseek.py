@@ -1,4 +1,4 @@
-"""DeepSeek: `<think>` tags; three generations of call syntax."""
+"""DeepSeek: `<think>` tags; four generations of call syntax."""
 
 from __future__ import annotations
 
@@ -26,8 +26,14 @@ V31_CALLS = replace(V3_CALLS, before_name="", direct=False, separators=("<｜too
 _DSML: dict[str, Any] = {"string": ("string", "true"), "json": True, "anywhere": True}
 DSML_V32 = invokes("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "｜DSML｜", **_DSML)
 """V3.2. Its parameters say whether they are strings; one JSON object may stand in their place."""
-DSML_V4 = invokes("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>", "｜DSML｜", **_DSML)
-"""V4: the same in a section of another name."""
+DSML_V4 = replace(
+    DSML_V32,
+    section=("<｜DSML｜tool_calls>", "<｜DSML｜toolcalls>", "<｜DSML｜tool>"),
+    section_close=("</｜DSML｜tool_calls>", "</｜DSML｜toolcalls>", "</｜DSML｜tool>"),
+)
+"""V4: the same in a section of another name, of which slips are known."""
+DSML_V41 = invokes("<｜DSML｜ calls>", "</｜DSML｜ calls>", "｜DSML｜ ", namespaced=True, **_DSML)
+"""V4.1: a space stands before the name of every tag; tools may have a namespace, `weather::f`."""
 
 _TOOL_OUTPUT = (
     "<｜tool▁outputs▁begin｜>",
@@ -83,15 +89,31 @@ DEEPSEEK_V4 = DEEPSEEK_V3.but(
     "thinking); calls in DSML",
     calls=(DSML_V4,),
 )
+DEEPSEEK_V41 = DEEPSEEK_V3.but(
+    name="deepseek_v41",
+    source="DeepSeek-V4.1 as vLLM and SGLang read it: the generation prompt ends with the opener by default; calls in "
+    "DSML with a space before the name of every tag",
+    start=THINKING,
+    calls=(DSML_V41,),
+)
 _SWITCH = Switch(keyword="thinking")
 FAMILY = Family(
     name="DeepSeek",
-    formats=(DEEPSEEK_V3, DEEPSEEK_R1, DEEPSEEK_V4, DEEPSEEK_V31, DEEPSEEK_V32, DEEPSEEK_V3_THINKING),
+    formats=(
+        DEEPSEEK_V3,
+        DEEPSEEK_R1,
+        DEEPSEEK_V4,
+        DEEPSEEK_V41,
+        DEEPSEEK_V31,
+        DEEPSEEK_V32,
+        DEEPSEEK_V3_THINKING,
+    ),
     models=(
         Model(r"r1-distill|deepseek-reasoner", "deepseek_r1", True, who="DeepSeek R1 or a distillation of it"),
         Model(r"deepseek-?r{}", "deepseek_r1", True, "1", "DeepSeek R1 or a distillation of it"),
         Model(r"deepseek-?math-?v{}", "deepseek_r1", True, "2", "DeepSeek Math"),
         Model(r"deepseek-?v{}-exp", "deepseek_v31", True, "3.2", "DeepSeek V3.2 Exp with the calls of V3.1"),
+        Model(r"deepseek-?v{}", "deepseek_v41", True, "4.1"),
         Model(r"deepseek-?v{}", "deepseek_v4", True, "4"),
         Model(r"deepseek-?v{}", "deepseek_v32", True, "3.2"),
         Model(r"deepseek-?v{}", "deepseek_v31", True, "3.1"),
@@ -116,6 +138,7 @@ FAMILY = Family(
         "deepseek_r1": Switch(),  # Cogito, and templates of R1 that servers ship
         **dict.fromkeys(("deepseek_v3", "deepseek_v3_thinking", "deepseek_v31", "deepseek_v32"), _SWITCH),
         "deepseek_v4": Switch(keyword="thinking", efforts=("high", "max")),
+        "deepseek_v41": Switch(keyword="thinking", efforts=("low", "high", "max")),
     },
     rank=2,
     renderers={

@@ -1,4 +1,4 @@
-"""IBM Granite: sentences around thinking in 3.2, tags in 3.3, none in 4."""
+"""IBM Granite: sentences around thinking in 3.2, tags in 3.3, none in 4.0, another family's format in 4.2."""
 
 from __future__ import annotations
 
@@ -71,6 +71,7 @@ FAMILY = Family(
         Model(r"granite-?{}", "granite", True, "3.2"),
         Model(r"granite-?{}", "granite_3.3", True, "3.3"),
         Model(r"granite-?{}", "granite4", False, "4 4.0 4.1"),
+        Model(r"granite-?{}|granite-thinking-parser", "granite_4.2", True, "4.2"),
     ),
     switch=dict.fromkeys(("granite", "granite_3.3"), Switch(keyword="thinking")),
     plain={**dict.fromkeys(_THOUGHT + _RESPONSE, "a sentence"), **PLAIN_RESPONSE},

@@ -7,7 +7,7 @@ from .qwen import QWEN3
 
 HERMES = QWEN3.but(
     name="hermes",
-    aliases=("trinity", "smollm3", "bielik"),
+    aliases=("trinity", "smollm3", "bielik", "exaone", "json_tools"),
     source="chat templates of Hermes 2 Pro, Hermes 3, SmolLM3 and Bielik v3: ChatML, JSON calls, no opener in the "
     "generation prompt by default; Hermes 4 and Trinity think in the same tags",
 )

@@ -39,6 +39,7 @@ _MARKERS: dict[str, State] = {
 
 INKLING = Format(
     name="inkling",
+    aliases=("tml_v0",),
     source="Inkling as vLLM and SGLang read it: the generation prompt ends inside the header; each block's own "
     "marker says what it holds",
     start=HEADER,

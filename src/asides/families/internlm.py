@@ -14,7 +14,7 @@ INTERN_S1 = Format.tags(
     "<think>",
     "</think>",
     name="interns1",
-    aliases=("internlm", "intern_s1_mini"),
+    aliases=("internlm", "internlm2", "intern_s1_mini"),
     source="Intern-S1 and InternLM 2.5 as SGLang and vLLM read them: a system prompt asks for <think>, the model "
     "opens it (LMDeploy starts in thinking)",
     stops=STOPS,

@@ -16,7 +16,7 @@ LLAMA3 = Format.tags(
     "<think>",
     "</think>",
     name="llama3_json",
-    aliases=("llama3", "llama4_json"),
+    aliases=("llama", "llama3", "llama4_json"),
     source="chat templates of Llama 3.1 to 3.3; calls as vLLM reads them: JSON, with or without the token before it",
     stops=("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|eot|>", "<|eom|>"),
     calls=(LLAMA3_JSON,),

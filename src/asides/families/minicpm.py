@@ -1,10 +1,11 @@
-"""OpenBMB's MiniCPM5."""
+"""OpenBMB's MiniCPM5, and MiniCPM-V, which writes as Qwen 3.5 does."""
 
 from __future__ import annotations
 
 from .._engine.calls.xml_calls import Tag, XmlCalls
 from .._engine.format import Format
 from .family import Family, Model, Switch
+from .qwen import QWEN3_5
 from .shared import ASSISTANT, PLAIN_STOPS, STOPS
 
 MINICPM_CALLS = XmlCalls(
@@ -27,11 +28,18 @@ MINICPM5 = Format.tags(
     calls=(MINICPM_CALLS,),
     assistant=ASSISTANT,
 )
+_RESERVED = tuple(token for number in range(12, 16) for token in (f"<reserved_{number}>", f"<|reserved_{number}|>"))
+MINICPMV = QWEN3_5.but(
+    name="minicpmv",
+    source="MiniCPM-V 4.6 as vLLM reads it: Qwen3.5's grammar, and reserved tokens that no reader should see",
+    ignored=_RESERVED,
+)
 FAMILY = Family(
     name="MiniCPM",
-    formats=(MINICPM5,),
+    formats=(MINICPM5, MINICPMV),
     models=(
         Model(r"minicpm-?{}", "minicpm5", True, "5"),
+        Model(r"minicpm-?v-?{}", "minicpmv", True, "4.6 4.7"),
         Model(r"minicpm-?(?:[vo]-?)?{}", "qwen3", True, "4.1 4.5"),
     ),
     switch=Switch(),

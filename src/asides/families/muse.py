@@ -12,12 +12,12 @@ _MARKERS = {"<|eom|>": OUTSIDE, "<|eot|>": END, "<|start|>": HEADER}
 
 MUSE = Format(
     name="muse",
-    aliases=("muse_glimmer", "glimmer"),
+    aliases=("muse_glimmer", "muse_spark", "glimmer"),
     source="chat template of muse-glimmer: the generation prompt ends inside the header; the recipient says what a "
     "message is",
     start=HEADER,
     states={TEXT: _MARKERS, THINKING: _MARKERS, HEADER: {}},
-    header=Header(recipients={"self": THINKING, "user": TEXT}, body="<|message|>"),
+    header=Header(recipients={"self": THINKING, "user": TEXT, "commentary": TEXT}, body="<|message|>"),
     calls=(ATEM,),
     assistant=("<|start|>assistant",),
 )

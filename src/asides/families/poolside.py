@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._engine.calls.named_calls import NamedCalls
-from .._engine.format import TEXT, Format
+from .._engine.format import TEXT, THINKING, Format
 from .family import Family, Model, Switch
 from .shared import GLM_KEYED, with_siblings
 
@@ -14,19 +14,24 @@ POOLSIDE = Format.tags(
     "<think>",
     "</think>",
     name="poolside_v1",
-    aliases=("laguna",),
-    source="chat template of Laguna XS 2.1: the generation prompt ends with the closer by default (Laguna S 2.1 "
-    "opens thinking there: give the prompt); calls as GLM's, at times with JSON behind the name",
+    aliases=("laguna", "laguna_m1", "laguna_xs2", "laguna_xs2.1"),
+    source="chat template of Laguna XS 2.1: the generation prompt ends with the closer by default; "
+    "calls as GLM's, at times with JSON behind the name",
     start=TEXT,
     stops=("</assistant>", "〈|EOS|〉"),
     calls=with_siblings(GLM_KEYED, NAME_AND_JSON),
     assistant=("<assistant>",),
 )
+LAGUNA_S21 = POOLSIDE.but(
+    name="laguna_s2.1",
+    source="prompts of Laguna S 2.1: the generation prompt ends with the opener by default",
+    start=THINKING,
+)
 FAMILY = Family(
     name="Laguna",
-    formats=(POOLSIDE,),
+    formats=(POOLSIDE, LAGUNA_S21),
     models=(
-        Model(r"laguna-?s-?{}", "poolside_v1", True, "2.1", "Laguna S", "thinking"),
+        Model(r"laguna-?s-?{}", "laguna_s2.1", True, "2.1", "Laguna S"),
         Model(r"laguna-?(?:xs|m)[.-]?{}", "poolside_v1", True, "1 2 2.1"),
         Model(r"laguna", "poolside_v1", True),
     ),

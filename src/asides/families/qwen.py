@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from .._engine.format import THINKING, Format
 from .family import Family, Model, RendererEntry, Switch
 from .shared import ASSISTANT, HERMES, QWEN_XML, STOPS, with_siblings
@@ -10,7 +12,16 @@ QWEN3 = Format.tags(
     "<think>",
     "</think>",
     name="qwen3",
-    aliases=("qwen", "qwen25", "qwen3_disable_thinking", "qwen3_instruct", "qwen3_vl", "qwen3_vl_instruct"),
+    aliases=(
+        "qwen",
+        "qwen25",
+        "qwen2d5",
+        "qwen3_json",
+        "qwen3_disable_thinking",
+        "qwen3_instruct",
+        "qwen3_vl",
+        "qwen3_vl_instruct",
+    ),
     source="chat template of Qwen3-0.6B, whose generation prompt opens no thinking (vLLM starts in thinking, "
     "SGLang and Dynamo in text); added tokens 151657, 151658, 151667, 151668",
     stops=STOPS,
@@ -25,19 +36,26 @@ QWEN3_THINKING = QWEN3.but(
 )
 QWEN3_CODER = QWEN3.but(
     name="qwen3_coder",
-    aliases=("qwen3_xml", "mimo", "qwen3_5_disable_thinking"),
-    source="chat templates of Qwen3-Coder and MiMo-VL: no opener in the generation prompt; calls as XML",
+    aliases=("qwen3_xml", "nanbeige", "qwen3_5_disable_thinking"),
+    source="chat template of Qwen3-Coder: no opener in the generation prompt; calls as XML",
     calls=with_siblings(QWEN_XML),
+)
+MIMO_XML = replace(QWEN_XML, framed=False)
+"""The same with values that are taken to the character."""
+MIMO = QWEN3_CODER.but(
+    name="mimo",
+    source="MiMo-V2 as vLLM reads it: Qwen3-Coder's tags, but no newline around a value is framing",
+    calls=with_siblings(MIMO_XML),
 )
 QWEN3_5 = QWEN3_CODER.but(
     name="qwen3.5",
-    aliases=("ornith", "qwen3.6"),
+    aliases=("ornith", "qwen3.6", "qwen3.8", "intern_s2", "interns2_preview"),
     source="chat template of Qwen3.5-4B: the generation prompt ends with the opener unless thinking is off",
     start=THINKING,
 )
 FAMILY = Family(
     name="Qwen",
-    formats=(QWEN3, QWEN3_5, QWEN3_THINKING, QWEN3_CODER),
+    formats=(QWEN3, QWEN3_5, QWEN3_THINKING, QWEN3_CODER, MIMO),
     models=(
         Model(r"\bqwq", "qwen3_thinking", True, who="QwQ"),
         Model(r"\bholo-?{}", "qwen3_thinking", True, "2", line="Holo"),
@@ -45,7 +63,6 @@ FAMILY = Family(
         Model(r"\bmimo-v{}", "mimo", True, "2", line="MiMo"),
         Model(r"\bmimo-(?:vl|7b)", "qwen3", True, who="MiMo before the second", line="MiMo"),
         Model(r"\bmimo$", "mimo", True, line="MiMo"),
-        Model(r"iquest-coder.*thinking", "qwen3_thinking", True, who="IQuest Coder Thinking", line="IQuest"),
         Model(r"tongyi-deepresearch", "qwen3", True, who="Tongyi DeepResearch", line="Tongyi"),
         Model(r"nanbeige-?{}", "qwen3_coder", True, "4.2", line="Nanbeige"),
         Model(r"qwen-?{}", "qwen3.5", True, "3.5 3.6 3.8"),
@@ -60,6 +77,7 @@ FAMILY = Family(
     ),
     base=True,
     switch=Switch(),
+    plain_calls=(MIMO_XML,),
     rank=1,
     renderers={
         "qwen3": RendererEntry("qwen3", "Qwen3"),

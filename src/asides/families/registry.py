@@ -16,7 +16,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
-from .._engine.format import Format, look_up_with
+from .._engine.format import HEADER, TEXT, THINKING, Format, State, look_up_with
 from ..errors import UnknownFormatError, UsageError
 from .index import MODULES, NAMES
 
@@ -27,6 +27,8 @@ ENTRY_POINTS = "asides.formats"
 """The entry-point group. Each entry point names a `Format`, a `Family`, or an iterable of them."""
 
 _AUTO = "auto"
+_SUFFIX = re.compile(r"(?P<off>disablethinking)|preservethinking|(?:low|medium|high|xhigh|max)(?:reasoning|thinking)")
+"""What tinker puts behind the name of a format to name a renderer: whether, how much and how long it thinks."""
 _Item = TypeVar("_Item", "Format", "Family")
 
 _names: dict[str, str] = dict(NAMES)
@@ -111,14 +113,30 @@ def get_format(name: str | Format) -> Format:
 
 
 def canonical_name(name: str) -> str | None:
-    """The canonical name for a name or alias; None for one that nobody has."""
+    """The canonical name for a name or alias, perhaps with a suffix; None for one that nobody has."""
     folded = fold(name)
     if folded not in _names:
         _load_entry_points()
-    return _names.get(folded)
+    return _names.get(folded) or _names.get(_split_suffix(folded)[0])
+
+
+def _split_suffix(folded: str) -> tuple[str, State | None]:
+    """A name without a renderer's suffix, and where output starts by that; None: as the format says."""
+    suffix = next((match for match in _SUFFIX.finditer(folded) if match.end() == len(folded)), None)
+    if suffix is None or folded in _names:
+        return folded, None
+    start = TEXT if suffix["off"] else None if suffix[0] == "preservethinking" else THINKING
+    return folded[: suffix.start()], start
 
 
 def _find(name: str) -> Format:
+    """The format of a name; one that a renderer's suffix starts elsewhere is a copy with that start."""
+    found = _find_canonical(name)
+    start = _split_suffix(fold(name))[1]
+    return found if start in (None, found.start) or found.start == HEADER else found.but(start=start)
+
+
+def _find_canonical(name: str) -> Format:
     canonical = canonical_name(name)
     if canonical is None:
         from difflib import get_close_matches  # here, because it is needed only to explain a mistake

@@ -23,8 +23,8 @@ class Tools:
         """Every name that may be called."""
 
     def resolve(self, name: str) -> str:
-        """The tool that a name with a namespace before it means: `weather.f` is `f`, unless a tool is called so."""
-        last = name.rpartition(".")[2]
+        """The tool that a name means: `f` for `weather.f` and `weather::f`, unless one is called so."""
+        last = name.replace("::", ".").rpartition(".")[2]
         return last if name not in self.names and last in self.names else name
 
     def lists(self, name: str, key: str) -> bool:

@@ -1,0 +1,28 @@
+"""iFlytek's Spark X2.5, which writes calls as GLM does."""
+
+from __future__ import annotations
+
+from .._engine.calls.keyed_calls import KeyedCalls
+from .._engine.format import Format
+from .family import Family, Model, Switch
+from .shared import GLM_KEYED, with_siblings
+
+SPARK_KEYED = KeyedCalls(open=("<|tool_call|>",), close=("<|/tool_call|>",))
+"""The same between tokens, as some servers see it."""
+
+SPARK25 = Format.tags(
+    "<think>",
+    "</think>",
+    name="spark25",
+    aliases=("spark_x2.5",),
+    source="Spark-X2.5 as SGLang and tabbyAPI read it: calls as GLM's, between one of two pairs of markers; its stop "
+    "token is not known",
+    calls=with_siblings(GLM_KEYED, SPARK_KEYED),
+    assistant=("<|Bot|>",),
+)
+FAMILY = Family(
+    name="Spark",
+    formats=(SPARK25,),
+    models=(Model(r"\bspark-?x?{}", "spark25", True, "2.5"),),
+    switch=Switch(),
+)
