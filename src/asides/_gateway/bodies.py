@@ -43,10 +43,12 @@ def holds_more(body: bytes, most: int) -> bool:
 
     The decoder cannot be interrupted: 60 MB of empty lists would stop every stream for seconds, and take gigabytes.
     """
+    # A value takes at least one byte. Most bodies end here, at the cost of a comparison.
     if len(body) <= most or _marks(body) <= most:
         return False
     # Much of it may stand in strings. Without escapes, every second piece between quotes is outside of them.
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # So many strings are too many values already; splitting would make an object of each.
     if plain.count(b'"') > 2 * most:
         return True
     return _marks(b"".join(plain.split(b'"')[::2])) > most

@@ -57,15 +57,18 @@ class Exchange:
         """Do it. A `Refusal` is raised while nothing of the answer has been sent."""
         state, record = self._state, self._record
         data = await off_loop(len(body), read_json, body, state.config.limits.values)
+        # First of all: the line of a request that is refused below names the model too.
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
         record.stream = bool(data.get("stream", self._dialect.STREAMS_BY_DEFAULT))
         key = headers.own_key(self._http.headers, state.guarded)
         upstream = await state.route(model, key)
         record.upstream = upstream.name
         settings = state.settings(model)
+        # Before the profile: how a server is asked for its template depends on what it is.
         kind = await upstream.find_kind()
         profile = await state.profiles.resolve(upstream, model, settings, key)
         target = Target(upstream, kind, settings, profile)
+        # Between two dialects bytes cannot pass; then `format: none` still means that no marker acts.
         if profile.format is None and kind.speaks(self._dialect):
             await self._pass(target, data, body)
             return
@@ -114,6 +117,7 @@ class Exchange:
         """A streamed reply."""
         http, record, running = self._http, self._record, self._state.running
         filter = self._begin_reply(plan, whole=False)
+        # Before the head of the answer is sent: what goes wrong here is still an error with a status.
         pipeline = Pipeline(
             plan.upstream_dialect.ReplyReader(),
             filter,
@@ -127,6 +131,8 @@ class Exchange:
             while not pipeline.over and (chunk := await answer.read_chunk()):
                 for start in range(0, len(chunk), STEP):
                     out = pipeline.feed(chunk[start : start + STEP])
+                    # The client learns this id from the frame that is written next, and may end the reply's thinking by
+                    # it.
                     if record.reply_id and not reply_id:
                         reply_id = record.reply_id
                         running[reply_id] = (self._credential, plan.target.upstream)
@@ -135,12 +141,15 @@ class Exchange:
                         await http.write(out)
                     if pipeline.over:
                         break
+                    # A chunk may hold thousands of small frames, and none of them need make the client's side wait.
                     if len(chunk) > STEP:
                         await asyncio.sleep(0)
             last = pipeline.finish()
         except UpstreamLost as error:
             record.fail(str(error), error.reason)
             last = pipeline.lose(error.refusal.failed)
+        # Cancelled by the client's leaving, or by the shutdown after `limits.shutdown`: only the latter has somebody to
+        # tell.
         except asyncio.CancelledError:
             if record.cancelled:
                 pipeline.abandon()
@@ -185,6 +194,7 @@ class Exchange:
 
     async def _begin_stream(self, back: Headers) -> None:
         kind = self._dialect.FRAMING.media_type.encode()
+        # nginx collects a response before it passes it on unless `x-accel-buffering` forbids it.
         own = [(b"content-type", kind), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
         await self._http.begin(200, [*own, *back])
 
@@ -207,6 +217,8 @@ class Exchange:
             return to_json(self._dialect.write_reply(items, plan.request, **options))
         except Exception as error:
             self._log_failure(error)
+        # What comes from the upstream unchecked are its own fields and its usage; the reply itself is worth more than
+        # these.
         kept = [item for item in items if isinstance(item, Begin | ReplyEvent | Ended | Failed)]
         return to_json(self._dialect.write_reply(kept, plan.request, **options))
 
@@ -228,6 +240,8 @@ class Exchange:
         if splitter.surplus:
             log.warning("request %s: left out %d pieces of choices that nobody asked for", record.id, splitter.surplus)
         fold = record.folds.get(0)
+        # Models want back what they thought before a call, nothing else. And a part of a thought would be put back as
+        # if it were the whole.
         if fold is not None and fold.calls and fold.collect and not record.truncated:
             state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed)
         self._save(plan)
@@ -246,6 +260,7 @@ def read_whole(upstream_dialect: Dialect, body: bytes, most: int = sys.maxsize) 
     if holds_more(body, most):
         return [malformed(f"the upstream's reply holds more than {most} values (limits.values)")]
     try:
+        # In this order: a JSON object is also how a stream of JSON lines begins, so a whole reply is tried first.
         return upstream_dialect.read_reply(read_json(body))
     except Refusal:
         odd = read_odd_json(body)
@@ -282,5 +297,6 @@ async def pass_on(
                 await http.write(chunk)
         except UpstreamLost as error:
             http.record.fail(str(error), error.reason)
+            # The bytes are the upstream's own: an error of ours among them would be taken for a part of the answer.
             raise BrokenOff from error
         await http.end()

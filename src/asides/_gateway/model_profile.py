@@ -97,10 +97,12 @@ class Profiles:
 
     async def resolve(self, upstream: Upstream, model: str, settings: ModelSettings, key: str = "") -> ModelProfile:
         """The profile of a model at an upstream, which is sent this key where it has none configured."""
+        # First, so that a server is not asked for a template that nothing will be done with.
         if settings.format.lower() in ("none", "passthrough"):
             return ModelProfile(format=None, format_source="configuration", switch=Switch.named(settings.switch))
         shown = await self._show(upstream, settings.name or model, key)
         known = self._resolved.get((upstream.name, model))
+        # Compared by identity: both are made once, and this runs for every request.
         if known is None or known[0] is not settings or known[1] is not shown.detection:
             known = (settings, shown.detection, make_profile(model, settings, shown.detection, shown.capabilities))
             self._resolved[upstream.name, model] = known
@@ -110,6 +112,7 @@ class Profiles:
         """What the server shows of a model. A request waits for it only so long, and only the first time."""
         asked = (upstream.name, model)
         known = self._shown.get(asked)
+        # Without a template it is asked again after a while: the server may have been starting.
         if known is not None and (known.detection is not None or time.monotonic() - known.time < ASK_AGAIN):
             return known
         task = self._fetching.get(asked)
@@ -117,6 +120,8 @@ class Profiles:
             task = self._fetching[asked] = asyncio.create_task(self._fetch(upstream, model, key))
             task.add_done_callback(lambda _: self._fetching.pop(asked, None))
         if known is None:
+            # `wait` and not `wait_for`: the task is shared by all requests for this model, and a timeout must not
+            # cancel it.
             await asyncio.wait([task], timeout=MOST_SECONDS)
         return self._shown.get(asked, _Shown())
 
@@ -128,10 +133,12 @@ class Profiles:
             shown = kind.read_shown(await fetch_json(upstream, *kind.show(model), key))
             capabilities = shown.capabilities
             if shown.template:
+                # Templates are rendered several times for it, which takes longer than a stream may be held up.
                 detection = await asyncio.to_thread(_detect, shown.template, model)
         except (Refusal, UpstreamLost, Error) as error:
             log.debug("%s shows nothing of %r: %s", upstream.name, model, error)
         finally:
+            # Also after a failure, or every request would ask again and wait.
             self._shown[upstream.name, model] = _Shown(time.monotonic(), detection, capabilities)
 
 

@@ -41,8 +41,10 @@ def read_host(text: str, scheme: str = "") -> Host | None:
         name, port = parts.hostname, parts.port
     except ValueError:
         return None
+    # Whatever else an address may hold is no host, and `http://localhost@evil.example` is not localhost.
     if not name or parts.path or parts.query or parts.fragment or "@" in parts.netloc:
         return None
+    # `localhost.` is the same name as `localhost`.
     return Host(name.rstrip("."), port if port is not None else _PORTS.get(scheme))
 
 
@@ -57,6 +59,7 @@ class Origins:
 
     def check(self, host: str, origin: str) -> None:
         """Refuse a request that a page should not be able to send."""
+        # Browsers always send a `Host`; what sends none is no page.
         if host and not self._is_known_host(host):
             message = f"this gateway is not called {host[:200]!r}; if it shall be, name it in `allowed_hosts`"
             raise Refusal(403, message, code="host_not_allowed")

@@ -66,10 +66,13 @@ class ItemFilter:
     def apply(self, items: list[ReplyItem]) -> list[ReplyItem]:
         """Record items, and return those to write in their place."""
         if not self.understood and items:
+            # Nothing but a failure came of it: a proxy's login page or an empty body says more than our own message
+            # does.
             if isinstance(items[0], Failed):
                 items = [explained(items[0], self.head), *items[1:]]
             else:
                 self.understood = True
+        # Whether any item may be changed is found out in the loop that is there anyway: most batches are events alone.
         record, events_only = self.record, True
         for item in items:
             record.add(item)
@@ -78,6 +81,7 @@ class ItemFilter:
             items = [each for item in items for each in self._changed(item)]
         if record.calls > self.limits.calls and not self.over:
             self.over = True
+            # Set before the recursion below, which would come here again.
             message = f"the upstream's reply holds more than {self.limits.calls} calls (limits.calls)"
             items = [*items, *self.apply([*self.splitter.finish(), malformed(message)])]
         return items
@@ -91,6 +95,7 @@ class ItemFilter:
 
     def _filled(self, choice: int) -> list[ReplyEvent]:
         fold = self.record.folds.get(choice)
+        # A fold that let go of text cannot give all of the thought; half of one is no answer.
         if fold is None or fold.answered or fold.truncated:
             return []
         thoughts, index = fold.reply.thoughts, fold.next_index
@@ -130,11 +135,13 @@ class Pipeline:
     def feed(self, chunk: bytes) -> bytes:
         """Read bytes of the upstream and return those for the client."""
         try:
+            # In one function, without helpers: this runs once for each frame of every stream.
             found = self._text_frame(chunk) if self._text_frame is not None else None
             if found is None:
                 if not self._filter.understood and len(self._filter.head) < HEAD:
                     self._filter.head += chunk[:HEAD]
                 out = self._translate(self._reader.feed(chunk))
+                # One line without an end once took 4 GB. The frames before it have been written above.
                 if self._reader.frames.pending > self._longest_frame and not self.over:
                     message = f"the upstream sent a frame of more than {self._longest_frame} bytes (limits.frame)"
                     out += self._end_with(malformed(message))
@@ -145,6 +152,7 @@ class Pipeline:
                 out = b"".join(map(self._writer.feed, self._filter.apply(event))) if event else b""
                 return out + self._stop() if self._filter.over else out
             kind, fold = type(event), self._folds[number]
+            # `_last` is of choice 0 alone, so deltas of other choices are always folded.
             if kind is not self._last or number or fold.collect:
                 self._last = kind
                 fold.delta(event)  # type: ignore[arg-type]  # nothing else comes alone
@@ -169,6 +177,8 @@ class Pipeline:
             return b""
         try:
             chunks = self._reader.finish()
+            # The reader believes that the stream ended properly, and may count a `[DONE]` without a reason as a stop.
+            # It did not.
             kept: list[Chunk] = [chunk for chunk in chunks if not isinstance(chunk, Failed | Ended)]
             if len(kept) < len(chunks):  # the upstream had not yet said that all of it was over
                 kept.append(why)
@@ -206,6 +216,7 @@ class Pipeline:
         out: list[bytes] = []
         for item in (*self._splitter.finish(), failed):
             with contextlib.suppress(Exception):
+                # The writer may be what failed, and may fail again with this item; the next one may still be written.
                 self._record.add(item)
                 out.append(self._writer.feed(item))
         with contextlib.suppress(Exception):

@@ -92,10 +92,12 @@ def make_plan(
     _check_count(data, limits.messages)
     try:
         request = dialect.read_request(data, path)
+        # Before the seals are taken off: an omitted thought is recognised by the signature that we gave it.
         restored = state.replay_cache.restore(credential, request, http.headers)
         http.record.replay_cache_hits, http.record.replay_cache_misses = restored.hits, restored.misses
         upstream_dialect = target.kind.dialect(request)
         asked = without_seals(restored.request)
+        # It may be a person's name; Anthropic's clients put ids of device, account and session there.
         if asked.user is not None and not state.config.forward_user:
             asked = msgspec.structs.replace(asked, user=None)
         field = state.fields.get((target.upstream.name, request.model), "")
@@ -144,10 +146,12 @@ def find_start(headers: Mapping[str, str], request: Request, target: Target) -> 
     if target.settings.start is not None:
         return target.settings.start, True
     profile, format = target.profile, target.profile.format
+    # A format that begins in a header says by itself what follows; a start in text would show its header.
     if request.thinking.think is False and format is not None and format.start != HEADER:
         return "text", True
     if request.prompt is not None:
         return None, True  # the end of the bare prompt says it
+    # A template may open the thought only where thinking is asked for.
     if request.thinking.think and profile.start_on is not None:
         return profile.start_on, True
     if profile.start is not None and format is not None and format.start != HEADER:
@@ -174,6 +178,7 @@ def reads_calls(request: Request, settings: ModelSettings) -> bool:
         return settings.calls == "always"
     if request.tool_choice == "none":
         return False
+    # A later turn may come without the tools; the calls before it show that this client reads calls.
     used = any(isinstance(piece, CallPiece) for turn in request.turns for piece in turn.pieces)
     return bool(request.tools or used) and request.prompt is None
 
@@ -191,4 +196,5 @@ def write_request(request: Request, dialect: Dialect, target: Target, field: str
         usage=True,
         special_tokens=target.upstream.settings.skip_special_tokens and profile.special,
     )
+    # Last, so that the operator can override whatever is written.
     return {**dialect.write_request(request, options), **settings.extra_body}

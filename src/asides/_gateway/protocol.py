@@ -29,6 +29,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        # A connection that never sends a byte has to end too.
         self._start()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -41,11 +42,13 @@ class Connection(HttpToolsProtocol):
         went_on = self._in_head
         super().data_received(data)
         if went_on and self._in_head:  # not the read in which a head began: it may hold the end of a body
+            # `on_header` is called for whole fields only: one field that never ends is counted here alone.
             self._waiting += len(data)
             if self._waiting > self.most:
                 self._refuse()
 
     def on_message_begin(self) -> None:
+        # A connection carries many requests; each head is counted and timed by itself.
         self._head, self._waiting, self._in_head = 0, 0, True
         self._start()
         super().on_message_begin()
@@ -95,6 +98,8 @@ class Connection(HttpToolsProtocol):
     def _late(self) -> None:
         """Close a connection whose head has not ended in time."""
         self._timer = None
+        # A client may begin its next request while the answer to the last is still on its way: closing would cut that
+        # off.
         answering = self.cycle is not None and not self.cycle.response_complete
         if not answering and not self.transport.is_closing():
             self.transport.close()
@@ -111,4 +116,5 @@ class Connection(HttpToolsProtocol):
 
 def limited(most: int) -> type[Connection]:
     """A connection whose requests have heads of at most so many bytes."""
+    # uvicorn takes a class and makes the connections itself.
     return type("Limited", (Connection,), {"most": most})

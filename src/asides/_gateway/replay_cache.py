@@ -94,6 +94,8 @@ class ConversationHash:
 
     def key(self, calls: Iterable[tuple[str, str]]) -> bytes:
         """The key of a turn here that makes these calls (name, arguments)."""
+        # Copied, so that each turn costs its own length and not that of the conversation before it: 4,000 turns with
+        # calls froze the gateway when each was hashed from the start.
         here = self._hash.copy()
         for name, arguments in calls:
             _update(here, ("call", name, _canonical(arguments)))
@@ -147,12 +149,14 @@ class ReplayCache:
         if not calls or not thinking or len(thinking) > self.limit:
             return
         keys = [conversation.key((call.name, call.arguments) for _, call in calls)]
+        # An id that the model wrote may occur in every conversation; only a random one of our own shows which it is.
         keys += [
             _digest(conversation.owner, "id", call.id) for place, call in calls if _is_own_id(call.id, place, seed)
         ]
         with self._lock:
             self._count += 1
             self._entries[self._count] = _Entry(thinking, tuple(keys))
+            # The same conversation may be answered twice: the later reply is the one that the client has seen last.
             self._by_key.update(dict.fromkeys(keys, self._count))
             self._characters += len(thinking)
             while len(self._entries) > self._limits.entries or self._characters > self._limits.characters:
@@ -179,6 +183,7 @@ class ReplayCache:
                     kept = tuple(piece for piece in turn.pieces if not isinstance(piece, ThinkingPiece))
                     turns[number] = msgspec.structs.replace(turn, pieces=(ThinkingPiece(thinking), *kept))
                     hits += 1
+            # The turn as the client sent it: thinking does not count in the hash, so restored or not it is the same.
             conversation.add_turn(turn)
         if hits:
             request = msgspec.structs.replace(request, turns=tuple(turns))
@@ -189,6 +194,7 @@ class ReplayCache:
         ids = [_digest(conversation.owner, "id", call.id) for call in calls if call.id]
         key = conversation.key((call.name, call.arguments) for call in calls)
         with self._lock:
+            # An id that is not known adds None, so ids decide only where all of them belong to one reply.
             by_id = {self._by_key.get(id) for id in ids}
             found = by_id.pop() if len(by_id) == 1 else None  # ids of several replies prove nothing
             if found is None:
@@ -196,6 +202,7 @@ class ReplayCache:
             entry = self._entries.get(found) if found is not None else None
             if entry is None or found is None:
                 return None
+            # A conversation that goes on sends all its turns each time, and its entries are used again.
             self._entries.move_to_end(found)
             return entry.thinking
 

@@ -125,9 +125,12 @@ class HttpUpstream:
         self._ask_again = 0.0
         self._session = aiohttp.ClientSession(
             connector=connector,
+            # One pool for all upstreams, closed by its owner.
             connector_owner=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=limits.idle),
+            # A cookie set for one client would be sent with the next one's request.
             cookie_jar=aiohttp.DummyCookieJar(),
+            # What a client did not send is not made up; and `Accept-Encoding` would invite compression.
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
             auto_decompress=False,  # aiohttp would unpack any amount at once
         )
@@ -140,6 +143,7 @@ class HttpUpstream:
         address, sent = self._root + VERSION_PATH, own_headers(self.settings)
         found: Any = None
         try:
+            # No redirects here either: the request may carry the configured key.
             async with self._session.get(address, headers=sent, timeout=quick, allow_redirects=False) as reply:
                 doubtful = reply.status >= 500
                 if reply.status == 200:
@@ -151,9 +155,11 @@ class HttpUpstream:
         except (msgspec.MsgspecError, UnicodeError, RecursionError, Refusal, UpstreamLost):
             doubtful = False  # a page for people, perhaps
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # A connection that cannot be made is a fact worth reporting; a server that is slow to answer is not down.
             if not isinstance(error, TimeoutError) or isinstance(error, aiohttp.ConnectionTimeoutError):
                 raise self._unreachable(error) from error
             doubtful = True  # it is there, and busy; Ollama would have answered
+        # Not remembered: what is in trouble now may show later what it is.
         if doubtful:
             self._ask_again = time.monotonic() + ASK_AGAIN
             return OPENAI
@@ -167,6 +173,7 @@ class HttpUpstream:
         """Send a request; what goes wrong before the answer begins is a `Refusal`."""
         path = self._api + path[3:] if path.startswith("/v1/") else path
         try:
+            # `encoded`: a name of a model in the path may hold escaped slashes, which yarl would write in its own way.
             reply = await self._session.request(
                 method, URL(self._root + path, encoded=True), data=body, headers=headers, allow_redirects=False
             )
@@ -179,6 +186,7 @@ class HttpUpstream:
             finally:
                 answer.stop_watching()
         except BaseException:
+            # Not back to the pool: closing the connection is what makes a server stop generating.
             reply.close()
             raise
         else:
@@ -258,6 +266,8 @@ class _HttpResponse:
 
     def _watch(self) -> None:
         """Look whether anything came, and again in a while; close the connection after too long a silence."""
+        # Counted in looks instead of compared with a clock that every read would have to set; so the limit may be
+        # exceeded by one interval.
         self._silent_checks = self._silent_checks + 1 if self._waiting else 0
         if self._silent_checks > CHECKS:
             self._reply.close()
@@ -285,6 +295,7 @@ class _Unpacker:
 
     def feed(self, packed: bytes) -> None:
         """Add compressed bytes."""
+        # Called only when `piece` has used up what was there, so this holds one read at most.
         self._packed += packed
 
     def piece(self) -> bytes:

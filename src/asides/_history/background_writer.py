@@ -117,6 +117,7 @@ class BackgroundWriter:
             self._closing.set()
         self._wake.set()
         if self._thread is not None:
+            # A little more than the thread has, so that it ends by itself and its own counts are right.
             self._thread.join(timeout + 1)
             atexit.unregister(self.close)
             self._thread = None
@@ -145,6 +146,8 @@ class BackgroundWriter:
                 if time.monotonic() >= self._next_purge:
                     self._purge(store)
                     continue  # replies may have come meanwhile
+                # More replies gather while it waits; on `_closing`, because the end of the process must not wait as
+                # long.
                 if self._wake.wait(self._until_purge()):
                     self._closing.wait(GATHER)
         finally:
@@ -174,6 +177,7 @@ class BackgroundWriter:
 
     def _write_all(self, store: _StoreConnection) -> bool:
         """Write the queue, batch by batch. False when the time that `close` gives is over."""
+        # Before the queue is looked at: a reply that is put in between sets it again and is not forgotten.
         self._wake.clear()
         while batch := self._take():
             if not self._write(store, batch):
@@ -216,6 +220,7 @@ class BackgroundWriter:
 
     def _pause(self, seconds: float) -> None:
         if self._closing.is_set():
+            # `wait` would return at once now, and the loop would spin until the deadline.
             time.sleep(max(0.0, min(FIRST_PAUSE, self._deadline - time.monotonic())))
         else:
             self._closing.wait(seconds)
@@ -241,6 +246,7 @@ class _StoreConnection:
             return []
         except HistoryError as error:
             if error.retry:
+                # Opened again for the next try: the file may have been replaced, the server restarted.
                 self.close()
                 raise
             if len(batch) == 1:

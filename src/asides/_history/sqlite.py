@@ -107,6 +107,7 @@ class SqliteHistory(History):
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF not in UNWRITABLE or not self._path.is_file():
                     raise
+                # By their modes file and folder can be written, but SQLite cannot make its WAL there.
                 self.read_only = "it cannot be written here"
         try:
             # Where another program writes, its WAL is read too.
@@ -114,6 +115,7 @@ class SqliteHistory(History):
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
                 raise
+            # Last, because it ignores the WAL and every lock: right only where nobody can be writing.
             self._connect("ro&immutable=1")
             log = self._path.with_name(self._path.name + "-wal")
             if log.exists() and log.stat().st_size:
@@ -137,6 +139,7 @@ class SqliteHistory(History):
         """Write replies, all or none, and return how many were new."""
         # Hash and encode before the lock is taken.
         rows = [
+            # A list, not a generator: all of it is to be done by then.
             (reply_row(reply), [(thought_row(thought), indexable(thought.text)) for thought in reply.thoughts])
             for reply in (reply if reply.id else reply.named() for reply in replies)
         ]
@@ -167,6 +170,7 @@ class SqliteHistory(History):
     def reindex(self) -> Iterator[int]:
         """Rebuild all indexes, words included, in one transaction: if it is stopped, nothing has changed."""
         with self._transaction() as connection:
+            # Made anew: FTS5's `rebuild` reads the texts from the index's own content, and this one has none.
             connection.execute("DROP TABLE IF EXISTS words")
             for statement in MIGRATIONS["002_words"]:
                 connection.execute(statement)
@@ -191,6 +195,7 @@ class SqliteHistory(History):
             connection.execute(f"PRAGMA {setting}")
         # In this order: another process may be making the store, and commits both at once.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        # A file that holds tables without our mark belongs to another program and is not touched.
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if tables and application != APPLICATION:
             raise HistoryError(f"{self.name}: this file is a SQLite database of something else")
@@ -209,6 +214,7 @@ class SqliteHistory(History):
         if "002_words" not in done:
             raise HistoryError(f"there is no history at {self.name}, and none can be made: {self.read_only}")
         if "003_client" not in done:
+            # A temporary view needs a temporary database, and there may be no folder for one that can be written.
             self._connection.execute("PRAGMA temp_store = MEMORY")
             self._connection.execute("CREATE TEMP VIEW replies AS SELECT *, '' AS client FROM main.replies")
 
@@ -242,6 +248,7 @@ class SqliteHistory(History):
     def _find(self, terms: list[Term], where: ReplyFilter, limit: int) -> tuple[list[int], bool]:
         query = " AND ".join(_match(term) for term in terms)
         conditions, values = where.conditions()
+        # Counted only up to the bound: the count itself must not read every hit.
         hits = self._rows(
             f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {MOST_RANKED + 1})", (query,)
         )
@@ -379,6 +386,7 @@ def _make_file(path: Path) -> None:
 
 def _insert(connection: sqlite3.Connection, row: tuple[Any, ...], thoughts: list[tuple[tuple[Any, ...], str]]) -> int:
     added = connection.execute(INSERT_REPLY, row)
+    # The reply is there already, and its thoughts and words with it: both are written in one transaction.
     if not added.rowcount:
         return 0
     number = added.lastrowid

@@ -47,6 +47,7 @@ class Pages:
         self._length = path.stat().st_size
         begin = self._read(0, HEADER).ljust(HEADER, b"\0")
         size = int.from_bytes(begin[16:18])
+        # The field has two bytes; 1 stands for the size that does not fit.
         size = 65536 if size == 1 else size
         self.has_header = begin.startswith(MAGIC) and size in SIZES
         """Whether the file begins with a header of SQLite."""
@@ -74,6 +75,7 @@ class Pages:
     @property
     def count(self) -> int:
         """The number of pages, a last one that is cut off included."""
+        # The log is newer than the file, and may have grown or shrunk it.
         return self._counted or -(-self._length // self.size)
 
     @property
@@ -110,6 +112,7 @@ class Pages:
         if end > self.usable:
             return []
         places = struct.unpack(f">{count}H", page[first:end])
+        # In a damaged page any offset may stand here; each cell is judged by itself, so that one bad one costs one row.
         return [place for place in places if end <= place < self.usable]
 
     def children(self, number: int) -> list[int]:
@@ -125,6 +128,7 @@ class Pages:
         page = self.page(number)
         length, place = _varint(page, place)
         rowid, place = _varint(page, place)
+        # A varint is unsigned; row numbers are signed 64-bit.
         return rowid - ((rowid >> 63) << 64), _columns(self._payload(page, place, length, self.usable - 35))
 
     def key(self, number: int, place: int) -> Row:
@@ -157,6 +161,7 @@ class Pages:
     def _payload(self, page: bytes, place: int, length: int, most: int) -> bytes:
         """The record of a cell, with its end in overflow pages. `most`: the bytes that the cell's own page may hold."""
         local = self._local(length, most)
+        # No record is longer than its file: a damaged length must not make this read and join for ever.
         if length > min(LONGEST, self.count * self.size) or place + local > self.usable:
             raise Unreadable
         further = [self.page(number)[4 : self.usable] for number in self._chain(page, place + local, length - local)]
@@ -203,11 +208,13 @@ class Pages:
         while len(frame := log.read(FRAME_HEADER + size)) == FRAME_HEADER + size:
             number, committed = struct.unpack(">II", frame[:8])
             sums = _checksum(order, frame[FRAME_HEADER:], _checksum(order, frame[:8], sums))
+            # Other salts are frames of an earlier log, which SQLite overwrites from the beginning.
             if frame[8:16] != header[16:24] or sums != struct.unpack(">II", frame[16:24]):
                 return
             pending[number] = place + FRAME_HEADER
             place += len(frame)
             if committed:
+                # Frames behind the last commit belong to a transaction that never was.
                 self._counted = committed
                 self._logged.update(pending)
                 pending.clear()
@@ -235,6 +242,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
             raise Unreadable
         byte = data[place]
         place += 1
+        # The ninth byte counts with all its eight bits.
         if count == 8:
             return value << 8 | byte, place
         value = value << 7 | byte & 0x7F
@@ -257,6 +265,7 @@ def _columns(record: bytes) -> Row:
     for kind in kinds:
         width = WIDTHS.get(kind, (kind - 12) // 2 if kind >= 12 else 0)
         data = record[place : place + width]
+        # Types 10 and 11 are reserved: what has them is no record.
         if len(data) != width or kind in (10, 11):
             raise Unreadable
         columns.append(_column(kind, data))

@@ -73,6 +73,7 @@ class Salvage:
             self.pages.size = max(SIZES, key=self._rows_found)
         free = self.pages.free()
         for number in range(1, self.pages.count + 1):
+            # Free pages may hold rows that were deleted: these must not come back.
             if number not in free:
                 self._look(number)
             if number % STEP == 0:
@@ -105,6 +106,7 @@ class Salvage:
                 return
             for cell in self.pages.cells(number):
                 key = self.pages.key(number, cell)
+                # The index of ids has all ids once more, so a reply whose own page is gone can still be named as lost.
                 if len(key) == 2 and _is_id(key[0]) and isinstance(key[1], int):
                     self._ids[key[1]] = key[0]
         except Unreadable:
@@ -133,6 +135,7 @@ class Salvage:
             left = _left("only thoughts of this reply could be read", thoughts, termination="cut")
             return Salvaged(number, id, left, "only its thoughts can be read")
         _, row = self.pages.row(*self._replies[number])
+        # A store from before the column `client` was added has rows without it.
         row = (number, *row[1:11], row[11] if len(row) > 11 else "")
         try:
             kept = make_reply(row, thoughts)
@@ -193,6 +196,7 @@ def _is_reply(row: Row) -> bool:
     return (
         len(row) in (11, 12)
         and row[0] is None
+        # SQLite stores NULL for a column that is the row's own number.
         and _is_id(row[1])
         and isinstance(row[2], int)
         and all(isinstance(value, str) for value in (*row[3:9], *row[10:]))

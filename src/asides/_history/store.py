@@ -171,6 +171,8 @@ class History(ABC):
             raise HistoryError(f"{id!r} is no id; `asides history list` shows them")
         rows = self._rows(
             f"SELECT {REPLY} FROM replies AS r WHERE r.id >= ? AND r.id < ? ORDER BY r.id LIMIT 2",
+            # Ids are hexadecimal, so "g" is behind every id that begins with `wanted`; a range uses the index, LIKE may
+            # not.
             (wanted, wanted + "g"),
         )
         if not rows:
@@ -199,6 +201,7 @@ class History(ABC):
         """What a list shows of the replies of latest time, newest first. Reads no thought."""
         conditions, values = where.conditions()
         rows = self._rows(
+            # Thoughts are counted by their index and not read: they are most of a store's bytes.
             "SELECT r.id, r.time, r.model, r.source, r.client, r.text, r.exact, "
             "(SELECT count(*) FROM thoughts AS t WHERE t.reply = r.number) "
             f"FROM replies AS r WHERE 1 = 1{conditions} ORDER BY r.time DESC, r.number DESC LIMIT ?",
@@ -242,6 +245,7 @@ class History(ABC):
         if not terms or limit < 1:
             return SearchResult()
         whole = [Term(term.words, False) for term in terms]
+        # Whole words first: without a prefix index, prefixes cost a walk over all words that begin so.
         numbers, ranked = self._find(whole, where, limit)
         if len(numbers) < limit and any(term.prefix for term in terms):
             more, more_ranked = self._find(terms, where, limit)
@@ -256,6 +260,8 @@ class History(ABC):
         thoughts = {
             (model, source): (count, characters)
             for model, source, count, characters in self._rows(
+                # Summed for each reply before the join, which then has one row for a reply instead of one for a
+                # thought.
                 "SELECT r.model, r.source, sum(t.many), sum(t.characters) FROM "
                 "(SELECT reply, count(*) AS many, sum(characters) AS characters FROM thoughts GROUP BY reply) AS t "
                 f"JOIN replies AS r ON r.number = t.reply WHERE 1 = 1{conditions} GROUP BY r.model, r.source",
@@ -314,6 +320,7 @@ class History(ABC):
             replies = self._replies(rows)
         except DamagedError:
             if len(rows) == 1:
+                # One damaged row fails the page that it is read with, so the page is read again row by row.
                 return [f"reply {rows[0][1]} cannot be read"]
             return [problem for row in rows for problem in self._check_rows([row])]
         return [f"reply {reply.id} is not what was written" for reply in replies if identity(reply) != reply.id]
@@ -333,6 +340,8 @@ class History(ABC):
     def _row_pages(self, where: ReplyFilter, after: int) -> Iterator[list[tuple[Any, ...]]]:
         conditions, values = where.conditions()
         sql = f"SELECT {REPLY} FROM replies AS r WHERE r.number > ?{conditions} ORDER BY r.number LIMIT {PAGE}"
+        # By the last number and not by OFFSET: what is deleted or added meanwhile shifts nothing, and no page is read
+        # twice.
         while rows := self._rows(sql, [after, *values]):
             after = rows[-1][0]
             yield rows

@@ -45,6 +45,7 @@ class Snippet(msgspec.Struct, frozen=True):
 
 def indexable(text: str) -> str:
     """The text as SQLite's index gets it. Changing this function needs a migration that rebuilds the index."""
+    # Most thoughts: nothing to replace, and the text is not copied.
     if text.isascii() and "\0" not in text:
         return text
     return UNSPACED.sub(r" \g<0> ", UNSTORABLE.sub(" ", text))
@@ -60,6 +61,7 @@ def plain_words(text: str) -> list[str]:
 def read_query(query: str) -> list[Term]:
     """The terms of a query: each word is one, and so is what stands in double quotes. Nothing in it is an error."""
     terms: list[Term] = []
+    # Every second piece stood between quotes; a quote that is not closed quotes the rest.
     for place, piece in enumerate(ACCENT.sub("", UNSTORABLE.sub(" ", query)).split('"')):
         quoted = place % 2 == 1
         for phrase in [piece] if quoted else piece.split():
@@ -84,6 +86,7 @@ def find_snippet(text: str, terms: list[Term]) -> Snippet:
     places.sort()
     best, most = 0, 0
     for start, _, _ in places:
+        # Quadratic in the places, whose number `MOST_PLACES` bounds.
         held = len({number for begin, end, number in places if start <= begin and end <= start + SNIPPET})
         if held > most:
             best, most = start, held
@@ -113,6 +116,7 @@ def _letter(character: str) -> str:
 
 
 def _pattern(term: Term) -> re.Pattern[str]:
+    # The word boundary of a pattern would ask for spaces that these scripts do not have.
     unspaced = UNSPACED.match(term.words[0]) is not None
     separator = r"[\W_]*" if unspaced else r"[\W_]+"
     begin = "" if unspaced else r"(?<![^\W_])"

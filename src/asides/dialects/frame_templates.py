@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+# An atomic group, so that a long string without its end is not tried again from every place. Not a possessive repeat:
+# CPython before 3.11.5 reads that wrongly for groups.
 _STRING = re.compile(rb'"(?>(?:[^"\\]|\\.)*)"')
 _PROBE = "asides probe"
 _CREDIT = 16
@@ -37,8 +39,13 @@ class FrameTemplates:
             if frame.startswith(before) and frame.endswith(behind):
                 try:
                     text = frame[start:stop].decode()
+                    # A raw newline cannot stand in JSON: these are several frames. Nothing between the two ends may
+                    # also mean that they overlap; a frame with an empty string is left to the reader, which does not
+                    # pass empty deltas on.
                     if "\n" in text or "\r" in text or not text:
                         return None
+                    # An unescaped quote means that other fields differ too; decoding then fails, and the reader takes
+                    # the frame.
                     if "\\" in text or '"' in text:
                         text = _decode_string(b'"%b"' % frame[start:stop])
                 except (UnicodeDecodeError, msgspec.MsgspecError):
@@ -51,6 +58,7 @@ class FrameTemplates:
         """Remember a frame that carries this JSON, whose string stands at `path`."""
         if not self._credit:
             return
+        # Learning costs a search and a second decoding, so a server that never repeats itself gets only so many.
         self._credit -= 1
         match = re.search(rb'"%b"\s*:\s*' % re.escape(str(path[-1]).encode()), json)
         string = _STRING.match(json, match.end()) if match else None
@@ -58,6 +66,8 @@ class FrameTemplates:
             return
         before, behind = json[: string.start() + 1], json[string.end() - 1 :]
         try:
+            # The name may occur several times in the frame. That this string stands at `path` is shown by putting
+            # another in its place and reading it back.
             probed = msgspec.json.decode(before + _PROBE.encode() + behind)
         except (msgspec.MsgspecError, UnicodeError):
             return  # the decoder rejects what stands around the string
@@ -67,6 +77,7 @@ class FrameTemplates:
         if place < 0:
             return
         before, behind = frame[:place] + before, behind + frame[place + len(json) :]
+        # The newest first: it is the one that the next frame is most likely like.
         self._known = [(before, behind, len(before), -len(behind), meaning), *self._known[: _KEPT - 1]]
 
 

@@ -28,6 +28,7 @@ def to_json(value: Any) -> bytes:
         data = encode(value)
     except (UnicodeEncodeError, RecursionError):
         return _odd_to_json(value)
+    # The encoder leaves these characters as they are. Most JSON is ASCII, for which one look is enough.
     if not data.isascii() and (b"\xc2\x85" in data or b"\xe2\x80\xa8" in data or b"\xe2\x80\xa9" in data):
         data = data.decode().translate(_LINE_BREAKS).encode()
     return data
@@ -119,6 +120,8 @@ class SseReader:
         """Bytes of an event that is not whole yet: a caller may find that it is too large to wait for."""
         self._lines = 0
         self._begun = False
+        # A list, joined once the line is whole: adding to one bytes object would copy a long line with every piece of
+        # it.
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
         self._event = ""
@@ -138,6 +141,7 @@ class SseReader:
             self._carriage = False
             if not chunk:
                 return []
+        # Only remembered, not waited for: a frame whose last byte is CR is over, and a stream may end there.
         if b"\r" in chunk:
             self._carriage = chunk[-1:] == b"\r"
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -152,6 +156,7 @@ class SseReader:
         if self._rest:
             lines[0] = b"".join(self._rest) + lines[0]
         if not self._begun:
+            # A byte order mark is one only as the first thing of the stream; behind that it belongs to a line.
             self._begun = True
             lines[0] = lines[0].removeprefix(BOM_UTF8)
         self._rest = [rest] if rest else []
@@ -167,6 +172,7 @@ class SseReader:
                     data.clear()
                     self._lines = 0
                 self._event = ""
+            # All other lines (comments, `id`, `retry`, unknown fields) say nothing that a reply needs.
             elif line.startswith(b"event:"):
                 self._event = line[6:].removeprefix(b" ").decode("utf-8", "replace")
             elif line == b"data":
@@ -177,6 +183,8 @@ class SseReader:
 
     def finish(self) -> list[SseFrame]:
         """The stream is over; an event that lacks only its blank line counts."""
+        # By the standard an event without its blank line is discarded; servers do end like that, and it may hold the
+        # answer.
         return self.feed(b"\n\n")
 
 

@@ -58,6 +58,7 @@ class OneChoice(Generic[P]):
             return
         if isinstance(item, ReplyEvent):
             if item.choice == 0:
+                # These APIs have one choice; a request for several gets the first.
                 self.parts.write_event(item)
         elif isinstance(item, Begin):
             self.begin = item
@@ -67,6 +68,7 @@ class OneChoice(Generic[P]):
                 self.parts.close()
         elif isinstance(item, Usage):
             self.usage = item
+        # What is open is closed first: clients put a block together by its end, and would lose what came of it.
         elif isinstance(item, Failed):
             self.parts.close()
             self.failed = item

@@ -47,6 +47,7 @@ _KINDS: dict[type, str] = {
 
 def expect(value: Any, kind: type[T], param: str) -> T:
     """The value, if it is of this kind."""
+    # In Python true is a whole number; in JSON it is not.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise RequestError(f"{param} must be {_KINDS[kind]}", param)
     return value
@@ -67,6 +68,7 @@ def optional(body: dict[str, Any], name: str, kind: type[T], default: T, within:
 
 def without(body: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The fields that are not among these, and not null."""
+    # Null is how SDKs write what was not set.
     return {name: value for name, value in body.items() if name not in names and value is not None}
 
 
@@ -185,6 +187,7 @@ def leave_out(request: Request, dialect: str, kept: Iterable[str] = ()) -> bool:
     has no counterpart, and log what else is lost; fields of `kept` have one."""
     if request.dialect == dialect:
         return True
+    # First what refuses the request: nothing is to be logged as left out of one that is never sent.
     refuse(dialect, **dict.fromkeys(request.essential, True))
     lost = set(request.extra).difference(kept)
     for holder in (*request.tools, *request.turns, *(piece for turn in request.turns for piece in turn.pieces)):
@@ -285,6 +288,8 @@ def replay_field(request: Request, index: int, options: WriteOptions) -> str:
     """Where the thinking of an earlier turn is sent back; empty where it is not."""
     if options.replay != "auto":
         return "" if options.replay == "drop" else options.replay
+    # DeepSeek answers 400 where a turn with calls comes back without its thinking, however long ago it was; the
+    # thinking of other turns it ignores.
     called = any(isinstance(piece, CallPiece) for piece in request.turns[index].pieces)
     answered = any(turn.role == "user" for turn in request.turns[index + 1 :])
     if options.keep_thinking == "none" or (options.keep_thinking == "tool_turns" and answered and not called):

@@ -46,6 +46,7 @@ class HeldCalls:
     def end(self, end: PartEnd, written: str | None) -> WholeCall | str | None:
         """The call if it is whole and valid, else the text that stands for it; None if nothing is to be written."""
         start, pieces = self._open.pop(end.index, (None, []))
+        # None is text that must not be shown: a call cut off inside an open thought.
         if start is None or written is None:
             return None
         arguments = "".join(pieces)
@@ -63,11 +64,14 @@ def to_object(arguments: str) -> dict[str, Any] | None:
         return None
     if not isinstance(value, dict):
         return None
+    # Text is never nested deeper than it has brackets, those in strings included: counting them spares most calls the
+    # walk.
     brackets = arguments.count("{") + arguments.count("[")
     return value if brackets <= DEPTH or _depth(value) <= DEPTH else None
 
 
 def _depth(value: object) -> int:
+    # Level by level and not by recursion, because the depth is the model's to choose.
     deepest, level = 0, [value]
     while level:
         deepest += 1

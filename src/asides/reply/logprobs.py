@@ -48,6 +48,7 @@ class Alignment:
     def add(self, text: str, tokens: tuple[Token, ...]) -> None:
         """More text, and its tokens."""
         start, self._size = self._size, self._size + len(text)
+        # Nearly always the tokens joined are the text: no encoding, no search.
         if not self._waiting and "".join(str(token.get("token")) for token in tokens) == text:
             for token in tokens:
                 stop = start + len(token["token"])
@@ -65,9 +66,13 @@ class Alignment:
             if data.startswith(written, place):
                 stop = place + len(written)
                 first, last = _characters(data, place), _characters(data, stop)
+                # A token that ends inside a character counts as holding all of it, so that it is given out with that
+                # character.
                 cut = stop < len(data) and data[stop] & 0xC0 == 0x80
                 self._tokens.append((base + first, base + last + cut, token))
                 place = stop
+            # Also where no text is left: a server may send the first tokens of a character with an empty text, because
+            # the character is not whole yet.
             elif written.startswith(data[place:]):
                 self._waiting = tokens[number:]
                 return
@@ -86,6 +91,7 @@ class Alignment:
     def take(self, event: Event, first: int) -> tuple[list[Token], list[Token]]:
         """The tokens of an event: those of text, and the others. `first` is the number of the parser's first part."""
         others, self._left = self._left, []
+        # A part that the upstream split off itself: its tokens came with its chunks and never passed the parser.
         if isinstance(event, Notice) or event.index - first not in self._starts:
             return [], others
         if isinstance(event, PartStart):
@@ -96,6 +102,7 @@ class Alignment:
             if not self._in_text:
                 return [], others + self._pop(event.span[1])
             claimed = self._claim(self._at)
+            # One token may be the end of the text and the beginning of a marker.
             if self._tokens and self._tokens[0][0] < self._at:
                 claimed[0].append(self._trimmed(self._tokens.popleft()))
         elif isinstance(event, TextDelta):
@@ -128,6 +135,7 @@ class Alignment:
     def _trimmed(self, entry: tuple[int, int, Token]) -> Token:
         """The token with those of its characters that are in the text."""
         start, stop, token = entry
+        # The second condition: a token of partial characters has no text that could be cut by characters.
         if (start >= self._from and stop <= self._at) or len(token["token"]) != stop - start:
             return token
         text = token["token"][max(self._from - start, 0) : self._at - start]

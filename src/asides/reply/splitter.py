@@ -88,6 +88,8 @@ class Splitter:
     def feed(self, chunk: Chunk) -> list[ReplyItem]:
         """Read a chunk and return the items that it makes."""
         try:
+            # By type and by how often each comes: a stream is nearly all text, and a `match` would cost more than the
+            # rest.
             if type(chunk) is RawText:
                 return self._choice(chunk.choice).raw_text(chunk)
             if type(chunk) is ThinkingChunk:
@@ -113,6 +115,7 @@ class Splitter:
                 return [*items, chunk]
             case Usage():
                 return [self._usage(chunk)]
+            # What the parsers hold back is the model's: it goes out before the error, never after it or not at all.
             case Failed():
                 return [*self.finish(), chunk]
             case Begin() | Foreign():
@@ -144,6 +147,8 @@ class Splitter:
     def _choice(self, number: int) -> _Choice:
         choice = self._choices.get(number)
         if choice is None:
+            # A parser is made for each choice, so an upstream that invents choices would buy one for a few bytes each:
+            # 200,000 of them took minutes before there was this bound.
             if not 0 <= number < self._most:
                 raise _SurplusChoiceError
             choice = _Choice(number, self._format, self._make_parser, self._show, self._seed)
@@ -201,6 +206,7 @@ class _Choice:
 
     def raw_text(self, chunk: RawText) -> list[ReplyItem]:
         """Content, which may hold markers."""
+        # Servers send empty or repeated chunks behind the reason of the end; a part must not begin again there.
         if self._ended:
             return []
         if chunk.logprobs or self._alignment is not None:
@@ -221,6 +227,8 @@ class _Choice:
         """More text, where `plain` says that the parser's events need no change."""
         assert self._parser is not None
         pieces = self._tape.pieces
+        # Before the parser reads it: a call may turn out broken in this very chunk, and its raw text is cut from the
+        # tape.
         pieces.append(text)
         if len(pieces) > self._trim_at:
             self._trim(self._parser, text)
@@ -239,6 +247,7 @@ class _Choice:
         self.plain = False
         if self._alignment is None:
             self._alignment = Alignment(len(self._early) if self._parser is None else self._tape.sync())
+        # The text before was closed by something split off: the next parser counts its characters from zero.
         elif self._parser is None and not self._early:
             self._alignment.restart()
         self._alignment.add(chunk.text, chunk.logprobs)
@@ -256,6 +265,8 @@ class _Choice:
         text, self._early = self._early, ""
         format = self._format
         events: list[Event] = []
+        # llama.cpp's `deepseek-legacy` sends a thought in a field of its own and once more, in tags, in the content.
+        # Whether it is the same is known when the block ends, so its events wait in `_repeat`.
         if self._thoughts and text.lstrip().startswith(self._openers()):
             self._repeat = []
         else:
@@ -277,14 +288,17 @@ class _Choice:
 
     def _trim(self, parser: Parser, text: str) -> None:
         """What was written is kept for a call that turns out broken: let go of what stands before any that may."""
+        # The tape already holds `text`, which the parser has not read yet: hence the subtraction.
         if not self._calling:
             self._tape.forget(self._tape.sync() - len(text) - parser.held - LOOKBACK)
+        # Asking at every chunk once 64 are kept would make a long reply cost more for each chunk than a short one.
         self._trim_at = len(self._tape.pieces) + MOST_PIECES
 
     def thinking(self, chunk: ThinkingChunk) -> list[ReplyItem]:
         """Thinking that is already split off."""
         if self._ended:
             return []
+        # While a repetition is compared, the field may go on growing beside it: its text is not closed for that.
         events = self._close_text() if self._parser is not None and self._repeat is None else []
         if chunk.begins:
             events += self._close_thinking(True)
@@ -296,10 +310,12 @@ class _Choice:
         self._early = ""
         items = self._emit(events) if events else []
         if self._thinking >= 0:
+            # Beyond the bound nothing is collected any more, and `_end_repeat` takes the block for no repetition.
             if self.thinking_characters <= MOST_COMPARED:
                 self._thoughts.append(chunk.text)
             self.thinking_characters += len(chunk.text)
             if self._show:
+                # Also with an empty text: a signature or details may come with it.
                 event = ThinkingDelta(self._thinking, chunk.text)
                 items.append(ReplyEvent(self._number, event, (), chunk.logprobs, chunk.details, chunk.signature))
         return items
@@ -330,6 +346,7 @@ class _Choice:
         if self._ended:
             return []
         events = self._begin_text() if self._early else []
+        # Taken before `_close_text` lets go of it.
         parser = self._parser
         events += self._close_text()
         if parser is not None:
@@ -393,6 +410,7 @@ class _Choice:
             gap = event.gap
             if event.kind == "thinking" and self._seen_thinking:
                 gap = "\n\n"
+            # Parser and upstream make ids without knowing of each other; two calls of a choice must not share one.
             id = self._new_id(event.id, index) if event.kind == "tool_call" else ""
             return PartStart(index, event.kind, gap, event.name, id)
         return type(event)(index, event.text)
@@ -402,6 +420,7 @@ class _Choice:
         held = self._repeat
         assert held is not None
         for number, event in enumerate(events):
+            # Only a block at the very beginning of the text can be the repetition.
             if isinstance(event, PartStart) and event.kind != "thinking":
                 return self._end_repeat(held, events[number:])
             held.append(event)
@@ -415,6 +434,7 @@ class _Choice:
         found = "".join(event.text for event in held if isinstance(event, ThinkingDelta)).strip()
         whole = self.thinking_characters <= MOST_COMPARED
         same = whole and bool(found) and found == "".join(self._thoughts).strip()
+        # A repetition was the parser's part 0 and gets no number, so all that follow it move up by one.
         self._first = self._count - same
         kept = [] if same else held
         return events + [self._moved(event) for event in kept + (rest or [])]
@@ -437,6 +457,8 @@ class _Choice:
             if isinstance(event, PartEnd) and event.error is not None:
                 raw = call.written if call is not None else self._raw(event)
                 written = raw if call is not None else without_markers(raw, self._format)
+                # Dialects that cannot express a broken call write it as text. One that was cut off inside an open
+                # thought is a piece of the thought, and must not appear in the answer that way.
                 withheld = call is None and self._in_thought and event.error == "incomplete"
                 item = ReplyEvent(self._number, event, written=written, withheld=withheld, raw=raw)
             if self._alignment is not None:
@@ -488,6 +510,8 @@ class _Call:
             self._arguments.append(chunk.arguments)
         if self._begun:
             return [ToolCallDelta(self._index, chunk.arguments)] if chunk.arguments else []
+        # A part's start cannot be changed once it is out, so a call begins when its name has come. An id that comes
+        # even later is not used.
         return self._begin() if self._name else []
 
     def _begin(self) -> list[Event]:
@@ -500,6 +524,8 @@ class _Call:
 
     def finish(self, cut: bool) -> list[Event]:
         events = [] if self._begun else self._begin()
+        # Servers send no arguments at all for a function without parameters. In a reply that was cut off, the same
+        # silence means that they had not come yet.
         if not self._arguments and self._name and not cut:
             self._arguments.append("{}")  # a call without arguments
             events.append(ToolCallDelta(self._index, "{}"))
@@ -546,4 +572,5 @@ def without_thinking(format: Format) -> Format:
     text: dict[str, State] = {
         marker: target for marker, target in format.states.get(TEXT, {}).items() if target != THINKING
     }
+    # No header either: who splits thinking off has read the headers, and the rest has none.
     return format.but(states={TEXT: text}, header=None, start=TEXT, leading=frozenset(), settle=None)

@@ -64,6 +64,8 @@ def setup(log: Log, *, secrets: Iterable[str] = ()) -> None:
     """Let this process log as configured. `secrets` are hidden wherever they appear; calling again replaces it."""
     handler = BackgroundHandler(sys.stderr)
     as_text = log.form == "text" or (log.form == "auto" and sys.stderr.isatty())
+    # The longest first, or a secret that begins with another would be hidden only up to the other's end. Short ones are
+    # no secrets, and would blank out ordinary text.
     hidden = tuple(sorted({secret for secret in secrets if len(secret) >= 4}, key=len, reverse=True))
     handler.setFormatter((_TextLog if as_text else _JsonLog)(hidden))
     root = logging.getLogger()
@@ -128,6 +130,7 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
         text = text.replace(secret, HIDDEN)
     if "://" in text:
         text = hide_url(text)
+    # One search for most texts instead of three.
     if _HINT.search(text):
         for pattern in _SECRETS:
             text = pattern.sub(rf"\g<1>{HIDDEN}", text)
@@ -182,6 +185,7 @@ class BackgroundHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Hand a line to the thread."""
+        # Two threads may pass this together; the bound need not be exact, and a lock would be taken for every line.
         if self.waiting >= self._size:
             self.dropped += 1
             return
@@ -192,6 +196,7 @@ class BackgroundHandler(logging.Handler):
 
     def flush(self) -> None:
         """Wait until all is written, but not for a reader that has stopped reading. `logging` calls it at exit."""
+        # The thread cannot wait for itself; without one nothing was ever logged.
         if self._thread is None or threading.current_thread() is self._thread:
             return
         written = threading.Event()
@@ -224,6 +229,7 @@ class _LogFormatter(logging.Formatter):
         return one_line(text, LONGEST_BODY, self._secrets)
 
     def _trace(self, record: logging.LogRecord) -> str:
+        # The end of a trace says what happened; cut with a margin for the same reason as in `one_line`.
         trace = self.formatException(record.exc_info) if record.exc_info else ""
         return scrub(trace[-LONGEST_TRACE - MARGIN :], self._secrets)[-LONGEST_TRACE:]
 

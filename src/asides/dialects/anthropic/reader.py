@@ -135,6 +135,8 @@ class AnthropicReader:
         try:
             event = _decode_event(frame.raw)
         except _TROUBLE:
+            # The typed decoder refuses a frame for one odd field. Its text is good all the same, so it is read field by
+            # field.
             body = _body(frame)
             if not body or frame.event == "error" or "error" in body:
                 return self._odd(frame, body)
@@ -151,9 +153,11 @@ class AnthropicReader:
             case "content_block_stop":
                 return self._close(event.index)
             case "message_delta":
+                # The counts of the input came with `message_start`; later ones replace only what they name.
                 self._usage |= event.usage or {}
                 if event.delta is not None:
                     self._stop = self._stop or event.delta.stop_reason is not None
+                    # Decoded a second time, whole: the record has only the fields that every stream has.
                     self._delta |= as_object(_body(frame).get("delta"))
             case "message_stop":
                 return self._end()
@@ -184,6 +188,7 @@ class AnthropicReader:
             case "thinking":
                 return self._thought(as_text(block.get("thinking")), as_text(block.get("signature")), True)
             case "tool_use":
+                # Anthropic opens a call with an empty input and lets it grow; other servers send all of it here.
                 self._passed = bool(block.get("input"))
                 return [_read_call(index, block, "" if not self._passed else None)]
         return []
@@ -215,6 +220,7 @@ class AnthropicReader:
         block, self._block = self._block, {}
         match block.get("type"):
             case "tool_use" if not self._passed:
+                # A function without parameters: nothing of its input ever came.
                 return [CallChunk(0, index, arguments="{}")]
             case "thinking" if not self._passed and block.get("signature"):
                 return [_foreign(block)]  # thinking whose text is omitted

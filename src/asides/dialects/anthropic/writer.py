@@ -141,6 +141,8 @@ class _Blocks:
             self.gap = event.gap or ("\n\n" if self._apart else "")
             self._apart = self._refusing = False
         elif event.kind == "tool_call":
+            # Nothing of the call is written before it is whole, and models write long ones: the first ping comes at
+            # once.
             self._calls.begin(event)
             self._pieces = 0
             self._sink.ping()
@@ -151,6 +153,7 @@ class _Blocks:
     def _text(self, text: str) -> None:
         if self.open != "text":
             self._block({"type": "text", "text": ""})
+        # Only inside a block: between two blocks a client sets the text apart by itself.
         elif self.gap:
             text = self.gap + text
         self.gap = ""
@@ -207,6 +210,8 @@ class _Blocks:
         if not self.open:
             return
         if self.open == "thinking":
+            # Clients want a signature before they send a thought back, and local models sign nothing. By its prefix one
+            # of ours is recognised when the client returns the block without its text.
             signature = self._signature or sign("".join(self._thoughts))
             self._sink.delta(self._index, "signature_delta", "signature", signature)
             self._thoughts.clear()
@@ -240,6 +245,7 @@ class _MessageReply(OneChoice[_Blocks]):
         """Why it ended."""
         ended = self.ended or Ended(0)
         extra = ended.extra if self.same else {}
+        # Servers also name their own end tokens there, which mean nothing to a client that did not set them.
         stop = ended.stop_sequence if ended.stop_sequence in self.request.stop or self.same else None
         reason = "end_turn"
         if ended.reason == "length":
@@ -305,12 +311,14 @@ class AnthropicWriter:
         reply, sink, out = self._reply, self._sink, self._sink.out
         if type(item) is ReplyEvent and self._begun and item.choice == 0:
             event, blocks = item.event, reply.parts
+            # The fast path: `sink.before` is how a text delta of the open block begins, set by the first one of it.
             if type(event) is TextDelta and blocks.open == "text" and not blocks.gap:
                 return b"%b%b}}\n\n" % (sink.before, to_json(event.text))
             out.clear()
             blocks.write_event(item)
             return b"".join(out)
         out.clear()
+        # An error before anything else stands alone: it is no message that began.
         if not self._begun and not isinstance(item, Failed | Usage):
             self._begun = True
             if isinstance(item, Begin):
@@ -329,6 +337,7 @@ class AnthropicWriter:
         if self._reply.ended is None:
             return self.feed(UPSTREAM_ENDED)
         self._over = True
+        # Only here, because usage may come behind the end of the choice, and this event carries both.
         end = _event("message_delta", delta=self._reply.delta(), usage=self._reply.cost())
         return end + _event("message_stop")
 

@@ -117,6 +117,7 @@ class OllamaReader:
 
     def feed(self, chunk: bytes) -> list[Chunk]:
         """Read bytes and return the chunks of the reply that are whole in them."""
+        # Nearly every chunk is one whole line: no splitting.
         if self.frames.idle and chunk.find(b"\n") == len(chunk) - 1 > 0:
             return self._read(chunk)
         return [piece for line in self.frames.feed(chunk) for piece in self._read(line)]

@@ -140,6 +140,7 @@ class _PartLines(_WholeParts):
 
     def call(self, call: dict[str, Any]) -> None:
         if self._generate:
+            # Ollama has calls of `/api/generate` on the last line only.
             super().call(call)
         else:
             self._line(b'"","tool_calls":' + to_json([call]))

@@ -69,6 +69,8 @@ class ChatReader:
         if found is None:
             return None
         choice, field = found[0]
+        # Thinking does not pass the parser, so it has no fast path to the splitter; and behind its end a choice is
+        # silent.
         if field or choice.ended:
             return None
         choice.in_thinking = False
@@ -81,6 +83,8 @@ class ChatReader:
             found = self._templates.find(chunk)
             if found is not None and found[0].more(found[1], chunks):
                 return chunks
+            # Whole events, cut apart by their blank lines, can each be compared with the templates; `SseReader` takes
+            # whatever is cut or written otherwise.
             if chunk.endswith(b"\n\n") and b"\r" not in chunk:
                 self._blocks(chunk, chunks)
                 return chunks
@@ -103,10 +107,13 @@ class ChatReader:
         chunks: list[Chunk] = []
         for frame in self.frames.finish():
             self._frame(b"", frame.raw, chunks)
+        # The stream ended properly behind a `[DONE]` without a reason. Had it broken off, `Pipeline.lose` would drop
+        # this.
         if self._no_reason:
             self._stopped(chunks)
         if not self._over:
             self._over = True
+            # A reason without `[DONE]` is an end: not every server sends one.
             if self._choices and all(choice.ended for choice in self._choices.values()):
                 self._append_usage(chunks)
             else:
@@ -117,6 +124,7 @@ class ChatReader:
         if self._over or data[:1] != b"{":
             if data.startswith(b"[DONE]") and not self._over:
                 self._done(chunks)
+            # Some proxies send their keep-alive as data (`data: : keepalive`).
             return  # keep-alive junk
         try:
             frame = _decode(data)
@@ -127,6 +135,7 @@ class ChatReader:
             return
         before = len(chunks)
         self._decoded(frame, chunks)
+        # A frame that gave several chunks, or counts tokens, is more than its text and must be decoded each time.
         if len(chunks) == before + 1 and not frame.get("usage"):
             self._learn(block, data, chunks[-1])
 
@@ -156,6 +165,7 @@ class ChatReader:
             chunks.append(read_begin(frame, self._extra, self._dialect))
         self._fields(frame, chunks)
         usage = frame.get("usage")
+        # vLLM can send usage with every chunk, each replacing the one before: the last is appended once, at the end.
         if usage:
             self._usage = usage
         for choice in choices:
@@ -170,6 +180,7 @@ class ChatReader:
 
     def _choice(self, choice: dict[str, Any]) -> ChoiceReader:
         number = choice.get("index", 0)
+        # `type`, because true would be choice 1.
         if type(number) is not int:
             number = 0
         found = self._choices.get(number)
@@ -240,6 +251,7 @@ class Repeated(NamedTuple):
     def more(self, text: str, chunks: list[Chunk]) -> bool:
         """Take the text; False where the frame must be looked at."""
         choice, field = self
+        # The first piece of a further thought may begin with the gap, which `_thinking` takes off.
         if choice.ended or (field and not choice.in_thinking):
             return False
         if not field:
@@ -286,6 +298,8 @@ class ChoiceReader:
         content = delta.get("content")
         texts = [RawText(number, content)] if isinstance(content, str) and content else []
         before = len(chunks)
+        # Thinking, text, calls, whatever the order of the fields: servers put the end of a thought and the first text
+        # into one frame where their own parser met both in one step.
         self._thinking(delta, chunks)
         if isinstance(content, list):
             self._parts(content, chunks)
@@ -329,6 +343,7 @@ class ChoiceReader:
 
     def _thinking(self, delta: dict[str, Any], chunks: list[Chunk]) -> None:
         field, text = "", ""
+        # The first that has text. Servers that changed the name of the field sent both for a while, with the same text.
         for name in REASONING:
             value = delta.get(name)
             if value and isinstance(value, str):
@@ -385,6 +400,7 @@ class ChoiceReader:
         if not isinstance(index, int):
             index = self._last + 1 if named or not self._calls else self._last
         known = self._calls.get(index)
+        # The same index with another name and id is another call, from servers that number every call 0.
         if known is None or (named and id and known[1] and id != known[1]):
             known = (self._last + 1, id)
             self._calls[index] = known

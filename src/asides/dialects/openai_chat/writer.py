@@ -75,6 +75,8 @@ class ChatWriter:
     def delta(self, number: int, event: Event, item: ReplyEvent | None = None) -> bytes:
         """Write more of an open part that came with nothing else; `item` is the event with what did."""
         choice = self._choices.get(number)
+        # A gap belongs to the next text, fields of the upstream's own to the next chunk: both need the ordinary path
+        # once.
         if choice is not None and not choice.gap and not self._fields:
             if type(event) is TextDelta:
                 choice.has_text = True
@@ -106,6 +108,7 @@ class ChatWriter:
 
     def finish(self) -> bytes:
         """The reply is over."""
+        # Clients take `[DONE]` for the end of a whole reply.
         return b"" if self._failed else DONE
 
     def _start(self, begin: Begin) -> None:
@@ -153,6 +156,7 @@ class ChatWriter:
         return sse(to_json({**self._base, **fields, **more}))
 
     def _usage(self, usage: Usage) -> bytes:
+        # A client that did not ask for it may fail on a chunk without choices.
         if not self._request.include_usage:
             return b""
         if not self._base:
@@ -301,8 +305,10 @@ class ChoiceWriter:
             function = {"name": event.name, "arguments": ""}
             return [_call(number, {"id": event.id, "type": "function", "function": function})]
         if event.kind == "text":
+            # The closing tag was written with its blank line.
             if self._behind_tag:
                 self.gap = ""
+            # What stands for a call that cannot be expressed is on lines of its own.
             elif self._behind_call:
                 self.gap = self.gap or "\n"
             self._behind_tag = self._behind_call = False
@@ -375,6 +381,7 @@ class ChoiceWriter:
         """How the choice ended."""
         extra = dict(ended.extra) if self._same else {}
         reason = str(extra.pop("finish_reason", ended.reason))
+        # Only for a stop: a client must see that a reply was cut off or filtered, even one with calls before that.
         if self._calls and ended.reason == "stop":
             reason = "tool_calls"
         if ended.other_logprobs:
@@ -463,6 +470,7 @@ class _WholeChoice:
         calls += self._others.pop("tool_calls", [])
         if calls:
             message["tool_calls"] = calls
+            # As OpenAI's servers do; without calls an empty answer is "".
             message["content"] = message["content"] or None
         message.update(self._others)
         return {"index": number, **shape.of_message(message), **self._logprobs, **self._finish}

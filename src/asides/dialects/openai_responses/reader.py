@@ -185,6 +185,7 @@ class ResponsesReader:
     def _end(self, response: dict[str, Any], status: str, chunks: list[Chunk]) -> None:
         self._over = True
         self._begin(response, chunks)
+        # A server that streamed no items at all sends them with its last event.
         if not self._items.seen:
             self._items.whole(response.get("output"), chunks)
         known = self._begun.extra if self._begun is not None else {}
@@ -246,6 +247,7 @@ class _Items:
             item = self._by_index.get(index)
         if item is None and type(id) is str:
             item = self._by_id.get(id)
+        # llama.cpp numbers nothing: what names no item belongs to the one that is open.
         if item is None and index is None and id is None and self._items and not self._items[-1].closed:
             item = self._items[-1]
         return item if item is not None and item.kind == kind else None
@@ -277,6 +279,7 @@ class _Items:
         """An item ends; False if it is none of ours."""
         kind, id = str(body.get("type")), body.get("id")
         item = self._find(kind, index, id)
+        # vLLM gives an item another id when it ends.
         if item is None:  # some servers count, or name, an item otherwise when it ends
             item = next((each for each in self._items if each.kind == kind and not each.closed), None)
         if item is None:
@@ -354,6 +357,7 @@ class _Items:
     # Reasoning.
 
     def _think(self, item: _Item, part: int, field: str, text: str, chunks: list[Chunk]) -> None:
+        # Servers may send one thought both as text and as a summary.
         item.field = item.field or field
         if item.field != field:
             return  # the same again, under another name

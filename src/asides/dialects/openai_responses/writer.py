@@ -47,6 +47,7 @@ class ResponsesWriter:
         response = self._response
         if type(item) is ReplyEvent and not item.logprobs and item.choice == 0:
             event = item.event
+            # The fast path: all but the text and the number of this event was written when the text began.
             if type(event) is response.growing and event.index == response.grown and event.text:  # type: ignore[union-attr]
                 channel = response.channel
                 channel.texts.append(event.text)  # type: ignore[union-attr]
@@ -210,6 +211,7 @@ class _Response:
             self._take_foreign(item.event, item.data)
         elif isinstance(item, Foreign) and (refusal := refusal_of(item)):
             self._take_refusal(refusal)
+        # The last event holds the usage, which comes behind the end of the choice; `finish` writes it where none comes.
         if self._ended is not None and self._usage is not None and not self._over:
             self._end(self._ended)
 
@@ -260,6 +262,8 @@ class _Response:
 
     def _open(self, kind: str, fields: dict[str, Any]) -> _Open:
         id = self._ids.pop(kind, "")
+        # The upstream's own id where it gave one, because a client may have to send it back; each for one item only,
+        # since clients find an item by its id.
         if not id or id in self._used:
             id = _PREFIXES[kind] + secrets.token_hex(16)
         self._used.add(id)
@@ -314,6 +318,8 @@ class _Response:
 
     def _keep(self, event: TextDelta | ThinkingDelta | ToolCallDelta, item: _Open | None) -> None:
         """The next event may well be of the same kind."""
+        # Thinking that is written raw and as a summary takes two events for each delta, which the fast path does not
+        # write.
         if item is not None and (len(item.channels) == 1 or isinstance(event, TextDelta)):
             self.growing, self.grown, self.channel = type(event), event.index, item.channels[-1]
 
