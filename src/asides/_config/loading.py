@@ -137,6 +137,7 @@ def load_all(
     if source is not None:
         layers.read_file(source)
     layers.take_over_reasoning_parser()
+    # Before secrets are looked up: an upstream that a flag replaces needs no variable of the file's.
     layers.override(environ, flags or {}, trusted=source is None or source.trusted)
 
     def complain(at: Path, message: str) -> None:
@@ -144,6 +145,7 @@ def load_all(
 
     def may_expand(at: Path) -> bool:
         # What a variable or a flag gives has been through a shell already.
+        # The line is 0 for whatever does not come from a file.
         return at[0] not in without and layers.origin(at).line > 0
 
     trusted = source is None or source.trusted
@@ -181,6 +183,7 @@ def _find(path: str | os.PathLike[str] | None, environ: Mapping[str, str], *, he
 def _read_text(path: str, shown: str, named_by: str) -> str:
     try:
         with open(path, "rb") as file:
+            # Not by its size: a device or a pipe has none.
             content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -188,6 +191,7 @@ def _read_text(path: str, shown: str, named_by: str) -> str:
     if len(content) > MOST_BYTES:
         raise file_error(shown, 0, "larger than a configuration can be (4 MiB)")
     try:
+        # Editors on Windows begin a file with a byte order mark.
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
@@ -339,6 +343,7 @@ class _Layers:
             for setting in settings()
             if setting.startswith(f"{now}.")
         }
+        # Sorted, so that problems and warnings have the same order everywhere.
         for name in sorted(environ):
             text = environ[name]
             if name in former and text:
@@ -353,6 +358,7 @@ class _Layers:
                 self.warnings.append(
                     "ASIDES_PORT looks like what Kubernetes sets for a service named asides; it is left out"
                 )
+            # Whoever sets it means to lock the gateway; other variables that are empty mean nothing.
             elif name == "ASIDES_KEYS" and not _split(text):
                 self._complain(name, "is set but holds no key; unset it to let everyone ask")
             elif text:
@@ -372,6 +378,7 @@ class _Layers:
         section, _, name = given.setting.partition(".")
         origin = Origin(given.origin)
         if given.setting == "upstreams":
+            # As a whole, with its keys and headers: none of them may go to an address that the file did not name.
             self._forget(("upstreams",))
             self.values["upstreams"] = [{"url": url} for url in given.value]
             for place in range(len(given.value)):
@@ -406,6 +413,7 @@ class _Layers:
         """
         models = self.values.get("models", {})
         if setting in ("defaults.format", "defaults.start"):
+            # Written into each model before the default is replaced: afterwards it would not be known any more.
             before = self.values.get("defaults", {}).get(name)
             for each in models.values() if before else ():
                 each.setdefault(name, before)

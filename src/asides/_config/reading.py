@@ -89,12 +89,16 @@ class DocumentReader:
 
     def _read(self, node: yaml.Node, wanted: inspect.Type, path: Path) -> Any:
         """The node as a value of this type; `_NOTHING` where it is empty or wrong."""
+        # Also of values that turn out wrong: a later check may report them, or what stands beside them.
         self.lines[path] = node.start_mark.line + 1
         self._nodes += 1
         if self._nodes > MOST_NODES:
+            # Once, though every further value of the document comes here.
             if self._nodes == MOST_NODES + 1:
                 self._report(node, path, "more values than a configuration can hold; are aliases nested?")
             return _NOTHING
+        # An alias may stand inside what it names. Nodes on the way from the root, not all that were seen: the same
+        # section may be used in several places.
         if id(node) in self._above:
             return self._report(node, path, "an alias of something that it is itself a part of")
         self._above.add(id(node))
@@ -126,6 +130,7 @@ class DocumentReader:
                 return self._any(node, path)
         if not isinstance(node, yaml.ScalarNode):
             raise InvalidValueError(f"must be {describe(wanted)}, not {_kind(node)}")
+        # Before the quotes are looked at: that the value is wrong is the more useful message.
         value = convert(node.value, wanted, secret=any(isinstance(step, str) and is_secret_name(step) for step in path))
         if node.style and not takes_text(wanted):
             raise InvalidValueError(f"must be {describe(wanted)}, without quotes")
@@ -148,6 +153,7 @@ class DocumentReader:
         for field in wanted.fields:
             here = (*path, field.name)
             if field.required and field.name not in found:
+                # A required field that was given and is wrong has been reported already.
                 if here not in self.lines:
                     self._report(node, path, f"has no {field.name}")
                 elif here not in self._reported:
@@ -213,10 +219,12 @@ class DocumentReader:
             else:
                 own[key] = (whole(key), key_node, value)
         for item in merged:
+            # By the rules of `<<` own keys win, and of several merged sections the first.
             own.setdefault(item[0], item)
         return list(own.values())
 
     def _merged(self, value: yaml.Node, path: Path) -> list[_Item]:
+        # Merging reads no values, so it is counted here: sections that merge each other double with every line.
         self._nodes += len(value.value) + 1
         if id(value) in self._above or self._nodes > MOST_NODES:
             self._report(value, path, "`<<` of something that it is itself a part of, or of too much")

@@ -122,7 +122,9 @@ class HttpExchange:
             # http.client forgets its socket once the headers are read; `stop` needs it.
             self._socket = self._connection.sock
             if self.stopped:
+                # `stop` came while there was no socket yet that it could have shut down.
                 raise ConnectionAbortedError
+            # Up to here the timeout was that of connecting; silence of the server has its own.
             self._socket.settimeout(self._idle)
             self._connection.request(self._method, self._path, self._body, self._headers)
             self._reply = self._connection.getresponse()
@@ -154,6 +156,7 @@ class HttpExchange:
     def close(self) -> None:
         """Close the socket."""
         self._among.discard(self)
+        # The response has a file of its own on the socket, which would keep it open.
         reply = getattr(self, "_reply", None)
         if reply is not None:
             reply.close()
@@ -175,10 +178,13 @@ class HttpExchange:
         """The body as it comes. It just ends where it was cut off: the dialect knows whether it was whole."""
         while not self.stopped:
             try:
+                # `read1` returns what has come; `read` would wait until there are so many bytes.
                 data = self._reply.read1(READ_SIZE)
             except TimeoutError as error:
                 raise self._failure(error) from error
             except (OSError, http.client.HTTPException, ValueError):
+                # Also how a read ends that `stop` has cut off. A reply that is not whole is reported by its dialect,
+                # behind all that had come.
                 return
             if not data:
                 return
@@ -196,6 +202,7 @@ class HttpExchange:
     def _failure(self, error: Exception) -> UpstreamError:
         """The error for a person: what failed, and whether anything had answered."""
         where, reached = str(self._address), self._socket is not None
+        # Narrow classes before wide ones: nearly all of these are OSErrors.
         match error:
             case TimeoutError() if reached:
                 message = f"{where} has sent nothing for {_seconds(self._idle)}"

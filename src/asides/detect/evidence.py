@@ -87,7 +87,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gather(template: str, *, begin: str = "", stop: str = "") -> Evidence:
-    """SampleChat a template everything. `begin` and `stop` are the tokenizer's own tokens, where they are known."""
+    """Render every sample conversation with a template and sort what comes back.
+
+    `begin` and `stop` are the tokenizer's own tokens, where they are known.
+    """
     rendered = render(template, _conversations(), {"bos_token": begin or BEGIN, "eos_token": stop or STOP})
     return sort_out(rendered)
 
@@ -96,6 +99,8 @@ def _conversations() -> list[SampleChat]:
     user = {"role": "user", "content": USER}
     answer = {"role": "assistant", "content": ANSWER}
     call = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
+    # Templates differ in whether arguments are an object or its JSON, and in what stands in the content beside a call;
+    # what one does not take fails or is written in a way that no format reads.
     call_as_text = {**call, "content": None, "tool_calls": [_CALL_AS_TEXT]}
     result = {"role": "tool", "tool_call_id": "needle001", "name": FUNCTION, "content": RESULT}
 
@@ -118,6 +123,7 @@ def _conversations() -> list[SampleChat]:
         thought = {field: THOUGHT}
         conversations += [
             conversation(f"thought {field}", user, {**answer, **thought}),
+            # Many templates leave the thoughts of earlier turns out, but not those before a call.
             conversation(f"thought {field}", user, {**call, **thought}, tools=True),
             conversation(f"thought {field}", user, {**call, **thought}, result, tools=True),
         ]
@@ -158,6 +164,7 @@ def sort_out(rendered: Rendered) -> Evidence:
         turn = _turn(written[:MOST_WRITTEN])
         if turn is None or (kind == "thought" and not turn.thought):
             continue
+        # A turn with an answer is preferred: what stands between thought and answer is the closing marker.
         if turn.thought and (field not in echoes or (turn.answer and not echoes[field].turn.answer)):
             echoes[field] = Echo(field, turn)
         if len(turns) < MOST_TURNS:
@@ -176,6 +183,7 @@ def sort_out(rendered: Rendered) -> Evidence:
 
 def _turn(written: str) -> RenderedTurn | None:
     """The needles that a turn holds. What follows it is cut off."""
+    # Behind the end of the turn stands what the template writes next, which is no part of what the model wrote.
     written = written.partition(RESULT)[0].partition(STOP)[0]
     found = {
         "thought": THOUGHT if THOUGHT in written and not _RAW.search(written) else "",

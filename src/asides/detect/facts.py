@@ -186,7 +186,9 @@ def _from_folder(folder: Path) -> Facts:
     if config.exists():
         found = _merge(found, _from_config(read_json(config, _TokenizerConfig)))
     if file.exists():
+        # After the configuration: the tokenizer is made from this file, so its ids are right where the two differ.
         found = _merge(found, _from_path(file))
+    # A template in a file of its own counts more than one in the configuration, and the Jinja file most.
     for name in ("chat_template.json", "chat_template.jinja"):
         path = folder / name
         if path.exists():
@@ -278,6 +280,7 @@ def _names_of(stem: str) -> tuple[str, ...]:
 
 def _names_of_folder(folder: Path) -> tuple[str, ...]:
     """What a folder says of the model: the hub's cache, `config.json`, the folder's own name."""
+    # In the hub's cache the folder itself is called by a commit.
     names = [part.removeprefix("models--").replace("--", "/") for part in folder.parts if part.startswith("models--")]
     config = folder / "config.json"
     if not names and not re.fullmatch(r"[0-9a-f]{40}", folder.name):

@@ -72,6 +72,7 @@ def conclude(seen: Evidence) -> Finding:
     if formats:
         details, more = _prompts(seen, formats[0])
         reasons += more if thinks is not False else []
+    # A format that was made for this template has chosen its calls already.
     if formats is fitting:
         rivals = tuple(format for found, format in scores if found.seen == best.seen)
         everything = get_format("auto")
@@ -98,7 +99,9 @@ def _calls_stay_open(seen: Evidence, best: Score, rivals: tuple[Format, ...]) ->
     A header alone, which others may share that are not known here, is no evidence for anyone's calls.
     """
     if best.calls:
+        # Calls were written and read back: nothing is open.
         return False
+    # Either calls were written that nobody reads, or all that fits is a header, which families share.
     if any(turn.function for turn in seen.turns) or not any((best.thoughts, best.endings, best.instructed, best.named)):
         return True
     begun = {call_openers(format) for format in rivals}
@@ -108,6 +111,7 @@ def _calls_stay_open(seen: Evidence, best: Score, rivals: tuple[Format, ...]) ->
 
 def _as_well(found: Score, best: Score) -> bool:
     """Whether `auto` gives back as much as the best format does."""
+    # Not its calls: that these do not show is why `auto` is asked.
     return found.thoughts >= best.thoughts and found.answers >= best.answers
 
 
@@ -127,6 +131,8 @@ def _ending(prompt: str, known: list[Format]) -> str:
 def _verdict(seen: Evidence, best: Score, fitting: tuple[Format, ...]) -> TemplateVerdict:
     """What shows thinking, the strongest evidence first; else whether anything at all is known."""
     if seen.echoes:
+        # A thought that came out where it was put in is proof; the end of a prompt may be a marker by chance, and what
+        # a template tells the model need not be what the model does.
         return _echoed(seen.echoes[0], seen, best, fitting)
     if best.endings:
         return TemplateVerdict(fitting, True, ["a prompt of it ends with a thinking marker", _read_back(best, fitting)])
@@ -233,6 +239,7 @@ def _prompts(seen: Evidence, format: Format) -> tuple[dict[str, Any], list[str]]
 
 
 def _begin(format: Format, prompt: Prompt) -> Begin:
+    # Such a format cannot tell an open thought from its prompt, only a closed one.
     if not openers(format) and format.start == THINKING and not _closes(format, prompt):
         return "thinking"  # nothing opens it, so a model that thinks begins with it
     if not any(header in prompt.written for header in format.assistant):
@@ -263,18 +270,22 @@ def _switch(seen: Evidence, format: Format) -> PromptSwitch | None:
     found: list[tuple[tuple[bool, int, str], PromptSwitch]] = []
     for keyword in seen.switches:
         prompts = [prompt for prompt in seen.prompts if list(prompt.switches) == [keyword]]
+        # A variable may be named like a switch and decide about earlier turns only.
         if not any((prompt.before, prompt.written) != (plain.before, plain.written) for prompt in prompts):
             continue
         levels = [_level(format, prompt) for prompt in [plain, *prompts]]
         switch = _by_level(keyword, plain, prompts, format) if len(set(levels)) > 1 else _by_value(keyword, prompts)
         if switch is not None:
             place = KEYWORDS.index(keyword) if keyword in KEYWORDS else len(KEYWORDS)
+            # One that moves where output begins is better than one that only changes the prompt's text; then the usual
+            # name.
             found.append(((len(set(levels)) == 1, place, keyword), switch))
     return min(found, key=lambda item: item[0])[1] if found else None
 
 
 def _by_level(keyword: str, plain: Prompt, prompts: list[Prompt], format: Format) -> PromptSwitch:
     """The values that lead furthest towards thinking and away from it; None is the keyword left out."""
+    # The plain prompt last: `max` and `min` take the first of equals, and a value that is set is better than none.
     by_level = [*prompts, plain]
     highest = max(by_level, key=lambda prompt: _level(format, prompt))
     lowest = min(by_level, key=lambda prompt: _level(format, prompt))

@@ -30,6 +30,8 @@ class RenderedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A string that must come back as the value of an argument."""
 
 
+# The order of the fields is the order of trust: what came back out of a turn, then what the template writes, last what
+# its source merely names. A field counts only where all before it are equal.
 class Score(msgspec.Struct, frozen=True, order=True):
     """How well a format reads a template. Compared field by field."""
 
@@ -104,6 +106,7 @@ def _instructed(format: Format, instructions: str) -> int:
 
 def _has_call(turn: RenderedTurn, message: Message) -> bool:
     """Whether the one call that was put in came back, and could be run."""
+    # One was put in. A format that makes two of it has taken a marker of the call for a call.
     if len(message.tool_calls) != 1:
         return False
     call = message.tool_calls[0]
@@ -142,6 +145,7 @@ def _begin(format: Format, turn: RenderedTurn, prompt: str) -> int:
     place, header = max(((before.rfind(header), header) for header in format.assistant), default=(-1, ""))
     if place >= 0:
         return place + len(header)
+    # No header of this format is here, so the one that the turn shares with the generation prompt is taken.
     shared = header_of(before, prompt).rstrip()
     # What turn and prompt share may already hold the opener.
     for opener in sorted(openers(format), key=len, reverse=True):
@@ -154,4 +158,5 @@ def header_of(before: str, prompt: str) -> str:
     """What a turn shares with a prompt: the header of the assistant's turn. It does not end within a tag."""
     shared = next((at for at, pair in enumerate(zip(before, prompt, strict=False)) if pair[0] != pair[1]), None)
     header = before[: min(len(before), len(prompt))] if shared is None else before[:shared]
+    # Turn and prompt may part in the middle of a tag (`<think>` and `<thinking>`): the tag belongs to what was written.
     return re.sub(r"[<\[][^<>\[\]]*\Z", "", header)

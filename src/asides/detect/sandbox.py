@@ -1,5 +1,8 @@
 """Rendering a stranger's chat template within bounds: a process of its own, with little memory and little time.
 
+Jinja's sandbox keeps a template from Python's objects. It bounds neither memory nor time, and a thread that renders
+cannot be ended; a process can.
+
 Starts that process and turns its failures into errors. What is rendered, and what it means, is decided elsewhere.
 """
 
@@ -75,6 +78,7 @@ def render(template: str, conversations: list[SampleChat], variables: dict[str, 
         raise UsageError(f"the chat template has {len(template):,} characters; at most {MOST_SOURCE:,} are read")
     if _GO.search(template):
         raise UsageError("this looks like a Go template, as Ollama has them; chat templates are read in Jinja")
+    # Looked for, not imported: only the other process needs it.
     if find_spec("jinja2") is None:
         raise UsageError(f"reading a chat template needs jinja2: {INSTALL}")
     if not sys.executable:
@@ -106,6 +110,7 @@ def _run(request: bytes) -> tuple[int, bytes]:
     kept = {name: value for name, value in os.environ.items() if name in ("SYSTEMROOT", "LD_LIBRARY_PATH", "TMPDIR")}
     try:
         done = subprocess.run(
+            # `-I`: neither the environment nor the current folder decides what it imports while it starts.
             [sys.executable, "-I", "-X", "utf8", str(script)],
             input=request,
             stdout=subprocess.PIPE,
@@ -137,6 +142,7 @@ def _judge(done: tuple[int, bytes]) -> Rendered:
         raise UsageError(f"the chat template is not valid Jinja: {rendered.message}")
     if rendered.error:
         raise UsageError(f"the chat template {_FAILURES.get(rendered.error, rendered.error)}")
+    # One is enough to refuse it: what writes so much for a few words is no chat template.
     if any(rendering.error == "too long" for rendering in rendered.rendered):
         raise UsageError(f"the chat template writes more than {MOST_OUTPUT:,} characters for a short conversation")
     for rendering in rendered.rendered:

@@ -49,6 +49,7 @@ def _bound(memory: int, seconds: int) -> None:
     for what, most in (
         (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_CPU, seconds),
+        # No file can be written; the answer goes through a pipe, which is none.
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
     ):
@@ -68,6 +69,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except jinja2.TemplateSyntaxError as error:
         return {"error": "syntax", "message": f"line {error.lineno}: {error.message}"}
     except (MemoryError, RecursionError):
+        # Ours to report: they mean that the bounds were reached, not that the syntax is wrong.
         raise
     except Exception as error:  # Python's own compiler may refuse what Jinja makes of a template
         return {"error": "syntax", "message": _describe(error)}
@@ -77,6 +79,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     rendered: list[dict[str, Any]] = []
     for conversation in request["conversations"]:
         # The last has everything switched on.
+        # Without any switch there is one variant, which is first and last; the slice takes it once.
         for variant in variants if conversation["switched"] else [variants[0], variants[-1]][: len(variants)]:
             variables = {**request["variables"], **variant, **conversation["variables"]}
             text, failure = _render(template, variables, request["most"])

@@ -67,6 +67,7 @@ class Block:
 
     def _append(self, text: str) -> None:
         first, *others = text.split("\n")
+        # The line that was last is cut again with what has been added to it.
         for line in (self.lines.pop() + first, *others):
             self.lines.extend(_cut(line, self._longest))
 
@@ -97,6 +98,7 @@ class Document:
         for event in events:
             if isinstance(event, ThinkingDelta | TextDelta | ToolCallDelta):
                 block = self.blocks[-1]
+                # The last line is the only one that can change; all others stay wrapped.
                 self._wrapped.pop((len(self.blocks) - 1, len(block.lines) - 1), None)
                 block.grow(event.text)
             elif isinstance(event, PartStart):
@@ -143,6 +145,7 @@ class Document:
 
     def rows(self, block: int, line: int, width: int) -> list[str]:
         """One line as the rows that it takes; a heading is one row."""
+        # All at once, because a screen needs few lines: what is lost is wrapped again with the next drawing.
         if width != self._width or len(self._wrapped) > REMEMBERED:
             self._wrapped.clear()
             self._width = width
@@ -214,6 +217,8 @@ class Document:
         the end. Small letters stand for both."""
         fold = pattern == pattern.lower()
         count = len(self.blocks)
+        # One more than there are: the first block is searched behind the place, and in the end once more from its
+        # start.
         for step in range(count + 1):
             block = (place[0] + step) % count
             lines = self.blocks[block].lines
@@ -225,6 +230,7 @@ class Document:
 
     def share(self, place: Place) -> float:
         """How much stands above this place, from 0 to 1."""
+        # In lines, not in rows: rows would mean to wrap all of the reply for a percentage.
         heights = [block.last - block.first + 2 for block in self.blocks]
         if not heights:
             return 1.0

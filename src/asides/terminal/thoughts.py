@@ -112,9 +112,11 @@ class Thoughts:
 
     def show(self, event: Event) -> None:
         """Show what one event tells of thoughts."""
+        # The spinner of `wait`, which no part has started and no part will end.
         if self._spinner is not None and self._kind == "":
             self._stop_spinner()
         if isinstance(event, ThinkingDelta):
+            # A server that has split the reply itself may go on with a thought after another part has begun.
             if self._index != event.index:
                 self._start(PartStart(event.index, "thinking"))
             self._grow(event.text)
@@ -204,6 +206,7 @@ class Thoughts:
     def _end(self, *, complete: bool) -> None:
         self._stop_spinner()
         if self._layout is not None:
+            # The sanitizer may hold a carriage return, which could have been half of a line end.
             rest = self._layout.feed(self._sanitizer.finish()) if self._sanitizer is not None else ""
             self._send_words(rest + self._layout.finish())
             self._layout = None
@@ -211,6 +214,7 @@ class Thoughts:
             self._line_open = False
             self._before = "thought"
         elif self._mode == "collapse":
+            # No time on a pipe: the same input has to give the same output.
             length = describe(self._characters, self._clock() - self._begun if self._cursor else 0.0)
             self._send(f"{self._separation()}{self._title()} ({length}{'' if complete else ', cut off'})\n")
             self._before = "thought"

@@ -58,6 +58,7 @@ class Viewer:
         self._width, self._height = max(width, 1), max(height, 1)
         if not self.document.blocks:
             return [[("", "nothing yet" if self.reading else "nothing in it")]]
+        # With every drawing: text has come, thoughts were opened or closed, or the window has another size.
         self._top = self._within(self.document.settle(self._top, self._width))
         self._drawn = self._visible()
         self._select_visible()
@@ -67,6 +68,7 @@ class Viewer:
 
     def needs_clearing(self) -> bool:
         """Whether what is on the screen, or will be, cannot be drawn over."""
+        # Both count: what is drawn over such characters lands in the wrong column, and so does what replaces them.
         before = self._joining
         self.draw(self._width, self._height)
         return before or self._joining
@@ -136,6 +138,7 @@ class Viewer:
         if index in self.document.thoughts:
             self._selected = index
             self.document.toggle(index)
+            # Its lines are about to vanish from under the top of the screen.
             if self._top[0] == index and self._top[1] != HEADING:
                 self._top = (index, HEADING, 0)
 
@@ -149,6 +152,7 @@ class Viewer:
     def search(self) -> None:
         """Look for what was typed, or again for the last pattern."""
         block, line, _ = self._top
+        # One line before the top, so that the top line itself can be found.
         after = (block, line - 1, 0)
         if not self.typed and self._found in self._drawn:
             after = self._found
@@ -306,6 +310,7 @@ def bindings(viewer: Viewer) -> KeyBindings:
     keys.add("c-z", filter=~typing)(lambda event: event.app.suspend_to_background())
     for interrupt in ("c-c", "<sigint>"):
         keys.add(interrupt)(lambda event: event.app.exit(result=True))
+    # Eager, or it would wait to see whether an escape sequence follows.
     keys.add("escape", filter=typing, eager=True)(lambda event: set_typed(None))
     keys.add("backspace", filter=typing)(type_less)
     keys.add("enter", filter=typing)(lambda event: viewer.search())

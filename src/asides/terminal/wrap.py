@@ -67,10 +67,13 @@ class Wrapped:
             if first == "\n":
                 self._end_word()
                 self._spaces = 0
+                # Only counted: line ends are written with the next word, so that blank lines at the end of a thought
+                # never show.
                 self._breaks += len(token) if self._line_open else 0
             elif first in " \t":
                 self._end_word()
                 self._add_spaces(token)
+            # Nearly all words: no widths are looked up.
             elif SIMPLE.fullmatch(token):
                 self._cells.follow(token[-1])
                 self._add_letters(token)
@@ -119,6 +122,7 @@ class Wrapped:
 
     def _add_letters(self, letters: str) -> None:
         """Letters of one column each, which belong to the word before them unless a wide character ended it."""
+        # A line may end behind a wide character, so what was a word up to here is put in its place.
         if self._wide and letters[0] not in _NO_START and self._last not in _NO_END:
             self._settle()
         self._wide = False
@@ -198,6 +202,7 @@ class Wrapped:
             # An indent of the model's own gives way; otherwise the word begins a line.
             taken_back = self._shown_width + (0 if self._column else self._spaces)
             if self._shown:
+                # A word never reaches over the end of its row, so going left and erasing takes all of it back.
                 out.append(f"\x1b[{taken_back}D\x1b[K" if taken_back else "")
             if self._column:
                 out.append("\n" + self._indent)
@@ -257,6 +262,7 @@ class Cells:
         if len(self._cluster) >= LONGEST_CLUSTER:
             return character, 0, True
         self._cluster += character
+        # Never narrower than it was: what is on the screen has been counted.
         before, self._width = self._width, max(_width(self._cluster), self._width)
         return character, self._width - before, True
 
