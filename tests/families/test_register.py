@@ -210,6 +210,13 @@ def test_third_parties_add_families_by_entry_point(monkeypatch: pytest.MonkeyPat
     assert asides.detect(model="acme/Zed-1.5-7B").format == "zed"
 
 
+def test_a_name_finds_an_entry_point_that_nobody_has_asked_for_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a name of a model is does not depend on what the process did before."""
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [_EntryPoint(FAMILY)])
+    monkeypatch.setattr(registry, "_loaded", False)
+    assert asides.detect(model="acme/Zed-1.5-7B").format == "zed"
+
+
 def test_what_an_entry_point_names_must_be_a_format_or_a_family(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..policies import CallsInThinking
 from .bare_headers import bare_format
 from .calls.syntax import CallSyntax
-from .format import OUTSIDE, TEXT, THINKING, Format, State
+from .format import OUTSIDE, THINKING, Format, State
 from .markers import Table, Tables, compile_tables
 
 
@@ -96,8 +96,3 @@ class ActiveMarkers:
     def reads_calls(self) -> bool:
         """Whether calls are read at all."""
         return self._reads_calls
-
-    @property
-    def in_text(self) -> bool:
-        """Whether a text is read, and no thinking."""
-        return self.table.state == TEXT

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
@@ -94,7 +94,7 @@ def _check(family: Family) -> list[str]:
             raise UsageError(f"{row.pattern!r} is no pattern for names of models: {error}") from error
         if row.format not in own:
             get_format(row.format)
-    unknown = set(family.switch) - set(own) if isinstance(family.switch, dict) else ()
+    unknown = set(family.switch) - set(own) if isinstance(family.switch, Mapping) else ()
     if family.decisive is not None and family.decisive not in family.formats:
         raise UsageError(f"the decisive format of the family {family.name!r} is none of its formats")
     if unknown:
@@ -174,7 +174,9 @@ def families() -> list[Family]:
 
 
 def registered() -> tuple[Family, ...]:
-    """The families that were registered, the last first."""
+    """The families that were registered or that an entry point names, the last first."""
+    if not _loaded:  # asked here, because detection comes by for every name
+        _load_entry_points()
     return tuple(_registered)
 
 
