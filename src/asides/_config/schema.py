@@ -54,7 +54,7 @@ class UpstreamSettings(Section, frozen=True):
     models: tuple[str, ...] = ()
     """The names it serves, with `*` and `?`. Empty: those that it lists."""
     skip_special_tokens: bool = False
-    """Whether it knows this field; then `false` is sent to formats whose markers are special tokens."""
+    """Whether it takes this field; then `false` is sent to formats whose markers are special tokens."""
 
 
 class ModelSettings(Section, frozen=True):
@@ -65,10 +65,10 @@ class ModelSettings(Section, frozen=True):
     name: str = ""
     """The upstream's own name of it; empty for the client's."""
     format: str = ""
-    """Empty: told by the model's name, by the server, or `auto`. `none`: not split at all."""
+    """Empty: found by the model's name or its chat template, else `auto`. `none`: not split at all."""
     start: Start | None = None
-    """Where replies begin. None: told by the request, by the template, or by the format. With `undecided` a stream
-    waits."""
+    """Where replies begin. None: as the request, the template or the format has it. With `undecided` a stream waits
+    for the first marker."""
     reasoning: ReasoningField | None = None
     """The field for chat clients; None for the gateway's default."""
     extra_body: dict[str, Any] = {}
@@ -87,7 +87,7 @@ class ModelSettings(Section, frozen=True):
     empty_answer: Literal["leave", "thinking"] | None = None
     """`thinking` puts a thought that never closed into an answer that is empty; None for the gateway's default."""
     switch: str = ""
-    """The chat template's keyword that turns thinking on and off; empty where it is told by the template."""
+    """The chat template's keyword that turns thinking on and off. Empty: found in the template, or the family's."""
     budget: str = ""
     """The name under which the upstream knows a thinking budget."""
     replay: Literal["auto", "reasoning_content", "reasoning", "tags", "drop"] = "auto"
@@ -124,7 +124,7 @@ class Limits(Section, frozen=True):
     idle: Seconds = 600.0
     """Seconds without a byte from an upstream that is waited for. There is no limit on the whole."""
     keep_alive: Seconds = 15.0
-    """Seconds after which a quiet stream is sent something harmless."""
+    """Seconds after which an idle stream is sent keep-alive bytes."""
     shutdown: Seconds = 30.0
     """Seconds that open streams have to end when the gateway stops."""
 
@@ -187,7 +187,7 @@ class Terminal(Section, frozen=True):
 
 
 class InferenceService(msgspec.Struct, frozen=True, kw_only=True):
-    """NexRL's section; what it says of other things is not ours."""
+    """NexRL's section. Only these of its keys are read."""
 
     reasoning_parser: str = ""
 
@@ -215,7 +215,7 @@ class Config(Section, frozen=True):
     forward_user: bool = False
     """Whether upstreams get `user` and `metadata.user_id` of requests."""
     keep_alive: Literal["comment", "empty", "off"] = "comment"
-    """What a quiet chat stream is kept open with."""
+    """What an idle chat stream is kept open with: an SSE comment, an empty delta, or nothing."""
     limits: Limits = Limits()
     replay_cache: ReplayCacheSettings = ReplayCacheSettings()
     log: Log = Log()

@@ -104,7 +104,7 @@ EVERYWHERE = (
     Route((), "", "pass_on"),
     Route((), "", "not_found"),
 )
-"""What may answer any path: what a browser asks before it asks, a wrong method, what is not known."""
+"""Rows for any path: a browser's preflight request, a wrong method, and paths that have no row."""
 OPTIONS, NOT_ALLOWED, PASS_ON, NOT_FOUND = EVERYWHERE
 HANDLERS = frozenset(route.handler for route in (*ROUTES, *EVERYWHERE))
 """Every handler's name: no other `route` is in logs and metrics."""

@@ -88,7 +88,7 @@ class KeptReply(msgspec.Struct, frozen=True, kw_only=True):
         `model` is the name by which it was asked for, where that is not the one that the server gives.
         """
         if any(turn.role == "assistant" for turn in asked):
-            raise UsageError("`asked` holds what others said; what the model said is kept by its own replies")
+            raise UsageError("`asked` may hold no turn of the assistant: these are kept as its own replies")
         if isinstance(reply, Message):
             reply = Reply.of(reply)
         usage = reply.usage

@@ -108,7 +108,7 @@ class Dialect(Protocol):
         """`write_reply(items, request)`, with `reasoning=` as above: a whole reply; an error's body where it failed."""
 
     def read_error(self, status: int, body: bytes) -> Failed:
-        """The failure that an upstream's answer with an error status tells."""
+        """Read the failure from an upstream's response that has an error status."""
 
     def write_error(self, failed: Failed) -> dict[str, Any]:
         """The body of an error, for a client."""

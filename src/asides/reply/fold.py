@@ -98,6 +98,7 @@ class Fold:
         self.notices: dict[str, int] = {}
         """How many notices of each code have come."""
         self._collector = Collector()
+        # `delta` runs once for each chunk of a stream and appends here itself: one call less than `Collector.add`.
         self._texts = self._collector.texts
         self.begin: Begin = Begin()
         self.usage: Usage | None = None
@@ -151,7 +152,7 @@ class Fold:
             self.end("cut" if item.reason == "length" else item.termination)
 
     def end(self, termination: Termination) -> None:
-        """It is over. For who takes the events of a parser; a server's items say so themselves."""
+        """End the reply. For callers who add the events of a parser; a server's items hold an `Ended`."""
         self._outcome = termination
         self._ended_at = self._clock() if self._clock is not None else None
 
@@ -196,9 +197,11 @@ class Fold:
         )
 
     def _termination(self, parts: tuple[Part, ...]) -> Termination:
-        # What the splitter says comes from the parser: a server that splits by itself shows it only in the last part.
-        last = parts[-1] if parts else None
-        return self._outcome or "cut" if last is None or isinstance(last, Text) or last.complete else "cut"
+        # An `Ended` takes its termination from the parser. Of a server that splits by itself there is no parser, so an
+        # open thought or call is seen in the last part alone. Without any `Ended` the reply never came to its end.
+        if parts and not isinstance(parts[-1], Text) and not parts[-1].complete:
+            return "cut"
+        return self._outcome or "cut"
 
     def _times(self) -> Times:
         if self._clock is None or self._started is None:

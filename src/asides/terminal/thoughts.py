@@ -36,7 +36,7 @@ SECONDS_PER_FRAME = 0.1
 class Thoughts:
     """Shows the thoughts of one reply after another.
 
-    Give it every event of the reply, also those of the answer, each before you write what it tells: so it knows when
+    Give it every event of the reply, also those of the answer, each before you write its text: so it sees when
     a thought is over and where the answer's line stands.
     """
 
@@ -106,12 +106,12 @@ class Thoughts:
             self._start_spinner(WAITING)
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Show what the events tell of thoughts."""
+        """Show the thoughts that these events are part of."""
         for event in events:
             self.show(event)
 
     def show(self, event: Event) -> None:
-        """Show what one event tells of thoughts."""
+        """As `feed`, for one event."""
         # The spinner of `wait`, which no part has started and no part will end.
         if self._spinner is not None and self._kind == "":
             self._stop_spinner()

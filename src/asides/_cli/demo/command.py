@@ -163,7 +163,7 @@ class Gutter:
         self._notices: list[Notice] = []
 
     def show(self, events: Iterable[Event]) -> None:
-        """Write what the events tell."""
+        """Write each part behind its label, and its notices after it."""
         for event in events:
             if isinstance(event, PartStart):
                 style = self._dim if event.kind == "thinking" else PLAIN
