@@ -54,6 +54,7 @@ format: .venv/.test ## Format, and mend what the linter can mend
 families: .venv/.test ## Bring up to date what is made from the cards of the model families, and the README's table
 	.venv/bin/python -m tools.families --write
 	.venv/bin/python -m tools.formats_table --write
+	.venv/bin/python -m tools.template_table --write
 
 bench: .venv-bench/.peers ## Measure the speed beside the peers that can be installed
 	.venv-bench/bin/python -m benchmarks

@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "_api": READING,
     "streamer": READING,
     "detect": READING,
+    "hf": READING | {"detect"},
     "render": READING | {"reply"},
     "reply": ENGINE,
     "dialects": READING | {"reply"},
@@ -75,7 +76,7 @@ PAGES = "".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md"
 
 def test_few_modules_are_public() -> None:
     """What docs do not name to users begins with an underscore."""
-    assert len(PUBLIC) <= 16
+    assert len(PUBLIC) <= 18
     assert not [name for name in PUBLIC if not re.search(rf"`asides\.{name}\b", PAGES)]
 
 

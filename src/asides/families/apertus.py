@@ -6,7 +6,7 @@ from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import Format
 from .family import Family, Model, Switch
 
-APERTUS_CALLS = JsonCalls(open=("<|tools_prefix|>",), close=("<|tools_suffix|>",), keyed=True)
+APERTUS_CALLS = JsonCalls(open=("<|tools_prefix|>",), close=("<|tools_suffix|>",), keyed=True, listed=True)
 """`<|tools_prefix|>[{"f": {}}]<|tools_suffix|>`."""
 
 APERTUS = Format.tags(

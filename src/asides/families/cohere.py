@@ -10,7 +10,9 @@ COHERE_CALLS = JsonCalls(
     open=("<|START_ACTION|>",),
     close=("<|END_ACTION|>",),
     names=("tool_name", "name"),
+    arguments=("parameters", "arguments"),
     ids=("tool_call_id",),
+    listed=True,
 )
 """`<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {}}]<|END_ACTION|>`."""
 

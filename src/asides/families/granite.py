@@ -7,7 +7,7 @@ from .._engine.format import END, TEXT, THINKING, Format
 from .family import Family, Model, Switch
 from .shared import HERMES, PLAIN_RESPONSE, with_siblings
 
-GRANITE_CALLS = JsonCalls(open=("<|tool_call|>", "<tool_call>"))
+GRANITE_CALLS = JsonCalls(open=("<|tool_call|>", "<tool_call>"), listed=True)
 """`<|tool_call|>[{"name": "f", "arguments": {}}]`, with no closing marker: Granite 3."""
 GRANITE_20B_CALLS = JsonCalls(open=("<function_call>",))
 """`<function_call> {"name": "f", "arguments": {}}`, with no closing marker: Granite 20B."""

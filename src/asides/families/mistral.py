@@ -19,7 +19,7 @@ MISTRAL_NAMED = NamedCalls(
     id_shape="short",
 )
 """`[TOOL_CALLS]f[ARGS]{}` or `[TOOL_CALLS]f{}`: from the eleventh tokenizer on."""
-MISTRAL_LIST = JsonCalls(open=("[TOOL_CALLS]",), section_close=(_CALLS_CLOSE,), id_shape="short")
+MISTRAL_LIST = JsonCalls(open=("[TOOL_CALLS]",), section_close=(_CALLS_CLOSE,), id_shape="short", listed=True)
 """`[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "..."}]`: before the eleventh tokenizer."""
 
 MISTRAL = Format.tags(

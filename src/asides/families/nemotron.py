@@ -7,7 +7,7 @@ from .._engine.format import THINKING, Format
 from .family import Family, Model, Switch
 from .shared import ASSISTANT, QWEN_XML, STOPS, with_siblings
 
-TOOLCALL = JsonCalls(open=("<TOOLCALL>",), close=("</TOOLCALL>",))
+TOOLCALL = JsonCalls(open=("<TOOLCALL>",), close=("</TOOLCALL>",), listed=True)
 """`<TOOLCALL>[{"name": "f", "arguments": {}}]</TOOLCALL>`."""
 
 NEMOTRON_V3 = Format.tags(

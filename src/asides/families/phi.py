@@ -6,7 +6,7 @@ from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import Format
 from .family import Family, Model
 
-PHI4_CALLS = JsonCalls(open=("functools[",))
+PHI4_CALLS = JsonCalls(open=("functools[",), listed=True)
 """`functools[{"name": "f", "arguments": {}}]`."""
 
 PHI = Format.tags(

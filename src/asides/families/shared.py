@@ -44,7 +44,7 @@ QWEN_XML = XmlCalls(
 """`<tool_call><function=f><parameter=a>v</parameter></function></tool_call>`, with newlines: Qwen3-Coder and others."""
 GLM_KEYED = KeyedCalls(open=(OPENER,), close=("</tool_call>",))
 """`<tool_call>f<arg_key>a</arg_key><arg_value>v</arg_value></tool_call>`, with or without newlines: GLM, Laguna."""
-TOOL_CALLS_LIST = JsonCalls(open=("<tool_calls>",), close=("</tool_calls>",))
+TOOL_CALLS_LIST = JsonCalls(open=("<tool_calls>",), close=("</tool_calls>",), listed=True)
 """`<tool_calls>[{"name": "f", "arguments": {}}]</tool_calls>`: Apriel, Hunyuan A13B, Jamba."""
 
 SIBLINGS = (HERMES, QWEN_XML, GLM_KEYED)

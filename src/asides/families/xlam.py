@@ -9,7 +9,7 @@ from .shared import ASSISTANT, HERMES, STOPS, with_siblings
 
 XLAM_CALLS = (
     JsonCalls(bare=True, fenced=True, fenced_behind_prose=True),
-    JsonCalls(open=("[TOOL_CALLS]",)),
+    JsonCalls(open=("[TOOL_CALLS]",), listed=True),
     HERMES,
 )
 """A bare list, perhaps in a code block, or behind a marker of others."""

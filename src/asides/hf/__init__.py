@@ -1,0 +1,26 @@
+"""Hugging Face response templates: read one, write one, test one, and a drop-in for the parser that reads them.
+
+A checkpoint may carry `response_template`, a description of how its output is read. transformers, TRL, vLLM and SGLang
+read it.
+
+    tokenizer.response_template = asides.hf.template_for(tokenizer=tokenizer)   # for transformers and TRL
+    asides.hf.parse_response(text, tokenizer.response_template, prefix=prompt)  # the drop-in
+"""
+
+from __future__ import annotations
+
+from .losses import LOSSES, Loss
+from .response_parser import ResponseParser, parse_response
+from .template import TemplateError
+from .writing import TARGETS, WrittenTemplate, template_for
+
+__all__ = [
+    "LOSSES",
+    "TARGETS",
+    "Loss",
+    "ResponseParser",
+    "TemplateError",
+    "WrittenTemplate",
+    "parse_response",
+    "template_for",
+]

@@ -1,0 +1,65 @@
+"""The tables of docs/response_templates.md: what each consumer of a template loses, format by format.
+
+`python -m tools.template_table` prints them; with `--write` they go into the page. Run it from the top of the
+repository. A test fails while the page is not what this writes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from asides.families import families
+from asides.hf import LOSSES, TARGETS, TemplateError, template_for
+from asides.hf.writing import Target
+
+PAGE = Path("docs", "response_templates.md")
+_PLACE = re.compile(r"(<!-- (losses|templates):[^\n]*-->\n).*?(<!-- /\2 -->)", re.DOTALL)
+
+
+def losses_table() -> str:
+    """Every kind of loss as a row."""
+    rows = [f"| `{loss.code}` | {loss.text} |\n" for loss in LOSSES.values()]
+    return "| code | what happens |\n| --- | --- |\n" + "".join(rows)
+
+
+def templates_table() -> str:
+    """Every format as a row: what all targets lose, and what each loses besides."""
+    lines = ["| format | every target loses | " + " | ".join(f"{target} also" for target in TARGETS) + " |\n"]
+    lines.append("| --- " * (len(TARGETS) + 2) + "|\n")
+    names = sorted(format.name for family in families() for format in family.formats if format.settle is None)
+    for name in names:
+        lost = {target: _losses(name, target) for target in TARGETS}
+        written = [codes for codes in lost.values() if codes is not None]
+        shared = [code for code in LOSSES if all(code in codes for codes in written)]
+        cells = [
+            "cannot be written" if codes is None else ", ".join(f"`{code}`" for code in codes if code not in shared)
+            for codes in lost.values()
+        ]
+        lines.append(f"| `{name}` | {', '.join(f'`{code}`' for code in shared)} | {' | '.join(cells)} |\n")
+    return "".join(lines)
+
+
+def _losses(name: str, target: Target) -> list[str] | None:
+    try:
+        return [loss.code for loss in template_for(name, target=target).loses]
+    except TemplateError:
+        return None
+
+
+def with_tables(text: str) -> str:
+    """The page with its tables brought up to date."""
+    make = {"losses": losses_table, "templates": templates_table}
+    return _PLACE.sub(lambda match: f"{match[1]}\n{make[match[2]]()}\n{match[3]}", text)
+
+
+def _main(arguments: list[str]) -> None:
+    if arguments == ["--write"]:
+        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        sys.stdout.write(f"{losses_table()}\n{templates_table()}")
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])
