@@ -20,7 +20,7 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     ids: tuple[str, ...] = ("id", "tool_call_id")
     """Keys that hold the call's id."""
     listed: bool = False
-    """Whether the family writes its calls as one list. All are read either way; what we write for others must choose."""
+    """Whether the family writes its calls as one list. Either is read; what we write for others has to choose."""
     keyed: bool = False
     """Whether the object's one key is the name and its value the arguments: `{"f": {...}}`."""
     separators: str = ",;"
