@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 from asides.families import families
-from asides.hf import LOSSES, TARGETS, TemplateError, template_for
-from asides.hf.writing import Target
+from asides.hf import TemplateError, template_for
+from asides.hf.losses import LOSSES
+from asides.hf.writing import TARGETS, Target
 
 PAGE = Path("docs", "response_templates.md")
 _PLACE = re.compile(r"(<!-- (losses|templates):[^\n]*-->\n).*?(<!-- /\2 -->)", re.DOTALL)

@@ -10,9 +10,10 @@ import pytest
 
 import asides
 from asides.errors import UsageError
-from asides.hf import LOSSES, TARGETS, TemplateError, parse_response, template_for
+from asides.hf import TemplateError, parse_response, template_for
+from asides.hf.losses import LOSSES
 from asides.hf.template import Template
-from asides.hf.writing import Target
+from asides.hf.writing import TARGETS, Target
 from tests.hf.support import readings
 from tests.support import run
 

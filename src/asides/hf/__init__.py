@@ -9,14 +9,12 @@ read it.
 
 from __future__ import annotations
 
-from .losses import LOSSES, Loss
+from .losses import Loss
 from .response_parser import ResponseParser, parse_response
 from .template import TemplateError
-from .writing import TARGETS, WrittenTemplate, template_for
+from .writing import WrittenTemplate, template_for
 
 __all__ = [
-    "LOSSES",
-    "TARGETS",
     "Loss",
     "ResponseParser",
     "TemplateError",
