@@ -58,7 +58,7 @@ class PatternProblem(Exception):
     """Why a pattern cannot be read; the template's loader names the key."""
 
 
-class Found(NamedTuple):
+class AnchorMatch(NamedTuple):
     """Where an anchor stands."""
 
     start: int
@@ -304,7 +304,7 @@ class Search:
         self._ahead_from = 0
         self._prefixes = frozenset(text[:size] for text in anchor.literals for size in range(1, len(text)))
 
-    def scan(self, text: str, at: int, base: int, final: bool) -> tuple[Found | None, int]:
+    def scan(self, text: str, at: int, base: int, final: bool) -> tuple[AnchorMatch | None, int]:
         """The first place at or behind `at`, and from where on it may still come. `base` is the offset of `text[0]`."""
         anchor = self.anchor
         if anchor.ahead:
@@ -322,11 +322,11 @@ class Search:
                 return reached, self._hold_of(text, start, final)
             place = start + 1
 
-    def _scan_ahead(self, text: str, at: int, base: int, final: bool) -> tuple[Found | None, int]:
+    def _scan_ahead(self, text: str, at: int, base: int, final: bool) -> tuple[AnchorMatch | None, int]:
         literal = self.anchor.ahead
         start = max(at, self._ahead_from - base)
         if text.find(literal, start) >= 0:
-            return Found(at, at, {}, False), len(text)
+            return AnchorMatch(at, at, {}, False), len(text)
         self._ahead_from = max(self._ahead_from, base + max(at, len(text) - len(literal) + 1))
         return None, len(text) if final else at
 
@@ -342,11 +342,11 @@ class Search:
                 best, which = found, literal
         return best, which
 
-    def _try(self, text: str, start: int, literal: str, base: int, final: bool) -> Found | None:
+    def _try(self, text: str, start: int, literal: str, base: int, final: bool) -> AnchorMatch | None:
         """Whether the anchor stands at `start`: where; a place before the text if not; None when more must be seen."""
         pattern = self.anchor.pattern
         if pattern is None:
-            return Found(start, start + len(literal), {}, self.anchor.skip)
+            return AnchorMatch(start, start + len(literal), {}, self.anchor.skip)
         if self._candidate != base + start:
             self._candidate, self._window = base + start, 0
         rest = len(text) - start
@@ -383,11 +383,11 @@ class Search:
         return start if text[start:] in self._prefixes else len(text)
 
 
-_NOWHERE = Found(-1, -1, {}, False)
+_NOWHERE = AnchorMatch(-1, -1, {}, False)
 
 
-def _found(match: Any) -> Found:
+def _found(match: Any) -> AnchorMatch:
     if match is None:
         return _NOWHERE
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
-    return Found(match.start(), match.end(), groups, False)
+    return AnchorMatch(match.start(), match.end(), groups, False)

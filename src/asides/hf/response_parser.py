@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import UsageError
-from .anchors import CONTEXT, WINDOW_LIMIT, Found, Search
+from .anchors import CONTEXT, WINDOW_LIMIT, AnchorMatch, Search
 from .content import ContentProblem, cast_calls, value_of
 from .template import Template, TemplateField
 
@@ -147,10 +147,10 @@ class ResponseParser:
             self._skipping = at == end
         return not self._skipping
 
-    def _scan(self, final: bool) -> tuple[tuple[Found, TemplateField, bool] | None, int]:
+    def _scan(self, final: bool) -> tuple[tuple[AnchorMatch, TemplateField, bool] | None, int]:
         """The anchor that comes first, if that is certain; and from where on one may still be coming."""
         hold = len(self._text)
-        best: tuple[Found, TemplateField, bool] | None = None
+        best: tuple[AnchorMatch, TemplateField, bool] | None = None
         best_key: tuple[int, int, bool, str] | None = None
         for search, field, opens in self._watched():
             found, waiting = search.scan(self._text, self._at, self._base, final)
