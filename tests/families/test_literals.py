@@ -1,15 +1,12 @@
 """A name of a model family's format is written in the family's card, and nowhere else in the code.
 
 Read from the source: string constants that are no docstrings and compare equal to a name, as names compare. Cards say
-which formats are generic (`Family.generic`): those may be named anywhere. An alias that is one plain word counts as
-little as a company's name does (`openai`, which is also an API): what is one word must be a format's own name to count.
-Names in `__all__` are Python's.
+which formats are generic (`Family.generic`): those may be named anywhere. Names in `__all__` are Python's.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,13 +18,15 @@ from asides.families.registry import fold
 
 PACKAGE = Path(asides.__file__).parent
 ALLOWED = ("families", "compat")
+ALSO_AN_API = ("openai",)
+"""An alias of harmony, because a peer calls it so; in our code it is a kind of server."""
 NAMES = {
     fold(name): format.name
     for family in families()
     if not family.generic
     for format in family.formats
     for name in (format.name, *format.aliases)
-    if name == format.name or not re.fullmatch("[a-z]+", name)
+    if name not in ALSO_AN_API
 }
 
 
