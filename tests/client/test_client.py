@@ -107,6 +107,13 @@ def test_open_models_are_switched_in_their_template_too(model: str, think: Any, 
     assert upstream.asked[0].get("chat_template_kwargs") == sent
 
 
+def test_a_format_that_was_named_has_its_switch_whatever_the_model_is_called() -> None:
+    """As in the gateway, where a model's settings name its format."""
+    with serve(ANSWER) as upstream:
+        Client(upstream.url).ask("hi", model="somebody/unheard-of-7b", think=True, format="granite-3.3")
+    assert upstream.asked[0]["chat_template_kwargs"] == {"thinking": True}
+
+
 def test_a_server_without_templates_is_asked_again_without_the_switch() -> None:
     """A server that refuses `chat_template_kwargs` by name still gets its question."""
     refusal = fails(400, {"error": {"message": "property 'chat_template_kwargs' is unsupported"}})

@@ -144,8 +144,8 @@ class Client:
             seed=random.getrandbits(32),
             collect=False,
         )
-        # A server of an open model that thinks knows chat templates.
-        switch = find_switch(model, found) if think is not None and named.thinks else None
+        # By the card, as in the gateway: whoever names the format of a model of unknown name wants its switch too.
+        switch = find_switch(model, found) if think is not None else None
         try:
             while True:
                 with self._send(request, switch) as exchange:
