@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Unpack
 
 import msgspec
 
-from ..policies import CallsInThinking, Mentions, Policies, PolicyOptions, Start, Whitespace
+from ..policies import DEFAULTS, CallsInThinking, Mentions, Policies, PolicyOptions, Start, Whitespace
 
 ReasoningField = Literal["reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop"]
 """Where chat clients find thinking: the choices of `asides.dialects.openai_chat`."""
@@ -117,7 +117,7 @@ class Limits(Section, frozen=True):
     """Bytes of one frame of an upstream's stream; a larger one ends the reply."""
     calls: Positive = 1000
     """Calls in one reply; one more ends it."""
-    held: Positive = 1_048_576
+    held: Positive = DEFAULTS.limit
     """Characters that a parser may hold back."""
     connect: Seconds = 10.0
     """Seconds to reach an upstream."""
