@@ -69,6 +69,8 @@ class ActiveMarkers:
 
     def _change(self, format: Format) -> None:
         self.format = format
+        # Without bare calls behind prose: these are read only in a format that the caller named, never in one `auto`
+        # settled on.
         self.tables = compile_tables(format, self.calls_in_thinking, self._reads_calls)
         self.table = self._table_of(self.table.state)
 

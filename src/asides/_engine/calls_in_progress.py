@@ -147,6 +147,8 @@ class CallsInProgress:
         """A marker that opens a call."""
         cursor, marker = self._cursor, found.marker
         space_from, start = cursor.base + cursor.at, cursor.base + found.start
+        # Models draft calls in their thoughts, and they forget to close a thought before a real call. Only what follows
+        # shows which it is.
         if self._markers.table.state == THINKING and self._markers.calls_in_thinking == "resolve":
             floor = self._writer.floor
             quotes = self._writer.quotes and not marker.certain
@@ -179,6 +181,7 @@ class CallsInProgress:
         place = match.start()
         if not final and table.begins(cursor.buffer, place, end) == place:
             return False  # it may still become a marker
+        # Tried once for each text: what is given back is read as prose.
         self._writer.expect_call(False)
         marker = table.marker_at(cursor.buffer, place, end)
         if marker is not None and marker.action is not Actions.BARE:
@@ -239,6 +242,7 @@ class CallsInProgress:
         draft = self.draft is not None
         self.region = Region(self._writer, self._options, syntaxes, opener, start, body, space_from, draft, announced)
         self._passed_end = None
+        # In text that is read again no call passes a marker that ends the thought: the call that did was the mistake.
         if draft and start < self._reread_until:
             self._passed_end = self._thought_end(body, self._reread_until)
         cursor.move(stop)
@@ -256,6 +260,8 @@ class CallsInProgress:
                 return chosen
         reader = region.reader
         assert reader is not None
+        # The reader is stopped before every marker that may be the region's end. If it reads on through it as part of a
+        # value, events behind it are held, because the value may never end.
         stop, closer = self._watch(region, end, final)
         thought_end = self._passed_end
         if thought_end is not None and thought_end.offset <= cursor.base + stop:
@@ -263,9 +269,11 @@ class CallsInProgress:
         else:
             thought_end = None
         before, calls = cursor.at, region.calls
+        # Not final for the reader where it was stopped before a marker: more text follows.
         cursor.move(reader.read(cursor.buffer, before, stop, cursor.base, final and stop == end))
         if reader.status is not Statuses.READING:
             return self._leave(region) if reader.status is Statuses.DONE else self._refuse(region, reader)
+        # Out of the reader behind every call: `limit` counts anew for the next one, whatever the chunking.
         if region.calls > calls:
             return Outcomes.GO_ON
         if thought_end is not None:
@@ -297,6 +305,7 @@ class CallsInProgress:
     def _choose_reader(self, region: Region, end: int, final: bool) -> ReadOutcome | None:
         """Pick the syntax that the first characters fit; else what follows from there being none."""
         cursor = self._cursor
+        # The format's own syntax comes first; siblings that share its opener are read because models slip between them.
         for syntax in region.syntaxes:
             answer = syntax.sniff(cursor.buffer, cursor.at, end, final)
             if answer is None:
@@ -322,6 +331,8 @@ class CallsInProgress:
         """The region is over: back to prose, or find out whether it was a draft."""
         draft, markers = self.draft, self._markers
         if draft is not None:
+            # In a thought only a well-formed call can be meant; anything else is a draft without waiting for what
+            # follows.
             if not region.faulty and region.calls:
                 return Outcomes.HELD
             if draft.bare:
@@ -346,6 +357,7 @@ class CallsInProgress:
         place = self._cursor.base + self._cursor.at
         if draft is not None and draft.bare:
             return self._show_example(draft)
+        # A quoted opener that no call follows is a mention, which gives no notice.
         if draft is not None and draft.quoted:
             body = self._behind_openers(region.body, place)
             return self._give_back(None, resume=self._read_again(draft.start, body))
@@ -393,6 +405,7 @@ class CallsInProgress:
         cursor = self._cursor
         own = closes and not region.reader_syntax.keeps_close
         cursor.move(found.stop if own else found.start)
+        # Another marker came before the region's end: what looked like an opener was none.
         if not closes and not region.committed:
             if region.opens_section and any(found.marker.text in syntax.open for syntax in region.syntaxes):
                 return self._leave_section(region)
@@ -402,6 +415,7 @@ class CallsInProgress:
         if not own:
             stop = max(words_until, region.dead_from)
         region.end_broken(stop, words_until)
+        # The section or list around the broken call may go on with further calls.
         if closes and region.reader is not None:
             region.reader.recover(found.marker.text)
             if region.reader.status is Statuses.READING:
@@ -440,9 +454,11 @@ class CallsInProgress:
         if not final and table.may_extend(cursor.buffer, found, end):
             return Outcomes.WAIT
         marker = found.marker
+        # Closing markers of the call syntax belong to the calls; the turn may still end behind them.
         if marker.action is Actions.STRAY:
             cursor.move(found.stop)
             return Outcomes.GO_ON
+        # Kimi K3 closes the thought behind its calls: that makes them no drafts.
         if marker.action is Actions.CLOSE:
             cursor.move(found.stop)
             resolved = self._resolve()
@@ -489,8 +505,11 @@ class CallsInProgress:
         closer, cursor = region.closer, self._cursor
         if not region.announced and not region.committed and self.draft is None:
             return self._give_back(None, resume=self._read_again(region.start, region.body))
+        # A stop marker inside a string of a call that never ends was the end of the turn after all.
         if closer is not None and closer.ends_turn:
             return self._cut_off(region, closer.start, "incomplete")
+        # A string that never ends would take in the rest of the output. It is cut at the first closing marker that
+        # stood in it, and what follows is read again.
         if self.draft is None and closer is not None and self._may_reread(region.start):
             keeps = region.reader_syntax.keeps_close
             return self._cut_off(region, closer.start if keeps else closer.stop, "unclosed")
@@ -518,6 +537,8 @@ class CallsInProgress:
         """The thought ends inside a call that does not: it was a draft, unless the whole turn ends there."""
         self._writer.mark_cut(False)
         assert self.draft is not None
+        # Cut off where the turn ends, it is an incomplete call; cut off where the thought goes on or closes, it was a
+        # draft.
         if ended.ends_turn and self._is_meant(region, self.draft):
             return self._end_cut(region, ended.offset, "incomplete")
         self._reread_until = max(self._reread_until, self._cursor.base + self._cursor.at)
@@ -531,6 +552,8 @@ class CallsInProgress:
             return region.committed or not region.begun
         if region.calls + draft.calls:
             return True
+        # In prose about calls an opener and a name are common. What tells a call: its name is closed, it is not quoted,
+        # and it begins a line or names a tool that was given.
         passed = region.closer is not None and not region.closer.ends_turn
         if passed or draft.quoted or not region.name_closed:
             return False
@@ -543,6 +566,7 @@ class CallsInProgress:
 
     def _end_cut(self, region: Region, place: int, error: str) -> ReadOutcome:
         cursor = self._cursor
+        # What was held stands behind `place` and is read again, so its events must not go out twice.
         if place < cursor.base + len(cursor.buffer):
             region.drop_hold()
         else:
@@ -573,6 +597,7 @@ class CallsInProgress:
             verdict, scan = self._writer.judge_quotes(found, end, True)
             if verdict is Verdicts.ACTS:
                 ended = ThoughtEnd(cursor.base + found.start, found.marker.action is Actions.STOP)
+        # With the tables: `auto` may settle on another format in between, and other markers end a thought there.
         self._known_end = (tables, start, stop, ended)
         return ended
 
@@ -644,6 +669,7 @@ class CallsInProgress:
             # A bare call began outside of any block.
             self._writer.restore(draft.part, start if draft.bare else None)
         elif region.calls:
+            # The calls before it stay calls; only what follows the last of them is words.
             space_from = start = region.dead_from
         self.region = self.draft = None
         if code:

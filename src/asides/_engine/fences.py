@@ -50,6 +50,7 @@ class Fences:
     def inside(self) -> bool:
         """Whether the place that was reached stands in a block."""
         if self._mode is _RUN:
+            # Directly behind a run, where a marker may stand on the same line: a run that may close counts as closing.
             return not self._closes() if self._opening else self._count >= 3
         return self._opening is not None and self._mode is not _TAIL
 
@@ -59,6 +60,7 @@ class Fences:
     def advance(self, text: str, base: int, stop: int, floor: int) -> None:
         """Follow `text` up to the index `stop`. `text[0]` is at offset `base`; the text began at index `floor`."""
         at = max(self.at - base, 0)
+        # Places are indices of this buffer and mean nothing in the next one.
         self._next = {"`": -2, "~": -2}
         while 0 <= at < stop:
             if self._mode is _SEEK:
@@ -107,6 +109,7 @@ class Fences:
 
     def _read_info(self, text: str, at: int, stop: int) -> int:
         newline, tick = text.find("\n", at, stop), text.find("`", at, stop)
+        # Markdown: with a backtick in the line that opens it, it is inline code and no block.
         if tick >= 0 and not 0 <= newline < tick:
             self._opening, self._mode = None, _SEEK
             return _skip(text, "`", tick, stop)
@@ -128,6 +131,7 @@ class Fences:
         if self._opening is None:
             if self._count >= 3:
                 self._opening = (self._character, self._count)
+            # The rule of the line behind it is of backticks alone.
             self._mode = _INFO if self._opening and self._character == "`" else _SEEK
         else:
             self._mode = _TAIL if self._closes() else _SEEK
@@ -136,6 +140,7 @@ class Fences:
 def begins_line(text: str, at: int, floor: int) -> bool:
     """Whether a line begins at `at`, indented by no more than three spaces. The text began at the index `floor`."""
     start = at
+    # Markdown: four spaces make it indented code.
     while start > floor and at - start < 3 and text[start - 1] == " ":
         start -= 1
     return start <= floor or text[start - 1] == "\n"

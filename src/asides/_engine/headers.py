@@ -78,6 +78,7 @@ def read_header(format: Format, table: Table, text: str, start: int, end: int, f
     at = start
     reach = start + LONGEST
     while True:
+        # A marker may begin within reach and end a little behind it.
         found = _first(table, text, at, min(end, reach + 64))
         if found is None or found.start > reach:
             if not final and end <= reach + 64:
@@ -88,6 +89,7 @@ def read_header(format: Format, table: Table, text: str, start: int, end: int, f
         marker = found.marker
         if marker.action is Action.BODY or marker.action is Action.CALL:
             return _whole(format, text, start, found.start, found.stop, marker)
+        # A marker of another kind inside a header: the header has lost its end.
         if found.start > start and not (marker.action is Action.HEADER and _is_channel(format, marker)):
             return _broken(format, text, start, found.start)
         at = found.stop
@@ -186,6 +188,7 @@ def _understand(format: Format, header: Header, text: str) -> _Understood:
         channel, after = match.group(1), after[match.end() :]
     if match := _RECIPIENT.match(after):
         recipient, after = match.group(1), after[match.end() :]
+    # Models write the recipient behind the channel or before it, in the role.
     elif (match := _RECIPIENT.search(before)) or (match := _RECIPIENT.search(after)):
         recipient = match.group(1)
     own = recipient in header.roles

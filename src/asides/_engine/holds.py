@@ -47,6 +47,7 @@ class Holds:
     def emit(self, event: Event) -> None:
         """Append an event to this call's output, or to the innermost hold while one is open."""
         if self._stack:
+            # Neither collected nor judged by `strict` yet: what a dropped hold held has never happened.
             self._stack[-1].append(event)
             return
         self.out.append(event)
@@ -89,6 +90,7 @@ class Holds:
         self.undecided = False
         outermost, *inner = self._stack
         self._stack = []
+        # Empty while they go out: `emit` would put them into an inner hold, which is younger than they are.
         if notice is not None:
             self.emit(notice)
         for event in outermost:

@@ -14,6 +14,8 @@ from .members import members
 from .tag_markers import LONGEST_TAG
 
 PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
+# What may stand before an opening quote besides whitespace. A quote behind a letter closes a quotation, so in ``
+# `x`</think>`y` `` the marker acts.
 BEFORE = frozenset("([{<（［｛「『【《〈")
 LONGEST_REST = 1024
 """A tag that a marker begins is no longer than this behind the marker, in characters."""
@@ -47,6 +49,7 @@ def quote_before(text: str, start: int, floor: int) -> str:
         return ""
     at = start - 1
     closing = PAIRS[opening]
+    # Two backticks quote code that holds one.
     if opening == "`" and at > floor and at > 0 and text[at - 1] == "`":
         at -= 1
         closing = "``"
@@ -75,6 +78,7 @@ class Lookahead:
                 return (place - base, stop - base) if stop - base <= end else (-1, -1)
             if place < 0:
                 longest = len(needle) if isinstance(needle, str) else LONGEST_TAG
+                # Nothing was found up to `until`, but the needle may begin just before it.
                 start = max(at, until - base - longest + 1)
         place, stop = _find(needle, text, start, end) if start < end else (-1, -1)
         found = (base + place, base + stop) if place >= 0 else (-1, -1)
@@ -106,10 +110,12 @@ def judge(
     if not quote:
         return Verdicts.ACTS, found.stop
     at = found.stop
+    # The marker is only the beginning of a tag (`<invoke name=`): the closing quote stands behind the whole tag.
     if found.marker.unfinished:
         reach = at + min(limit, LONGEST_REST)
         tag = _TAG_REST.match(text, at, min(end, reach))
         rest = tag.end() if tag else at
+        # Waiting ends at a distance from the marker, not at the end of a chunk, so that the chunking decides nothing.
         if rest == end < reach and not final:
             return Verdicts.WAIT, at
         if not text.startswith(">", rest, end):
@@ -125,6 +131,7 @@ def judge(
     reach = min(limit, REACH)
     newline, _ = lookahead.find("\n", text, base, at, end)
     line_end = newline if newline >= 0 else end
+    # A quoted pair on one line. Of several spellings of the closer the first one counts.
     places = [span for closer in closers if (span := lookahead.find(closer, text, base, at, end))[0] >= 0]
     if places:
         _, stop = min(places)

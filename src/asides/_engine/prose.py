@@ -51,8 +51,10 @@ class Prose:
     def read(self, end: int, final: bool) -> ReadOutcome:
         """Read text or thinking up to the next marker that acts."""
         cursor, writer, part = self._cursor, self._writer, self._writer.part
+        # Markers that act only before any words are not looked for behind the first: their letters are common in prose.
         table = self._markers.table if part.empty else self._markers.table.after_words
         scan = max(cursor.scan - cursor.base, cursor.at)
+        # Before any marker is looked for: a bare call has none, and counts only where a text begins.
         if part.call_may_begin and part.empty and self._calls.begin_bare(end, final):
             return Outcomes.CALL
         buffer = cursor.buffer
@@ -66,9 +68,12 @@ class Prose:
             if marker.leading and not (part.empty and cursor.blank_before(found.start)):
                 table, scan = table.after_words, found.start  # another marker may stand there that it begins with
                 continue
+            # A tag that is still open may hold this marker in an attribute. A whole text would show that, so a stream
+            # waits.
             if not final and table.may_enclose(buffer, found, scan, end):
                 hold = table.begins(buffer, scan, end)
                 break
+            # Markers may begin alike, and in a whole text the longest is found. So a stream waits for the rest of it.
             if table.may_extend(buffer, found, end):
                 if not final:
                     hold = found.start
@@ -84,12 +89,14 @@ class Prose:
             if verdict is Verdicts.WAIT or verdict is Verdicts.WAIT_FOR_WORDS:
                 hold = found.start
                 break
+            # Quotes first, then the place: a quoted marker must give no notice that it stands in the wrong place.
             if verdict is Verdicts.ACTS and not self._is_literal(found):
                 return self._act(found)
             if verdict is Verdicts.SPENT:
                 writer.write_literal(found.start)
                 self._holds.notice("limit", cursor.base + found.start)
             scan = stop
+        # What stands before `hold` is not searched again, however small the chunks are: cost stays linear.
         cursor.scan_from(cursor.base + hold)
         space = writer.flow(hold, beside=False, final=final)
         for_words = (space and hold == end) or verdict is Verdicts.WAIT_FOR_WORDS
@@ -99,6 +106,7 @@ class Prose:
         """Whether a marker acts or is only talked about."""
         writer, cursor = self._writer, self._cursor
         verdict, stop = writer.judge_quotes(found, end, final)
+        # A marker that came as its own token acts whatever stands around it.
         if not writer.quotes or found.marker.certain:
             return verdict, stop
         if verdict is Verdicts.ACTS and self._markers.table.state == TEXT and writer.in_fence(found.start):
@@ -114,11 +122,14 @@ class Prose:
         """Whether a marker that acts elsewhere is plain words here, and saying so."""
         marker, cursor, writer, part = found.marker, self._cursor, self._writer, self._writer.part
         begins = part.empty and cursor.blank_before(found.start)
+        # A header whose markers are gone has no whitespace before its role; behind whitespace it is an ordinary word.
         if marker.joined:
             return not begins and cursor.buffer[found.start - 1].isspace()
         if marker.action is Actions.FOREIGN:
             writer.notice_foreign(found)
             return True
+        # `<internal>` and its like are also fields of answers: they act as the first thing of the output, and directly
+        # behind a closed thought.
         if marker.weak and not (begins and part.content_from == part.weak_from):
             return True
         if marker.at_line and not begins and not begins_line(cursor.buffer, found.start, writer.floor):
@@ -141,12 +152,15 @@ class Prose:
         offset = cursor.base + found.start
         if self._debug:
             log.debug("%s at %d: in %s, %s", marker.text, offset, self._markers.table.state, marker.action.value)
+        # First: the part is neither closed nor is an undecided start settled before it is known that this is a call.
         if marker.action is Actions.CALL:
             writer.flow(found.start, beside=False)
             return self._calls.begin(found)
         if marker.action is Actions.HEADER:
             return self._meet_header(found)
         if self._holds.undecided:
+            # The prompt had opened the thought. It must be read again, because other markers act in thinking than in
+            # text.
             if marker.action is Actions.STRAY and marker.closes_thinking:
                 return self._settle_as_thinking(offset)
             if marker.action in (Actions.OPEN, Actions.STOP):
@@ -183,6 +197,7 @@ class Prose:
         watching, opened_at = self._markers.watching, self._writer.fences.opened_at
         self._restart(TEXT, after_marker=False, fences_until=opened_at)
         self._holds.open_undecided()
+        # `_restart` has dropped it with everything else.
         if watching:
             self._watch()
         return Outcomes.REREAD
@@ -198,6 +213,7 @@ class Prose:
 
     def _meet_header(self, found: Found) -> ReadOutcome:
         marker, cursor = found.marker, self._cursor
+        # The output began with a word that might have been a channel: now it is known that it was.
         if marker.joined and self._markers.watching:
             return self._settle_as_bare()
         self._writer.flow(found.start, beside=False)
@@ -218,6 +234,7 @@ class Prose:
             return Outcomes.WAIT
         if holds.undecided:
             return self._begin_undecided(start)
+        # Before the format's own markers are looked for: a server that leaves them out sends none.
         if start in (BareStarts.YES, BareStarts.JOINED):
             return self._begin_bare_headers(offset)
         if start is BareStarts.MAYBE and self._may_watch:
@@ -284,6 +301,7 @@ class Prose:
         cursor, format, tables = self._cursor, self._markers.format, self._markers.tables
         place = cursor.scan - cursor.base
         before, text = self._header_before, cursor.buffer
+        # Beyond the longest header there is nothing to wait for.
         seen = final or end - place > LONGEST
         lost = "" if before else marker_at(text, place, end, tables.lost_channels, seen)
         if lost is None:
@@ -291,6 +309,8 @@ class Prose:
         if lost:
             return self._begin_bare_headers(cursor.scan)
         if before:
+            # The prompt ended inside the header, so the output holds only the rest of it. Indices are shifted back
+            # afterwards, never before the output's own beginning.
             text = before + text[place:]
             shift = place - len(before)
             result = read_header(format, tables.header, text, 0, end - shift, final)
@@ -316,11 +336,13 @@ class Prose:
             writer.settle_as_text()
         writer.flow(place, beside=True)
         cursor.move(max(cursor.at, place))
+        # Without its special tokens a thought has no closing marker at all: that the header ends it is no news.
         if writer.part.kind == "thinking" and not markers.tables.bare_headers:
             holds.notice("implicit_close", offset)
         writer.enter_message()
         for code, message in result.notices:
             holds.notice(code, offset, message)
+        # Before the state is entered, which picks the table: in a message to the user a call is only an example.
         markers.let_calls(not result.addressed)
         markers.settle_on(result.marker)
         calls = bool(result.syntaxes) and markers.reads_calls
@@ -331,5 +353,6 @@ class Prose:
             return Outcomes.MESSAGE
         begun = self._calls.begin_message(result.syntaxes, result.recipient, offset, result.stop)
         if result.bodiless:
+            # Something ended the message inside its header: a call without a body, which may not be run.
             return self._calls.end_message(result.recipient.rpartition(".")[2], result.stop)
         return begun

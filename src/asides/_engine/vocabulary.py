@@ -29,6 +29,7 @@ class Pieces(dict[int, str | None]):
         super().__init__()
         self._bytes_of = bytes_of
 
+    # A dict that fills itself, so that every further look at an id is a plain lookup without a call.
     def __missing__(self, id: int) -> str | None:
         try:
             found: str | None = self._bytes_of(id).decode()
@@ -72,6 +73,8 @@ class Vocabulary:
         """The ids of ordinary text. A marker that is spelled out in it stays words: no added token comes out."""
         if not text:
             return []
+        # Three ways, the cheapest first; hardly any text needs the second. A marker that a user spelled out must not
+        # become the token: it would act on the model.
         ids = self._encode(text)
         if self._forbidden.isdisjoint(ids):
             return ids
@@ -81,6 +84,7 @@ class Vocabulary:
         # Cut inside every marker, so that no piece holds a whole one.
         cuts = [0, *(match.start() + 1 for match in self._marker.finditer(text)), len(text)]
         ids = [id for start, stop in pairwise(cuts) for id in self._encode(text[start:stop])]
+        # A token of one character cannot be cut; what is left of such is dropped.
         return [id for id in ids if id not in self._forbidden]
 
     def marker(self, text: str) -> list[int]:
@@ -242,6 +246,7 @@ def _decoding(tokenizer: Any, inner: Any) -> Callable[[list[int]], str] | None:
     for holder in (tokenizer, inner):
         decode = getattr(holder, "decode", None)
         if callable(decode):
+            # Decoders differ in what they leave out by default; a comparison needs all of it.
             options = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
             given = {name: value for name, value in options.items() if _takes(decode, name)}
             return lambda ids: str(decode(ids, **given))

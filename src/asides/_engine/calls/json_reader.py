@@ -79,6 +79,7 @@ class JsonReader(CallReader):
             self._sink.begin(base + at)
             self._step = self._first_key
             return at + 1
+        # Without a marker an empty list is an ordinary text.
         if self._list and text[at] == "]" and (self._calls or not self._bare):
             self._step = self._close
             return at + 1
@@ -111,6 +112,7 @@ class JsonReader(CallReader):
         stop = match.end() if match else at + 1
         if stop - at > LONGEST_NAME:
             return None, self._break(at, "a name is too long")
+        # From the beginning again next time, which `LONGEST_NAME` bounds. Six characters are the longest escape.
         if stop == end or (text[stop] == "\\" and end - stop < 6):
             return None, wait(at)
         if text[stop] != '"':
@@ -146,6 +148,8 @@ class JsonReader(CallReader):
             self._error = self._error or ("unreadable", "the call has its arguments twice")
         if key in syntax.ids and text[at] == '"':
             return self._read_id(text, at, end, base)
+        # Any object of an answer could come here: without a marker every key up to the arguments must be one of a
+        # call's.
         if self._bare and not self._headed and key not in syntax.ids and key != _TYPE:
             return self._reject(at, f"{key!r} stands where a call has its arguments")
         self._skipped = JsonScanner()
@@ -211,6 +215,7 @@ class JsonReader(CallReader):
 
     def _break(self, at: int, reason: str, code: str = "invalid_json") -> int:
         """The object is not JSON. Once it has shown itself to be a call, only its end is still looked for."""
+        # Before the head nothing has been emitted, so it can still be text; behind prose it always can, as all is held.
         if not self._headed or self._sink.tentative:
             return self._reject(at, reason, code)
         self._error = self._error or (code, reason)
@@ -239,6 +244,7 @@ class JsonReader(CallReader):
             if self._bare:
                 return self._reject(at, "a name without arguments is no call here")
             self._head()
+            # Models leave the arguments out where a function takes none.
             self._sink.arguments("{}")
         self._ended_at = base + at
         if self._list:

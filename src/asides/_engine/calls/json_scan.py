@@ -82,6 +82,8 @@ def end_of_flat_object(text: str, at: int, end: int) -> int:
         members = len(_MEMBERS.decode(whole))
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return 0
+    # The decoder keeps the last of equal keys without a word. As many members as colons says that there were none; more
+    # colons may also stand in strings, which the second count sorts out where they do not look like a key's.
     return brace + 1 if members == colons or members == _most_members(whole) else 0
 
 
@@ -157,8 +159,10 @@ class JsonScanner:
         while at < end and not self.done:
             before = (at, self._expect, self._loose)
             at = self._scan_loose(text, at, end) if self._loose else self._scan_strict(text, at, end)
+            # Nothing moved: more is needed. At the first error it returns too, so that the caller knows where that was.
             if before == (at, self._expect, self._loose) or (sound and self.error is not None):
                 break
+        # A number at the top has no end of its own: only the end of the text shows that it is whole.
         if final and not self.done and self._expect == _IN_ATOM and not self._stack:
             self._end_atom()
         return at
@@ -341,6 +345,7 @@ def read_body(text: str, at: int, end: int, whole_pairs: bool = False) -> tuple[
         return stop, False
     if whole_pairs and stop - at >= 6 and _HALF.match(text, stop - 6, stop) is not None:
         before = text[at : stop - 6]
+        # Behind an odd number of backslashes `\ud83d` is no escape but a written backslash and letters.
         if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
             stop -= 6
     return stop, True
@@ -358,6 +363,7 @@ def unescape(body: str) -> str:
 
 def repeated_key(keys: list[str]) -> str | None:
     """The first of the keys, each as it is written, that stands for the same as one before it."""
+    # Keys may be equal though they are written differently, by an escape.
     if len(set(keys)) == len(keys) and "\\" not in "".join(keys):
         return None
     known: set[str] = set()

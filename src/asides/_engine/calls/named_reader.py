@@ -208,18 +208,21 @@ class BodyReader(CallReader):
         if marker:
             self._sink.arguments("{}")
             return self._finish(base + at, place)
+        # Functions take JSON; words as input are for the tools that have no such prefix (a browser, an interpreter).
         if self._json_only and text[place] != "{":
             return self._reject(place, "the body is not a JSON object", "invalid_json")
         if text[place] == "{":
             after = skip_some(text, place + 1, end)
             if after == end:
                 return wait(at)
+            # Code may begin with a brace as well. A JSON object goes on with a key or ends.
             if text[after] in '"}' or self._json_only:
                 self._begin_arguments(base + place, self._behind)
                 return place
         tag = _TAG.match(text, place, end)
         if tag is not None and tag.end() == end and not final:
             return wait(at)
+        # Another family's call syntax in the body: as `input` it would be run with tags for arguments.
         if tag is not None and _PARAMETERS.search(tag.group()):
             return self._reject(place, "the body is neither JSON nor text but arguments in tags", "invalid_json")
         if not self._takes_input():

@@ -338,6 +338,7 @@ class NestedReader(XmlReader):
     def _begin_member(self, container: _Container, name: str, start: int) -> Schema | None:
         """Write what stands before a member or an element; return what the schema says of it."""
         member = container.member
+        # Only directly behind itself: given again later, an argument is a repetition and not an element.
         if member is not None and member.name == name and self._goes_on_as_list(member):
             self._sink.arguments(", ")
             return member.schema.items if member.schema is not None else None
@@ -357,6 +358,7 @@ class NestedReader(XmlReader):
         if arguments:
             self._members += 1
             self._given.add(name)
+        # For one that was given before, no list may begin: it is compared with the first.
         repeats = _Repeats.NO if again else _repeats(schema)
         mark = self._out.mark(start) if repeats is _Repeats.HELD else None
         container.member = _Member(name, repeats, schema, mark)
@@ -407,12 +409,14 @@ class NestedReader(XmlReader):
         if place > at:
             self._space.append(text[at:place])
             self._spaces += place - at
+            # Held to see whether a tag follows; past the limit it is text.
             if self._spaces > self._sink.limit:
                 return self._begin_leaf(text, place, end, base)
         found = marker_at(text, place, end, (container.close, self._start))
         if found is None:
             return wait(place)
         types = (container.schema.types if container.schema is not None else None) or frozenset()
+        # An empty tag is an empty string, unless the schema says that it can be none.
         if found == container.close and types and not types - {"array", "object", "null"}:
             self._forget_space()
             self._sink.arguments("[]" if "array" in types else "{}" if "object" in types else "null")

@@ -186,6 +186,7 @@ class Schema:
         """Every schema that this one refers to or is made of, each once."""
         waiting: list[tuple[object, bool]] = [(self._node, False)]
         seen: set[int] = set()
+        # Each once, by identity: references may lead back to where they came from.
         for node, is_condition in waiting:  # grows as it is walked
             if not isinstance(node, Mapping) or id(node) in seen:
                 continue
@@ -243,6 +244,7 @@ def _own_types(node: Mapping[str, Any]) -> set[str] | None:
         types = {"object"}
     elif "items" in node:
         types = {"array"}
+    # A union with an unknown type may allow anything, so it decides nothing.
     if not types or "" in types:
         return None  # a name that nobody knows says nothing
     if node.get("nullable") is True:
@@ -316,6 +318,7 @@ class ValueWriter:
             self._write(escape(text))
             return
         room = self._sink.limit + 1 - self._held
+        # Exactly at the limit, so that the type does not depend on where a chunk ended.
         if len(text) > room:
             self.add(text[:room])
             self.add(text[room:])
@@ -334,6 +337,8 @@ class ValueWriter:
             self._write('"')
         else:
             text = "".join(self._pieces)
+            # Other spellings only where the schema allows no string: elsewhere `TRUE` or `007` is what the model meant
+            # to write.
             self._write(self._as_json(text) or (self._coerced(text) if self._must else "") or quote(text))
         if not self.fits:
             self._sink.invalid(self._key)
@@ -376,6 +381,7 @@ class ValueWriter:
             self._shape = {"{": "object", "[": "array"}.get(first, "string")
             self._scanner = JsonScanner()
             return self._allows(self._shape)
+        # Without a schema a value is a number only if it is exactly one; with spaces before it, it is text.
         if spaced and not self._loose:
             return False
         if first in "-0123456789" or (self._must and first in "+."):

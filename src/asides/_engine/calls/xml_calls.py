@@ -73,6 +73,7 @@ class Tag(msgspec.Struct, frozen=True, dict=True):
             name, other, value = usual.groups()
             if not self.attribute:
                 return ReadTag(usual.end(), name.strip(), {})
+            # An attribute that is given twice takes the slow way below, whose rule is that the last counts.
             if other != self.attribute:
                 return ReadTag(usual.end(), name, {other: value} if other else {})
         end = len(text)
@@ -94,6 +95,7 @@ class Tag(msgspec.Struct, frozen=True, dict=True):
         found = marker_at(text, place, end, (self.stop, itself) if self.attribute else (self.stop,))
         if found and name is not None:
             return ReadTag(place + len(found), name, attributes, found == itself)
+        # Longer than that, it is no tag that could still be finished.
         if not found and (found is None or begun) and end < LONGEST_TAG:
             return None
         return ReadTag(-1, "", attributes)
@@ -193,6 +195,7 @@ class XmlCalls(TaggedCalls, frozen=True, kw_only=True):
             return True if final else None
         expected = (*self.wrappers, self.call.literal, *self.section_close)
         found = marker_at(text, place, end, (*expected, self.preface) if self.preface else expected)
+        # The opener may have been the beginning of the call's own tag: then the rest of the tag follows.
         if not found and text[place] not in "{[<":
             for opener in self.open:
                 if opener not in self.wrappers:
