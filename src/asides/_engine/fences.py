@@ -1,4 +1,9 @@
-"""Whether a place in a text stands inside a fenced code block. Knows Markdown's fences and nothing else."""
+"""Whether a place in a text stands inside a fenced code block. Knows Markdown's fences and nothing else.
+
+A run of three or more backticks or tildes where a line begins opens a block; a run of the same character that is at
+least as long, with nothing but whitespace behind it, closes it. `Fences` follows a text a stretch at a time, so its
+state says what a run that was cut in two has been so far. Only runs are looked at, each character once.
+"""
 
 from __future__ import annotations
 

@@ -105,7 +105,9 @@ class Gateway:
         if route.needs_key:
             self._open.add(record)
         try:
+            # Host and origin hold for every route, with or without a key.
             self._origins.check(http.headers.get("host", ""), http.headers.get("origin", ""))
+            # Before the key is asked for: a page may read a refusal only with these headers.
             self._allow_origin(http)
             if route.needs_key:
                 self._check(http)
@@ -117,6 +119,7 @@ class Gateway:
         except (ClientGone, BrokenOff):
             pass
         except asyncio.CancelledError:
+            # Not raised again: the answer to a client that is still there is ours to end.
             if not record.cancelled:
                 await self._refuse(http, route.dialect, STOPPED)
         except Exception as error:  # a bug of ours: answer 500 in the client's dialect and keep serving other requests
@@ -138,6 +141,7 @@ class Gateway:
         if self._config.keys and not headers.is_known(headers.key_of(http.headers), self._config.keys):
             message = "this gateway wants a key: send it as `Authorization: Bearer`, `x-api-key` or `api-key`"
             raise Refusal(401, message, code="invalid_api_key", headers=((b"www-authenticate", b"Bearer"),))
+        # This request is counted already, hence `>`.
         if len(self._open) > self._config.limits.concurrency:
             message = f"{self._config.limits.concurrency} requests are open, the limit of this gateway; try again"
             raise Refusal(429, message, code="too_many_requests", headers=((b"retry-after", b"1"),))
@@ -161,6 +165,7 @@ class Gateway:
         """Await something that is cancelled the moment the client leaves."""
         task = asyncio.current_task()
         assert task is not None
+        # ASGI reports a client that left only to who asks, and the handler is waiting for the upstream meanwhile.
         watcher = asyncio.create_task(http.watch(task))
         try:
             await work
@@ -197,6 +202,7 @@ class Gateway:
                 data = await self._read_json(body)
         model = data["model"] if isinstance(data.get("model"), str) else ""
         if upstream is None:
+            # Paths without a model (a health check, a tokenizer's) go to the first upstream.
             upstream = await self._state.route(model, self._key(http)) if model else self._state.upstreams[0]
         http.record.model, http.record.upstream = model, upstream.name
         name = self._state.settings(model).name

@@ -94,6 +94,7 @@ def for_upstream(
     elif "content-type" in http.headers:
         sent["content-type"] = http.headers["content-type"]
     sent["accept"] = http.headers.get("accept", "*/*")
+    # What is read here is asked for uncompressed: a compressed stream is flushed late, and has to be unpacked.
     sent["accept-encoding"] = http.headers.get("accept-encoding", "identity") if raw else "identity"
     key = own_key(http.headers, guarded)
     if not key and not guarded and "authorization" in http.headers:

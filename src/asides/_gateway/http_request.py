@@ -65,6 +65,8 @@ class HttpRequest:
                     parts.append(part)
                     if not event.get("more_body"):
                         return b"".join(parts)
+                    # Every byte that came buys time: a large body is not cut off, one that trickles in to hold a place
+                    # is.
                     timeout.reschedule(deadline + size / limits.upload_rate)
         except TimeoutError:
             message = "the request's body comes too slowly (limits.upload, limits.upload_rate)"

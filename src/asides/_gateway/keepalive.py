@@ -36,7 +36,9 @@ class KeepAlive:
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._tick)
 
     def _tick(self) -> None:
+        # The last one may still wait for a client that does not read: another would only queue up behind it.
         if not self.busy and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._http.write(self._bytes))
+        # Looked at once per interval instead of a timer that every frame sets anew: a frame costs one assignment.
         self.busy = False
         self._again()

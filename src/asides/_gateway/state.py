@@ -80,6 +80,7 @@ class State:
         if not self.config.upstreams:
             self.upstreams = [RecordedUpstream(Recorded())]
             return
+        # `limit=0`: aiohttp would let requests beyond its own limit wait; `limits.concurrency` refuses them at once.
         self._connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_IDLE)
         self.upstreams = [
             HttpUpstream(settings, self.config.limits, self._connector) for settings in self.config.upstreams
@@ -111,6 +112,8 @@ class State:
         One upstream alone takes any name. Else: the one that the model's settings name, the first whose `models` match,
         the first without `models` that lists it.
         """
+        # Without asking it: a single server may serve names that it does not list, and answers for itself where it does
+        # not.
         if len(self.upstreams) == 1:
             return self.upstreams[0]
         named = self.settings(model).upstream
@@ -120,6 +123,7 @@ class State:
         for upstream in self.upstreams:
             if any(matches(model, pattern) for pattern in upstream.settings.models):
                 return upstream
+        # Last, because it may have to ask every one of them for its list.
         open_ended = [upstream for upstream in self.upstreams if not upstream.settings.models]
         for upstream, models in zip(open_ended, await self._all(open_ended, key), strict=True):
             if any(known.id == model for known in models):
@@ -147,6 +151,7 @@ class State:
     async def list_models(self, upstream: Upstream, key: str = "") -> list[ListedModel]:
         """The models of one upstream, as its list was at most `FRESH` seconds ago; empty where there is none."""
         key = self.only_key(key)
+        # By key: what one client's key may see is not shown to another. Hashed, so that no key stays in memory for it.
         owner = (upstream.name, hashlib.blake2b(key.encode(), digest_size=16).digest())
         known = self._lists.get(owner)
         if known is not None and time.monotonic() - known[0] < FRESH:
@@ -155,6 +160,7 @@ class State:
             models = await model_list.fetch(upstream, key)
         except (Refusal, UpstreamLost, TimeoutError) as error:
             log.warning("%s does not list its models: %s", upstream.name, error)
+            # An old list is better than none: requests for its models would be refused as unknown.
             return known[1] if known is not None else []
         if upstream.settings.models:
             patterns = upstream.settings.models

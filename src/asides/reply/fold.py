@@ -113,6 +113,7 @@ class Fold:
     def delta(self, event: TextDelta | ThinkingDelta | ToolCallDelta) -> None:
         """Take more of a part, whose start has been taken."""
         if type(event) is ThinkingDelta:
+            # The clock is read once, not for every delta.
             if not self._thought:
                 self._thought = True
                 self.first_thought = self._clock() if self._clock is not None else None
@@ -122,6 +123,8 @@ class Fold:
             budget = self._budget
             budget.left -= len(event.text)
             if budget.left < 0:
+                # For good, and for all folds that share the budget as they come here: a reply with a hole in it would
+                # pass for whole.
                 self.collect = False
             else:
                 self._texts[event.index].append(event.text)
@@ -149,6 +152,7 @@ class Fold:
             self.usage = item
         elif isinstance(item, Ended) and item.choice == self.choice:
             self._reason = item.reason
+            # The parser cannot know that a limit of tokens ended the output.
             self.end("cut" if item.reason == "length" else item.termination)
 
     def end(self, termination: Termination) -> None:

@@ -243,6 +243,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     extra = request.extra if own else {}
     system, messages = _write_turns(request.turns, own, options)
     body = _FIELDS.write(options.applied_to(request)) | {"messages": messages}
+    # Anthropic counts thinking into the limit and refuses a budget that is not below it.
     limit = body.setdefault("max_tokens", MAX_TOKENS + (request.thinking.budget or 0))
     tools = [write_tool(tool, "input_schema") | (tool.extra if own else {}) for tool in request.tools]
     tools += [tool for name, tool in extra.items() if name.startswith("tools.")]
@@ -278,6 +279,7 @@ def _write_thinking(request: Request, max_tokens: int) -> dict[str, Any]:
     if thinking.think is False or thinking.effort == "none":
         return {"type": "disabled"}
     if thinking.budget is not None:
+        # Both bounds are Anthropic's; a limit below the smallest budget is left to it to refuse.
         budget = min(thinking.budget, max_tokens - 1)
         return {"type": "enabled", "budget_tokens": max(budget, SMALLEST_BUDGET)}
     return {"type": "adaptive"} if thinking.think or thinking.effort else {}
@@ -303,12 +305,14 @@ def _write_turns(turns: Iterable[Turn], own: bool, options: WriteOptions) -> tup
     for turn in turns:
         blocks = list(_write_pieces(turn, own, options.replay != "drop"))
         extra = turn.extra if own else {}
+        # A client of this API may have instructions in the middle; those of others are collected into `system`.
         if turn.role in ("system", "developer") and not (own and messages):
             system += blocks
             continue
         if turn.role == "tool":
             result = {"type": "tool_result", "tool_use_id": _fit(turn.call_id), "content": _shortest(blocks)}
             blocks, extra = [result | ({"is_error": True} if turn.is_error else {}) | extra], {}
+        # All results of one turn must stand in the one message behind its calls, and the user's next text with them.
         if answering and turn.role in ("tool", "user"):
             messages[-1]["content"] += blocks
         else:
@@ -326,12 +330,14 @@ def _shortest(blocks: list[dict[str, Any]]) -> Any:
 
 
 def _fit(id: str) -> str:
+    # Applied to calls and results alike, so that they still find each other.
     return _UNFIT.sub("_", id)
 
 
 def _write_pieces(turn: Turn, own: bool, replay: bool) -> Iterator[dict[str, Any]]:
     for piece in turn.pieces:
         match piece:
+            # Anthropic refuses empty blocks.
             case TextPiece(text="") | ThinkingPiece(text="", signature="", details=()):
                 continue
             case TextPiece():

@@ -180,6 +180,8 @@ class _Waiting:
     def answer(self, id: str, name: str) -> tuple[str, str]:
         """The id and the name of the call that this result answers."""
         for call in self._calls:
+            # By name where no id came, the earliest of the latest calls first: clients send results in the order of the
+            # calls.
             if (id and call.id == id) or (not id and name in ("", call.name)):
                 self._calls.remove(call)
                 return call.id, call.name
@@ -245,6 +247,7 @@ def is_generate(request: Request) -> bool:
 def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, Any]:
     """The request for an Ollama upstream, at `upstream_path(request)`."""
     own = leave_out(request, NAME)
+    # Ollama cannot be made to call, and a client that asked for it relies on it.
     forced = request.tools and request.tool_choice not in ("auto", "none")
     refuse(NAME, n=request.choices > 1, tool_choice=forced)
     lost = {
@@ -256,6 +259,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     }
     log_lost(NAME, [name for name, given in lost.items() if given])
     extra = dict(request.extra) if own else {}
+    # Written even where it is the default of others: here the default is to stream.
     body = {"stream": False, **_FIELDS.write(options.applied_to(request))}
     if request.prompt is not None:
         body |= {"prompt": request.prompt, "raw": True}
@@ -293,6 +297,7 @@ def _write_think(request: Request) -> bool | str | None:
         return False
     if thinking.effort:
         effort = _EFFORTS.get(thinking.effort, thinking.effort)
+        # Ollama answers 400 to a level that it does not know.
         return effort if effort in _LEVELS else True
     return thinking.think
 
@@ -334,6 +339,7 @@ def _write_turn(request: Request, index: int, options: WriteOptions, own: bool) 
         "thinking": "\n\n".join(thoughts),
         "images": images,
         "tool_calls": calls,
+        # Ollama's templates name the tool of a result; clients of other APIs give the call's id alone.
         "tool_name": turn.tool_name or _called(request.turns[:index], turn.call_id),
         "tool_call_id": turn.call_id,
     }

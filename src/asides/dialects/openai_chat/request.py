@@ -153,6 +153,7 @@ def read_request(body: Any, path: str = "") -> Request:
         essential.append("modalities")
     if other_tools:
         essential.append("tools")
+    # OpenAI refuses the old name for its newer models, others do not know the new one: it goes out as it came in.
     long_name = body.get("max_completion_tokens") is not None
     return Request(
         dialect=NAME,
@@ -196,6 +197,7 @@ def read_thinking_options(body: dict[str, Any]) -> ThinkingOptions:
     fields = thinking if isinstance(thinking, dict) else {}
     switch = fields.get("type") if fields else thinking
     think = sent.get("think")
+    # An object of its own is OpenRouter's and Ollama's way, where it wins over the single field.
     effort = _first(reasoning.get("effort"), sent.get("reasoning_effort"), template.get("reasoning_effort"))
     if isinstance(think, str):
         effort = effort or think
@@ -219,7 +221,9 @@ def read_thinking_options(body: dict[str, Any]) -> ThinkingOptions:
         None if effort is None else effort != "none",
     ]
     refused = any(value is False for value in switches)
+    # OpenRouter's `max_tokens` alone asks for thinking.
     wanted = any(value is True for value in switches) or budget is not None
+    # Hidden is not refused: the model thinks, and the client does not see it.
     hidden = (
         reasoning.get("exclude") is True
         or sent.get("include_reasoning") is False
@@ -286,6 +290,7 @@ def thinking_text(value: Any) -> str:
 def _with_thinking(message: dict[str, Any], pieces: list[RequestPiece]) -> list[RequestPiece]:
     """The thinking of an earlier turn, in whatever shape it came, and the content without it."""
     thoughts = _thinking_of(message)
+    # Clients that know only the content keep thinking there in tags. It goes back where the upstream looks for it.
     found = list(without_tags(pieces))
     known = "".join(piece.text for piece in thoughts).strip()
     if known:  # a block repeated in the content counts once
@@ -343,6 +348,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     shared = _shared_with_responses(request) if request.dialect == "openai_responses" else {}
     same = leave_out(request, NAME, {*shared, *(("text",) if "verbosity" in shared else ())})
     if not same:
+        # Within the dialect the order is the client's own business: it may know a template that takes it.
         request = msgspec.structs.replace(request, turns=_system_first(request.turns))
     refuse(NAME, prompt=request.prompt is not None)
     request = options.applied_to(request)
@@ -398,11 +404,13 @@ def write_thinking_options(body: dict[str, Any], request: Request, options: Writ
     Returns the effort that is left to write.
     """
     thinking = request.thinking
+    # In the fields that the client chose: which of them a server knows, only the client can know.
     body |= thinking.sent if same else {}
     if template := template_arguments(request, options):
         body["chat_template_kwargs"] = template
     if thinking.budget is not None and options.budget:
         outer, _, inner = options.budget.partition(".")
+        # What the client put there itself wins.
         limit = {inner: thinking.budget, **as_object(body.get(outer))} if inner else body.get(outer, thinking.budget)
         body[outer] = limit
     if same:
@@ -426,6 +434,7 @@ def _write_turn(request: Request, index: int, options: WriteOptions) -> dict[str
 def _write_content(turn: Turn, same: bool) -> str | list[dict[str, Any]]:
     texts = [piece for piece in turn.pieces if isinstance(piece, TextPiece)]
     plain = len(texts) == len(turn.pieces)
+    # A plain string where it says the same: not every chat template takes a list of parts.
     if plain and (len(texts) < 2 or not same) and not (same and any(piece.extra for piece in texts)):
         return "\n\n".join(piece.text for piece in texts)
     return [_write_part(piece, same) for piece in turn.pieces]
@@ -472,6 +481,8 @@ def _write_thinking(turn: Turn, field: str, with_details: bool) -> dict[str, Any
     details = [detail for piece in thoughts for detail in piece.details]
     found: dict[str, Any] = {field: text} if text else {}
     if field == "reasoning_details":
+        # OpenRouter wants its details back in order and untouched. Items of other APIs are kept beside them and mean
+        # nothing there.
         own = [detail for detail in details if str(detail.get("type")).startswith("reasoning.")]
         made = [{"type": "reasoning.text", "text": text, "index": 0}] if text else []
         found = {field: own or made} if own or made else {}

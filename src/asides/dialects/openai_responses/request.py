@@ -193,6 +193,8 @@ def _read_input(value: Any, extra: dict[str, Any]) -> list[Turn]:
     if isinstance(value, str):
         return [Turn("user", (TextPiece(value),))]
     if not isinstance(value, list) or not value:
+        # With one of these the conversation is at the server; for any other upstream the request is refused by that
+        # field.
         if value in (None, []) and {"previous_response_id", "conversation", "prompt"} & extra.keys():
             return []
         raise RequestError("input must be a string or a list that holds at least one item", "input")
@@ -218,6 +220,7 @@ def _read_input(value: Any, extra: dict[str, Any]) -> list[Turn]:
             name = pieces.tool_name or names.get(pieces.call_id, "")
             turns.append(msgspec.structs.replace(pieces, tool_name=name))
         else:
+            # Two messages with nothing between them are two turns; joined, the model would see one answer.
             if is_message and after_message:
                 close()
             names |= {piece.id: piece.name for piece in pieces if isinstance(piece, CallPiece)}
