@@ -41,7 +41,7 @@ _ENTRIES = {
     ),
     "forward_headers": (_HEADER_NAME, "not a name that a header can have"),
 }
-"""Lists of texts: what each entry must be, and what is said of one that is not."""
+"""Lists of texts: what each entry must be, and the message for one that is not."""
 
 
 def expand_secrets(

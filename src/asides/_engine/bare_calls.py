@@ -20,6 +20,7 @@ def may_follow(before: str) -> bool:
     The last line with words must not announce what follows with a colon, and must either end its sentence or be
     separated by a blank line.
     """
+    # The text ends where a line begins, so the last piece is empty or the call's indent.
     *lines, _ = before.split("\n")
     words = next((line for line in reversed(lines) if _WORD.search(line)), None)
     if words is None:

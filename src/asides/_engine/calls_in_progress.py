@@ -49,7 +49,7 @@ class Draft(msgspec.Struct, kw_only=True):
     quoted: bool
     """Whether an opening quote stands directly before it."""
     bare: bool
-    """Whether it stands in a text and has no opening marker, so that only what follows tells it from an example."""
+    """Whether it stands in a text and has no opening marker, so that what follows shows whether it is an example."""
     calls: int = 0
     """How many well-formed calls the regions before the present one held."""
 
@@ -209,7 +209,7 @@ class CallsInProgress:
         return may_follow(cursor.tape.text(max(part.content_from, offset - REACH), offset))
 
     def begin_line(self, place: int) -> ReadOutcome:
-        """Behind prose a call without an opening marker is held until what follows tells it from an example."""
+        """Behind prose a call without an opening marker is held until what follows shows whether it is an example."""
         cursor = self._cursor
         self._writer.flow(place, beside=False)
         space_from, start = cursor.base + cursor.at, cursor.base + place

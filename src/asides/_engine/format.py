@@ -25,9 +25,9 @@ from .tag_markers import TagRule
 State = Literal["text", "thinking", "header", "outside", "end"]
 
 TEXT: State = "text"
-"""What is said to the reader."""
+"""The answer."""
 THINKING: State = "thinking"
-"""What is thought."""
+"""Thinking, which is no part of the answer."""
 HEADER: State = "header"
 """Inside the header of a message, which decides what the message is (harmony and its like)."""
 OUTSIDE: State = "outside"
@@ -46,7 +46,7 @@ class BareHeader(msgspec.Struct, frozen=True, kw_only=True):
     """How headers read where a server has left their markers out: `role``channel to=recipient type` and the words."""
 
     notice: NoticeCode
-    """What is said when an output is read so."""
+    """The notice that is emitted when an output is read so."""
     types: tuple[str, ...] = ()
     """Content types, which the words may follow directly."""
     words: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     partial: frozenset[str] = frozenset()
     """Markers that lack a part which the server or the model has left out: they act, with a notice."""
     foreign: bool = True
-    """Whether a marker of another family that is left in a text is told of (see `foreign.py`)."""
+    """Whether a marker of another family that is left in a text gives a notice (see `foreign.py`)."""
     leading: frozenset[str] = frozenset()
     """Openers that act only before any text (Granite's sentences)."""
     plain: Mapping[str, str] = {}
@@ -129,7 +129,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     assistant: tuple[str, ...] = ()
     """What opens the assistant's turn in a prompt; the start state is read off what follows the last one."""
     prompt_markers: tuple[str, ...] = ()
-    """Markers that stand in prompts alone, around the list of tools for example. They tell whose template it is."""
+    """Markers that stand in prompts alone, around the list of tools for example. They show whose template it is."""
     settle: Callable[[str | CallSyntax], Format] | None = None
     """For `auto` alone: the format to go on with after this marker, or this call syntax, was met."""
 

@@ -36,7 +36,7 @@ class HeaderResult(msgspec.Struct, frozen=True):
     recipient: str = ""
     """To whom a call is sent."""
     marker: str = ""
-    """The marker that tells the family: the channel's where one is named, else the one that ended the header."""
+    """What `auto` settles by: the marker of the channel where one is named, else the one that ended the header."""
     notices: tuple[tuple[NoticeCode, str], ...] = ()
     bodiless: bool = False
     """Whether the message ended inside its header, so that a call has no body at all."""

@@ -67,17 +67,17 @@ class Holds:
         return hold
 
     def release(self) -> None:
-        """The innermost hold is true."""
+        """Let the events of the innermost hold go out, to the hold around it or to the caller."""
         for event in self._stack.pop():
             self.emit(event)
 
     def drop(self, hold: Hold | None = None) -> None:
-        """What this hold, or the innermost, and all inside it hold is not true."""
+        """Discard the events of this hold, or of the innermost, and of all holds inside it: the text is read again."""
         while self._stack.pop() is not hold and hold is not None:
             pass
 
     def expire(self, offset: int, message: str = "") -> None:
-        """The innermost hold has reached the limit, which is said before what it holds."""
+        """The innermost hold has reached the limit: put the notice before the events that it holds."""
         self._stack[-1].insert(0, Notice("limit", message or NOTICES["limit"], offset))
 
     def open_undecided(self) -> None:

@@ -1,4 +1,4 @@
-"""Telling a marker that is only talked about from one that acts.
+"""Mentions: whether a marker acts or is only quoted.
 
 A marker is literal when a quote stands directly before it and the same quote directly after it, or after the marker
 that closes it on the same line. The first quote must be an opening one.

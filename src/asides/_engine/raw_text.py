@@ -54,6 +54,7 @@ class Tape:
     def forget(self, before: int) -> None:
         """Drop the pieces that end before this offset, once they are more than half of all: deleting moves the rest."""
         count = bisect_right(self._starts, before) - 1
+        # So every piece is moved a bounded number of times, however often this is called.
         if count > 0 and count * 2 > len(self.pieces):
             self._words_until = self.words_until(self._starts[count])
             del self.pieces[:count], self._starts[:count]

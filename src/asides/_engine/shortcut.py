@@ -181,7 +181,7 @@ def _shortcut(
 def parse_ordinary(text: str, format: Format, policies: Policies) -> Message | None:
     """The message of a whole output that has the ordinary shape, as the machine would read it; else None.
 
-    As in `asides.parse`, an output whose start nobody has told is undecided where the format starts in text.
+    As in `asides.parse`, an output without a given start is undecided where the format starts in text.
     """
     if policies is not DEFAULTS and (
         policies.prompt is not None

@@ -205,7 +205,7 @@ _ABSENT = (LookupError, OverflowError, ValueError)
 
 
 class Reading(NamedTuple):
-    """One way of telling the bytes of an id."""
+    """One way of reading the bytes of an id."""
 
     read: Read
     spaced: bool = True
@@ -269,7 +269,7 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
 
 
 def _guarded(read: Callable[[int], Any]) -> Read:
-    """An id that a tokenizer does not have is no bytes; any other failure is one, and is told as ours."""
+    """An id that a tokenizer does not have is no bytes; any other failure is raised as a `UsageError`."""
 
     def bytes_of(id: int) -> bytes:
         try:

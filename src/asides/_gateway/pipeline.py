@@ -126,7 +126,7 @@ class Pipeline:
         self._longest_frame = filter.limits.frame
         self._on_error = on_error
         self._last: type = type(None)
-        """The kind of delta that was folded last: where no text is kept, more of the same tells a fold nothing."""
+        """The kind of delta that was folded last: where no text is kept, a fold needs no more of the same."""
         self._text_frame = reader.text_frame
         self._delta = writer.delta
         self.over = False

@@ -58,7 +58,7 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     policies: Policies
     """How the reply is read. Its `seed` is random: calls that the model gives no id get one that nobody can guess."""
     start_is_known: bool
-    """Whether anybody but the format has said where the reply begins."""
+    """Whether anything but the format decided where the reply begins."""
     reasoning: str
     """Where thinking is written, for clients that have several places for it."""
     conversation: ConversationHash
@@ -139,7 +139,7 @@ def _check_count(data: dict[str, Any], most: int) -> None:
 
 
 def find_start(headers: Mapping[str, str], request: Request, target: Target) -> tuple[Start | None, bool]:
-    """Where the reply begins (None: as the format says), and whether anybody has said so."""
+    """Where the reply begins (None: the format's own start), and whether anything but the format decided it."""
     header = _choice(headers, "X-Asides-Start", STARTS)
     if header:
         return header, True  # type: ignore[return-value]  # one of STARTS

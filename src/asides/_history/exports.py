@@ -54,6 +54,7 @@ class JsonLinesExport(Export):
         """The id of the last reply in a file that is continued; empty for a new one."""
         end = 0
         if resume and self._part.exists():
+            # A process that was killed may have left half a line; everything before it is good.
             self.after, end = self._last_whole_line()
         self._file = self._part.open("r+b" if end else "w+b")
         # Half a line may follow the last whole one.

@@ -117,6 +117,7 @@ class PostgresHistory(History):
                 (_indexed(ThoughtRow(place, original_text(text, data))), number) for number, place, text, data in rows
             ]
             with self._errors(), self._connection.transaction(), self._connection.cursor() as cursor:
+                # A transaction for each page: rows stay locked for a moment only, and who stops it keeps what is done.
                 cursor.executemany(f"UPDATE thoughts SET words = {INDEX_WORDS} WHERE number = %s", words)
             done += len(rows)
             yield done
@@ -137,6 +138,8 @@ class PostgresHistory(History):
                 f"there is no history at {self.name}; `--save` keeps thoughts, and this is where they go"
             )
         with self._connection.transaction():
+            # Two processes may make the store at the same moment, and `CREATE ... IF NOT EXISTS` fails where both pass
+            # its check.
             self._connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
             self._connection.execute("CREATE SCHEMA IF NOT EXISTS asides")
             self._connection.execute(

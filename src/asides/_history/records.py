@@ -87,6 +87,7 @@ class KeptReply(msgspec.Struct, frozen=True, kw_only=True):
 
         `model` is the name by which it was asked for, where that is not the one that the server gives.
         """
+        # Or a thought could come back to a model: only clean text of other roles is stored as what was asked.
         if any(turn.role == "assistant" for turn in asked):
             raise UsageError("`asked` may hold no turn of the assistant: these are kept as its own replies")
         if isinstance(reply, Message):
@@ -183,6 +184,7 @@ def identity(kept: KeptReply) -> str:
         fields += (str(thought.index), str(thought.complete), repr(thought.seconds), thought.text)
     for field in fields:
         data = field.encode("utf-8", "surrogatepass")
+        # With its length, so that moving a character from one field to the next changes the hash.
         digest.update(len(data).to_bytes(8))
         digest.update(data)
     return digest.hexdigest()
@@ -190,6 +192,7 @@ def identity(kept: KeptReply) -> str:
 
 def body(kept: KeptReply) -> str:
     """What no column holds, as JSON in one fixed spelling; in ASCII, so that every store takes every character."""
+    # Part of the id, so its spelling is fixed: another order of keys would be another reply.
     return json.dumps(_rest(kept), sort_keys=True, separators=(",", ":"))
 
 
@@ -197,6 +200,8 @@ def _rest(kept: KeptReply) -> dict[str, Any]:
     reply = kept.reply
     joined = THINKING_GAP.join(thought.text for thought in reply.thoughts)
     later = {
+        # Fields that came after the first version: absent where they say nothing, so that older rows keep their text
+        # and id.
         "order": _order(kept),
         "thinking": reply.thinking if reply.thinking != joined else None,
         "reason": reply.reason or None,
@@ -241,6 +246,7 @@ def call_record(call: ToolCall) -> dict[str, Any]:
 def _order(kept: KeptReply) -> list[str | tuple[int, int]] | None:
     """The order of the parts, where it is not the usual one. A text is given by its range in the joined text."""
     reply = kept.reply
+    # Rows from before the order was stored are read in the usual one; writing it only where it differs keeps their ids.
     if kept.places or _usual_order(reply.text, kept.thoughts, reply.tool_calls) == reply.parts:
         return None
     order: list[str | tuple[int, int]] = []

@@ -64,7 +64,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     written: str
     """All that follows the user's words."""
     before: str
-    """All that stands before them: what the template tells the model."""
+    """All that stands before them: the template's own instructions to the model."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,7 +52,7 @@ def is_newer(name: str) -> bool:
 
 
 def find_switch(model: str, format: str | Format) -> Switch | None:
-    """How the thinking of a model is switched: by what its name tells, else as for every model of its format."""
+    """How the thinking of a model is switched: by the row of its name, else as for every model of its format."""
     return _switch_of(look_up(model), format)
 
 

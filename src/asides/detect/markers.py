@@ -37,7 +37,7 @@ def _candidates(known: tuple[Family, ...]) -> tuple[Format, ...]:
 
 @lru_cache(maxsize=1024)
 def own(format: Format) -> Format:
-    """The format without syntaxes of other families that it also reads: they tell nothing of who writes."""
+    """The format without syntaxes of other families that it also reads: they do not show which family it is."""
     calls = tuple(syntax for syntax in format.calls if not syntax.sibling)
     return format if calls == format.calls else format.but(calls=calls, aliases=format.aliases)
 

@@ -98,6 +98,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Where output begins; None where this source does not know."""
     reasons: tuple[str, ...] = ()
     switch: Switch | None = None
-    """How thinking is switched, as far as a name tells it."""
+    """How thinking is switched, where the name of the model decides it."""
     details: dict[str, Any] = {}
-    """Fields of `Detection` that this source alone can tell."""
+    """Fields of `Detection` that only this source can fill."""

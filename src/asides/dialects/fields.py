@@ -1,7 +1,7 @@
 """Looking into JSON that an upstream sent: the value if it is of the kind that is wanted, else what stands for nothing.
 
 Readers of replies never raise: whatever stands in a field, the text around it is good. So they take every field with
-one of these, and hand on only what every writer can write. (What a client sends is refused instead: `checks`.)
+one of these, and hand on only what every writer can write. (What a client sends is refused instead: `request_fields`.)
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _sound(token: Token) -> Token:
 
 
 def as_reply(body: Any) -> dict[str, Any]:
-    """The body of a whole reply; of what is no object, one that says so in the way that every dialect tells errors."""
+    """The body of a whole reply; for what is no object, an error's body that every dialect reads as a failure."""
     if isinstance(body, dict):
         return body
     return {"error": f"the upstream sent a reply that is no JSON object: {as_json(body)[:200]}"}

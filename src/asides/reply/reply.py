@@ -45,7 +45,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """`stop`: a stop marker was seen. `end`: none, but it came to its end. `cut`: it did not, because thinking or a
     call was open, the server says so (`length`), or nothing more came."""
     reason: str = ""
-    """Why the server says that it ended: `stop`, `length` or `content_filter`; empty where no server said."""
+    """The server's own reason for the end: `stop`, `length` or `content_filter`; empty where there was no server."""
     usage: Usage | None = None
     """What it cost, where the server says so."""
     times: Times = Times()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 COLUMNS = 80
-"""For a terminal that does not tell its width."""
+"""For a terminal whose width cannot be found out."""
 
 
 class Screen:

@@ -20,7 +20,7 @@ from functools import lru_cache
 from .layout import INDENT
 
 NARROW = 12
-"""Below this many columns there is no room for an indent."""
+"""Below this many columns nothing is indented."""
 TAB = 8
 _TOKEN = re.compile(r"\n+|[ \t]+|[^ \t\n]+")
 # What must not begin a line, and what must not end one, in scripts that break between any two characters.

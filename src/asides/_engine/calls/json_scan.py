@@ -56,7 +56,7 @@ def _runs(of: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @cache
 def _member() -> re.Pattern[str]:
-    """A pattern for one member of an object and the comma or the brace behind it, which tells its key."""
+    """A pattern for one member of an object and the comma or the brace behind it; its first group is the key."""
     return re.compile(rf'{_SPACE}"({_BODY})"{_SPACE}:{_SPACE}{_or_container(_SCALAR)}{_SPACE}([,}}])')
 
 
@@ -99,8 +99,8 @@ _VALUE, _FIRST_KEY, _KEY, _COLON, _FIRST_VALUE, _NEXT, _IN_KEY, _IN_STRING, _IN_
 class JsonScanner:
     """Finds the end of one JSON value.
 
-    `meet_key` is told each key of the object itself, as it is written. Where it returns a reason to refuse the key,
-    that is the value's error, directly behind the key.
+    `meet_key` is called with each key of the object itself, as it is written. Where it returns a reason to refuse the
+    key, that is the value's error, directly behind the key.
     """
 
     __slots__ = (
@@ -145,7 +145,7 @@ class JsonScanner:
 
     @property
     def in_plain_string(self) -> bool:
-        """Whether reading stopped inside a sound string that nobody is told of."""
+        """Whether reading stopped inside a valid string that is no key for `meet_key`."""
         if self._loose:
             return False
         return self._expect == _IN_STRING or (self._expect == _IN_KEY and len(self._stack) != self._told_depth)
@@ -220,7 +220,7 @@ class JsonScanner:
         return self._token(text, at, self._expect) if at < end else at
 
     def _scan_members(self, text: str, at: int, end: int) -> int:
-        """The same for members whose keys are told."""
+        """The same for members whose keys `meet_key` is called with."""
         meet_key = self._meet_key
         assert meet_key is not None
         member = _member()

@@ -79,7 +79,7 @@ class BodyCalls(CallSyntax, frozen=True, kw_only=True):
     """Whether its end is marked. Where a server has left the markers out, JSON needs none."""
 
     def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
-        """The header has said it all."""
+        """Nothing to look for: the header has decided that this is a call."""
         return True
 
     def reader(self, sink: Sink, opener: str) -> Reader:

@@ -232,7 +232,7 @@ class BodyReader(CallReader):
         return at
 
     def _takes_input(self) -> bool:
-        """Whether words may be told as `input`: not to a tool whose own arguments are known and have other names."""
+        """Whether plain text may become the argument `input`: not where the tool's arguments have other names."""
         tools = self._sink.tools
         parameters = tools.parameters(self._name or "") if tools is not None else None
         names = parameters.get("properties") if parameters is not None else None

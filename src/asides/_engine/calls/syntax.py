@@ -22,7 +22,7 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     open: tuple[str, ...] = ()
     """Markers that open one call (or one list of calls)."""
     close: tuple[str, ...] = ()
-    """Markers that close it; none where the grammar itself tells the end."""
+    """Markers that close it; none where the grammar itself has an end."""
     section: tuple[str, ...] = ()
     """Markers that open a section of calls."""
     section_close: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     open_at_line: bool = False
     """Whether a marker of `open` acts only where a line begins, because others write such tags too."""
     sibling: bool = False
-    """Whether another family writes this: it is read because it shares an opener, and tells nothing of the format."""
+    """Whether another family writes this: it is read because it shares an opener, and does not show the format."""
     id_shape: IdShape = "call"
     """The shape of ids that the model did not write."""
 

@@ -83,7 +83,7 @@ _PLAIN = {
 
 
 class Schema:
-    """A JSON schema as far as it tells types. Whatever a caller gave, asking it never raises."""
+    """The types that a JSON schema gives to values. Whatever a caller passed as schema, no method raises."""
 
     __slots__ = ("_node", "_read", "_root")
 
@@ -520,7 +520,7 @@ class StringWriter:
 
 
 class _Heard:
-    """Keeps what a writer writes."""
+    """Collects what a writer writes."""
 
     __slots__ = ("limit", "pieces")
 

@@ -63,7 +63,7 @@ class Tag(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def literal(self) -> str:
-        """What tells that it is this tag."""
+        """The literal by which the tag is recognised."""
         return self.start + " " if self.attribute else self.start
 
     def read(self, text: str) -> ReadTag | None:
@@ -133,7 +133,7 @@ class XmlCalls(TaggedCalls, frozen=True, kw_only=True):
     cdata: bool = False
     """Whether a value may stand in `<![CDATA[` and `]]>`."""
     string: tuple[str, str] = ("", "")
-    """The attribute that tells types, and what it holds for a string; with any other word the value is JSON."""
+    """The attribute that gives types, and what it holds for a string; with any other word the value is JSON."""
     namespaced: bool = False
     """Whether a namespace may stand before the name: `weather.f`. The given tools decide."""
     json: bool = False

@@ -34,7 +34,7 @@ _KINDS = {
 
 
 def failed_of(body: dict[str, Any], status: int | None = None) -> Failed:
-    """A failure, from a body or event that tells of one."""
+    """The failure that a body or event describes."""
     error = body.get("error")
     fields = as_object(error)
     kind = as_text(fields.get("type")) or "api_error"

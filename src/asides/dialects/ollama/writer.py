@@ -62,7 +62,7 @@ class _JoinedParts:
         self.context: list[int] = []
 
     def write_event(self, item: ReplyEvent) -> None:
-        """Write what a part tells."""
+        """Write what an event adds to a part."""
         event = item.event
         if isinstance(event, TextDelta):
             self._text(event.text, item.logprobs)

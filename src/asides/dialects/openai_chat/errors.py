@@ -13,7 +13,7 @@ from .request import NAME
 
 
 def failed_of(body: dict[str, Any], status: int) -> Failed:
-    """A failure, from a body or frame that tells of one."""
+    """The failure that a body or frame describes."""
     error = body.get("error") or body.get("detail") or body.get("message") or body
     if not isinstance(error, dict):
         message = error if isinstance(error, str) else as_json(error)

@@ -17,7 +17,7 @@ CODES = {status: code for code, status in STATUSES.items()}
 
 
 def failed_of(body: dict[str, Any], status: int = 502) -> Failed:
-    """A failure, from a body or frame that tells of one."""
+    """The failure that a body or frame describes."""
     failed = chat_errors.failed_of(body, status)
     return msgspec.structs.replace(failed, dialect=NAME, status=STATUSES.get(failed.code or "", failed.status))
 

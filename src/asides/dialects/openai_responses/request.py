@@ -130,7 +130,7 @@ def read_request(body: Any, path: str = "") -> Request:
 
 
 def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], dict[str, Any]]:
-    """The caller's functions, and the tools that only the server could run, each by a name that tells which it is."""
+    """The caller's functions, and the tools that only the server could run, each by its place and type."""
     functions: list[Tool] = []
     hosted: dict[str, Any] = {}
     for index, tool in enumerate(tools):
