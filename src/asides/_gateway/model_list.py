@@ -75,6 +75,7 @@ def no_details() -> dict[str, Any]:
 def write_show(shown: dict[str, Any], model: str, profile: ModelProfile, thinks: bool | None) -> dict[str, Any]:
     """`/api/show`: what the upstream shows, completed by the profile. Clients need `model_info` and `details`."""
     capabilities = list(profile.capabilities or ())
+    # Ollama's clients read here whether a model takes tools and can think.
     if not capabilities:
         capabilities = ["completion"]
         if profile.format is not None and (profile.format.calls or profile.format.header is not None):

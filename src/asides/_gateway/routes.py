@@ -132,6 +132,7 @@ class Router:
         """The row that answers a method at a path; there is always one."""
         whole = normalized(path)
         short = whole.lower()
+        # By HTTP the two are answered alike but for the body, which `HttpRequest.answer` leaves out.
         method = "GET" if method == "HEAD" else method
         if method == "OPTIONS":
             return Match(OPTIONS._replace(dialect=_dialect_of(short)))
@@ -140,6 +141,7 @@ class Router:
             return Match(found)
         for (known, above), route in self._below.items():
             if known == method and short.startswith(above):
+                # From the path in its own case: names of models have capitals.
                 return Match(route, whole[len(above) :])
         route = NOT_ALLOWED if short in self._exclusive else self._unknown
         return Match(route._replace(dialect=_dialect_of(short)))
@@ -158,6 +160,7 @@ def _dialect_of(path: str) -> Dialect:
 
 def is_below(path: str) -> bool:
     """Whether a path as it came stays below the root to which it is added: nobody may climb out of that."""
+    # Unescaped, and with backslashes: what a server behind makes of `%2e%2e` or `\` is not known here.
     steps = re.split(r"[/\\]", unquote(path))
     return path.startswith("/") and not any(step in (".", "..") for step in steps)
 

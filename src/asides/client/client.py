@@ -96,6 +96,7 @@ class Client:
         return self._server
 
     def _ask_kind(self) -> ServerKind:
+        # The path is Ollama's alone.
         with self._exchange("GET", VERSION_PATH) as exchange:
             return kind_of(_decoded(exchange.read_whole(MOST_ERROR)) if exchange.status == 200 else None)
 
@@ -154,6 +155,8 @@ class Client:
                         return
                     error = self._refusal(exchange, model)
                 # Optional fields are left out for a server that refuses them; `reasoning_effort` asks for the same.
+                # Only where the refusal names the field: another mistake must not be repeated in another shape. Each
+                # field is left out once, so this ends.
                 if error.status in (400, 422) and switch and "chat_template_kwargs" in error.message:
                     switch = None
                 elif error.status in (400, 422) and request.include_usage and "stream_options" in error.message:
@@ -222,6 +225,8 @@ class Client:
         failed: Failed | None = None
         split_by_server = False
         for chunk in self._chunks(exchange):
+            # What such a server sends as text is the answer alone: nothing can be learnt from it about where raw output
+            # begins.
             split_by_server = split_by_server or isinstance(chunk, ThinkingChunk)
             for item in splitter.feed(chunk):
                 if isinstance(item, Failed):
@@ -257,6 +262,7 @@ class Client:
         for data in exchange.read():
             yield from reader.feed(data)
         if not exchange.stopped:
+            # A reply that a person stopped has not failed, though its end is missing.
             yield from reader.finish()
 
     def _refusal(self, exchange: HttpExchange, model: str = "") -> UpstreamError:

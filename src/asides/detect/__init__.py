@@ -114,6 +114,7 @@ def _choose_format(findings: list[Finding]) -> tuple[str | Format, tuple[str, ..
     fitting = list(leading.formats)
     disputes: list[str] = []
     for finding in findings[1:]:
+        # Sources are in the order of directness: a later one may narrow what the first allows, never replace it.
         shared = [format for format in fitting if format in finding.formats]
         if shared:
             fitting = shared

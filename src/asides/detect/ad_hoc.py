@@ -73,12 +73,14 @@ def make(opener: str, closer: str, seen: Evidence, calls: tuple[CallSyntax, ...]
             source="made by detection from a chat template",
             start=TEXT if opener else THINKING,
             wrappers=wrappers,
+            # A template shows the end of a turn, not every stop token of the model.
             stops=(*stops, *(stop for stop in MARKERS.stops if stop not in stops)),
             calls=MARKERS.syntaxes if calls is None else calls,
             assistant=(header,) if header.strip() else (),
         )
     except UsageError:  # markers that cannot be told apart
         return None
+    # Made from one turn and tried on all of them: what fits one by chance does not read back the others.
     return format if all(reads(format, turn, prompt) for turn in thoughtful) else None
 
 

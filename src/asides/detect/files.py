@@ -43,6 +43,7 @@ def read_bytes(path: Path, most: int) -> bytes:
         if size > most:
             raise UsageError(f"{path}: {size:,} bytes; at most {most:,} are read of such a file")
         try:
+            # Bounded here too: the file may be growing.
             return file.read(most + 1)
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from error
@@ -58,6 +59,8 @@ def read_text(path: Path) -> str:
 
 def read_json(path: Path, shape: type[Shape]) -> Shape:
     """A JSON file, of which only the fields of `shape` are kept."""
+    # Decoded into a shape, not into dicts: a vocabulary of many megabytes is passed over without making an object of a
+    # word.
     data = read_bytes(path, MOST_JSON)
     try:
         return msgspec.json.decode(data, type=shape)

@@ -91,6 +91,7 @@ class _MetadataReader:
 
     def _array(self, keep: bool) -> list[Any]:
         kind, count = struct.unpack("<IQ", self._take(12))
+        # Before anything is read: a broken count must not become an allocation.
         if count > MOST_ITEMS:
             raise self._error(f"an array of {count:,} items; at most {MOST_ITEMS:,} are read")
         if kind == _STRING:
@@ -133,6 +134,7 @@ class _MetadataReader:
         missing = needed - len(rest)
         if missing > self._left:
             raise self._error(f"more than {MOST_BYTES:,} bytes of metadata, or a broken length")
+        # A block at least, because fields are a few bytes each.
         more = self._file.read(min(max(missing, BLOCK), self._left))
         if len(more) < missing:
             raise self._error("cut off in its metadata")

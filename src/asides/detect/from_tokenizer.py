@@ -91,6 +91,7 @@ def _made_of(format: Format, tokens: Mapping[str, int]) -> bool:
 
 def _fitting(tokens: Mapping[str, int], pair: tuple[str, str] | None) -> list[Format]:
     """The formats whose markers the tokens are, all that fit about equally well."""
+    # Joined by what no marker holds, so that one search answers for all of them.
     everyones = "\0".join(literal for format in candidates() for literal in literals(format))
     known = [token for token in tokens if token in everyones]
     scores: dict[Format, float] = {}

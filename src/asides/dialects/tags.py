@@ -23,9 +23,11 @@ def without_tags(pieces: Iterable[RequestPiece], extra: dict[str, Any] | None = 
             yield piece
             continue
         fields = {**piece.extra, **(extra or {})}
+        # Every text of every earlier turn comes here with each request: most hold no tag.
         if "<think>" not in piece.text and "</think>" not in piece.text:
             yield TextPiece(piece.text, fields)
             continue
+        # A lone closing tag too: the template had put the opener into the prompt.
         parser = Parser(_tags(), start="undecided")
         events = parser.feed(piece.text) + parser.finish()
         gaps = [event.gap for event in events if isinstance(event, PartStart)]

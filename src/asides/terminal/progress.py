@@ -62,6 +62,7 @@ class Progress:
         if now < self._next:
             return
         self._next = now + SECONDS_PER_DRAWING
+        # Written over the old line and cleared behind, not before: a line that is cleared first flickers.
         self._output.draw(f"\r{self._line(done, amount)}\x1b[K")
         self._output.flush()
         self._drawn = True
