@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-browser clean
+.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-browser peer-names clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -88,6 +88,10 @@ test-model: .venv-model/.model ## Ask a small real model through the gateway, wi
 # Not part of `test`: it needs a browser. Without one it fails, because "nothing was looked at" is not a pass.
 test-browser: .venv/.test ## Look at the report in a real browser (Debian: apt-get install chromium)
 	ASIDES_BROWSER=1 .venv/bin/python -m pytest tests/browser
+
+# Not part of `test`: it needs the network, and what other projects release is no fault of ours.
+peer-names: .venv/.test ## List the names of other projects' parsers, in their newest packages, that do not resolve here
+	.venv/bin/python -m tools.peer_names
 
 bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (minutes)
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)

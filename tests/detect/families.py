@@ -145,6 +145,68 @@ STYLES = {
         opened="<think>",
         start="thinking",
     ),
+    "k2 horizon": Style(
+        "k2_horizon",
+        "<|assistant|>",
+        "",
+        each(
+            "<ifm|tool_call>",
+            NAME + pairs("<ifm|arg_key>", "</ifm|arg_key><ifm|arg_value>", "</ifm|arg_value>"),
+            "</ifm|tool_call>",
+            first="<ifm|tool_calls>",
+            last="</ifm|tool_calls>",
+        ),
+        think=("<ifm|think>", "</ifm|think>"),
+        opened="<ifm|think>",
+        start="thinking",
+    ),
+    "plamo 3": Style(
+        "plamo3",
+        "<|plamo:begin_assistant:plamo|>",
+        "<|plamo:tag|>",
+        each(
+            "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>",
+            NAME
+            + write(
+                "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>"
+            )
+            + ARGUMENTS,
+            "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>",
+            first="<|plamo:begin_tool_requests:plamo|>",
+            last="<|plamo:end_tool_requests:plamo|>",
+        ),
+        think=("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),
+        opened="<|plamo:begin_think:plamo|>",
+        start="thinking",
+    ),
+    "functionary 3.1": Style(
+        "llama3_json",  # the same grammar, and better known
+        LLAMA,
+        "<|eot_id|>",
+        each("<function=", NAME + write(">") + ARGUMENTS, "</function>"),
+        think=None,
+    ),
+    "firefunction 2": Style(
+        "firefunction_v2",
+        LLAMA,
+        "<|eot_id|>",
+        each("", JSON, "", first=" functools[", last="]", between=", "),
+        think=None,
+    ),
+    "command r+": Style(
+        "command_r_plus",
+        "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+        "<|END_OF_TURN_TOKEN|>",
+        each(
+            '{"tool_name": "',
+            NAME + write('", "parameters": ') + ARGUMENTS,
+            "}",
+            first="\nAction:\n```json\n[",
+            last="]\n```",
+            between=", ",
+        ),
+        think=None,
+    ),
     "spark x2.5": Style("spark25", "<|Bot|>", "", each("<tool_call>", NAME + _KEYED, "</tool_call>")),
     "glm 4.5": Style(
         "glm45",

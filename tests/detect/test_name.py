@@ -126,6 +126,13 @@ NAMES = {
     "openbmb/MiniCPM-V-4_7": ("minicpmv", True),
     "XHToken/Spark-X2.5-4B": ("spark25", True),
     "IQuestLab/IQuest-Q1": ("iquest_q1", True),
+    "meetkai/functionary-medium-v3.1": ("functionary_v3_1", False),
+    "fireworks-ai/llama-3-firefunction-v2": ("firefunction_v2", False),
+    "CohereLabs/c4ai-command-r-plus": ("command_r_plus", False),
+    "CohereLabs/c4ai-command-r-v01": ("command_r_plus", False),
+    "IFM/K2-Horizon-7B": ("k2_horizon", True),
+    "pfnet/plamo-3-8b": ("plamo3", None),
+    "reflection/Beam-1.0-501B-A23B": ("beam", True),
     "somebody/unheard-of-7b": ("auto", None),
 }
 
@@ -142,9 +149,6 @@ UNKNOWN = {
     "baidu/ERNIE-5.0": "ERNIE",
     "LGAI-EXAONE/K-EXAONE-236B-A23B": "EXAONE",
     "LGAI-EXAONE/K-EXAONE-2.0-750B-A37B": "EXAONE",
-    "meetkai/functionary-medium-v3.1": "Functionary",
-    "fireworks-ai/llama-3-firefunction-v2": "Firefunction",
-    "CohereLabs/c4ai-command-r-plus": "Command R",
     "poolside/Laguna-S-3": "Laguna",
     "deepcogito/cogito-v3-preview": "Cogito",
     "Qwen/Qwen4-8B": "Qwen",
@@ -157,9 +161,6 @@ UNKNOWN = {
     "nvidia/Nemotron-4-340B-Instruct": "Nemotron",
     "meta-llama/Llama-5-8B": "Llama",
     # Models of which only something is known.
-    "IFM/K2-Horizon-7B": "K2 Horizon",
-    "pfnet/plamo-3-8b": "PLaMo",
-    "reflection/Beam-1.0-501B-A23B": "Beam",
     "skt/A.X-K1": "A.X",
     "tiiuae/Falcon-H1R-7B": "Falcon",
     "naver-hyperclovax/HyperCLOVAX-SEED-Think-32B": "HyperCLOVA X",

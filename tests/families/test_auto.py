@@ -182,6 +182,7 @@ LEFT_OUT = {
     "<|tool_call:name|>",
     ">>>",
     ">>>all\n",
+    "Action:",
     "Assistant:",
     "Here are my reasoning steps:",
     "Here is my response:",

@@ -68,9 +68,10 @@ PEERS = {
     """,
     "of November 2026": """
         deepseek_v41 deepseek-v41 deepseekv41 deepseek_v4_1 granite_thinking_parser minicpmv qwen3_json gigachat35
-        iquest_q1 nanbeige spark25 spark2_5 function_gemma json_tools muse_spark internlm2 interns2-preview
-        interns2preview qwen2d5 qwen3coder exaone llama tml_v0 glm5 glm5_3 hy3 laguna_s21 laguna_xs2 laguna_m1
-        laguna_xs21 llama_3 nemotron3 nemotron3_ultra qwen35 qwen36 qwen38 qwen3_vl kimi_k26 qwen3_5 qwen3_8
+        k2_horizon plamo3 beam firefunction_v2 functionary_v3_1 command_r_plus iquest_q1 nanbeige spark25 spark2_5
+        function_gemma json_tools muse_spark internlm2 interns2-preview interns2preview qwen2d5 qwen3coder exaone
+        llama tml_v0 glm5 glm5_3 hy3 laguna_s21 laguna_xs2 laguna_m1 laguna_xs21 llama_3 nemotron3 nemotron3_ultra
+        qwen35 qwen36 qwen38 qwen3_vl kimi_k26 qwen3_5 qwen3_8
     """,
     "tinker with a suffix": """
         deepseekv4_1_low_reasoning deepseekv4_1_max_reasoning deepseekv4_1_preserve_thinking glm5_3_high_reasoning

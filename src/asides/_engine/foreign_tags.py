@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 TAGS = (
+    "</ifm|think>",
+    "</ifm|think_fast>",
+    "</ifm|think_faster>",
     "</longcat_think>",
     "</mm:think>",
     "</reasoning>",
@@ -20,6 +23,11 @@ TAGS = (
     "<function=",
     "<function_call>",
     "<function_calls>",
+    "<ifm|think>",
+    "<ifm|think_fast>",
+    "<ifm|think_faster>",
+    "<ifm|tool_call>",
+    "<ifm|tool_calls>",
     "<iquest_tool_call>",
     "<longcat_think>",
     "<longcat_tool_call>",

@@ -48,18 +48,30 @@ COHERE_COMMAND3 = COHERE.but(
     source="chat template of Command R7B: the generation prompt opens no thinking, or closes it again",
     start=TEXT,
 )
+ACTION = JsonCalls(open=("Action:",), names=("tool_name", "name"), fenced=True, open_at_line=True)
+"""`Action:`, and a code block with `[{"tool_name": "f", "parameters": {}}]`: before Command R7B."""
+COMMAND_R = Format(
+    name="command_r_plus",
+    aliases=("command_r",),
+    source="Command R and R+ as llama.cpp reads them: a plan may stand before the calls. They do not think",
+    states={TEXT: {"<|END_OF_TURN_TOKEN|>": END}},
+    calls=(ACTION,),
+    ignored=("<|CHATBOT_TOKEN|>", *COHERE.ignored),
+    assistant=COHERE.assistant,
+)
 FAMILY = Family(
     name="Command",
-    formats=(COHERE, COHERE_COMMAND3),
+    formats=(COHERE, COHERE_COMMAND3, COMMAND_R),
     models=(
         Model(r"command-?a-?(?:reasoning|plus)|cohere-?2-?moe", "cohere", True, who="a Command that thinks"),
         Model(r"command-?r7b", "cohere_command3", True, who="Command R7B, which thinks before it calls"),
         Model(r"command-?a\b", "cohere_command3", False, who="a Command that does not think"),
-        Model(r"command-?r\b", "auto", False, who="Command R"),
+        Model(r"command-?r\b", "command_r_plus", False, who="Command R"),
     ),
     switch={
         "cohere": Switch(keyword="reasoning_effort", on=None, off="none"),
         "cohere_command3": Switch(),
     },
+    plain={"Action:": "a word of many agents"},
     decisive=COHERE_COMMAND3,
 )

@@ -1,10 +1,11 @@
-"""MeetKai's Functionary 3.2."""
+"""MeetKai's Functionary 3.1 and 3.2."""
 
 from __future__ import annotations
 
 from .._engine.calls.named_calls import NamedCalls
 from .._engine.format import END, TEXT, Format
 from .family import Family, Model
+from .shared import FUNCTION_JSON
 
 CALLS = NamedCalls(open=(">>>",), direct=True)
 """`>>>f` and the arguments on the next line."""
@@ -20,10 +21,23 @@ FUNCTIONARY = Format(
     calls=(CALLS,),
     assistant=("<|start_header_id|>assistant<|end_header_id|>\n\n",),
 )
+_STOPS = ("<|eom_id|>", "<|eot_id|>", "<|end_of_text|>")
+FUNCTIONARY_31 = Format(
+    name="functionary_v3_1",
+    source="functionary-medium-v3.1 as llama.cpp reads it: a tag that names the function, with JSON in it. It does not "
+    "think",
+    states={TEXT: dict.fromkeys(_STOPS, END)},
+    calls=(FUNCTION_JSON,),
+    assistant=FUNCTIONARY.assistant,
+)
 FAMILY = Family(
     name="Functionary",
-    formats=(FUNCTIONARY,),
-    models=(Model(r"functionary.*-v{}", "functionary", False, "3.2"),),
+    formats=(FUNCTIONARY, FUNCTIONARY_31),
+    models=(
+        Model(r"functionary.*-v{}", "functionary_v3_1", False, "3.1"),
+        Model(r"functionary.*-v{}", "functionary", False, "3.2"),
+    ),
+    plain_calls=(FUNCTION_JSON,),
     plain={
         **dict.fromkeys((">>>all\n", ">>>"), "the prompt of Python's console, and a quote in a quote"),
         "all\n": "a word",

@@ -36,13 +36,9 @@ FAMILY = Family(
     formats=(JSON, PASSTHROUGH, ROLE_COLON),
     models=(
         # Of these no format is known, or none for certain.
-        Model(r"firefunction", "auto", False, line="Firefunction"),
         Model(r"falcon-?h1r", "auto", True, "", "Falcon H1R", "thinking", "Falcon"),
         Model(r"intellect-?{}", "auto", True, "3 3.1", line="INTELLECT"),
         Model(r"hyperclova-?x.*think", "auto", True, line="HyperCLOVA X", switch=Switch(keyword="thinking")),
-        Model(r"k2-?horizon", "auto", True, line="K2 Horizon"),
-        Model(r"plamo-?{}", "auto", None, "3", line="PLaMo"),
-        Model(r"\bbeam-?{}", "auto", True, "1 1.0", line="Beam"),
         Model(r"\ba\.?x-k{}", "auto", None, "1 2", line="A.X"),
     ),
     plain=dict.fromkeys(("\n\nUser:", "Assistant:"), "words of any transcript"),

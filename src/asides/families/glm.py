@@ -18,7 +18,7 @@ GLM45 = Format.tags(
 )
 GLM47 = GLM45.but(
     name="glm47",
-    aliases=("glm5", "glm5.3"),
+    aliases=("glm5", "glm5.1", "glm5.3"),
     source="chat template of GLM-4.7-Flash: the generation prompt ends with the opener (Dynamo starts in text)",
     start=THINKING,
 )

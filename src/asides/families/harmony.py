@@ -18,26 +18,28 @@ _ENDS = {
     "<|channel|>": HEADER,
 }
 
+HARMONY_HEADER = Header(
+    channels={"analysis": THINKING, "commentary": TEXT, "final": TEXT},
+    recipients={"user": TEXT},
+    channel_marker="<|channel|>",
+    type_marker="<|constrain|>",
+    body="<|message|>",
+    calls=(HARMONY_BODY,),
+    bare=BareHeader(
+        notice="bare_harmony",
+        types=("json", "code", "text", "xml"),
+        words=("finally", "finale", "finalis", "finalit", "finaliz", "finals"),
+    ),
+)
+
 HARMONY = Format(
     name="harmony",
-    aliases=("gpt_oss", "openai_gptoss", "openai", "openai_harmony"),
+    aliases=("gpt_oss", "openai_gptoss", "openai", "openai_harmony", "gpt_oss_no_sysprompt"),
     source="chat template of gpt-oss-120b; o200k_harmony tokens 200002 to 200012: return, constrain, channel, start, "
     "end, message, call. The generation prompt ends inside the header",
     start=HEADER,
     states={TEXT: _ENDS, THINKING: _ENDS, HEADER: {"<|constrain|>": HEADER}},
-    header=Header(
-        channels={"analysis": THINKING, "commentary": TEXT, "final": TEXT},
-        recipients={"user": TEXT},
-        channel_marker="<|channel|>",
-        type_marker="<|constrain|>",
-        body="<|message|>",
-        calls=(HARMONY_BODY,),
-        bare=BareHeader(
-            notice="bare_harmony",
-            types=("json", "code", "text", "xml"),
-            words=("finally", "finale", "finalis", "finalit", "finaliz", "finals"),
-        ),
-    ),
+    header=HARMONY_HEADER,
     assistant=("<|start|>assistant",),
 )
 FAMILY = Family(

@@ -6,6 +6,7 @@ from .._engine.calls.json_calls import JsonCalls
 from .._engine.calls.python_calls import PythonCalls
 from .._engine.format import Format
 from .family import Family, Model, RendererEntry
+from .shared import FUNCTION_JSON
 
 LLAMA3_JSON = JsonCalls(open=("<|python_tag|>",), bare=True)
 """`{"name": "f", "parameters": {}}`, several separated by `;`, with or without `<|python_tag|>`."""
@@ -19,7 +20,7 @@ LLAMA3 = Format.tags(
     aliases=("llama", "llama3", "llama4_json"),
     source="chat templates of Llama 3.1 to 3.3; calls as vLLM reads them: JSON, with or without the token before it",
     stops=("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|eot|>", "<|eom|>"),
-    calls=(LLAMA3_JSON,),
+    calls=(LLAMA3_JSON, FUNCTION_JSON),
     assistant=("<|start_header_id|>assistant<|end_header_id|>\n\n", "<|header_start|>assistant<|header_end|>\n\n"),
 )
 PYTHONIC = LLAMA3.but(
@@ -41,6 +42,7 @@ FAMILY = Family(
         Model(r"llama-?{}", "llama3_json", False, "2 3 3.1 3.2 3.3"),
     ),
     base=True,
+    plain_calls=(FUNCTION_JSON,),
     rank=6,
     renderers={"llama3": RendererEntry("plain", "Llama3")},
 )

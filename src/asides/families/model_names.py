@@ -16,6 +16,7 @@ MODELS = (
     Model(pattern="apriel-?{}", format="apriel_1.6", thinks=True, versions="1.6", line="Apriel"),
     Model(pattern="apriel-?{}", format="apriel", thinks=True, versions="1.5", line="Apriel"),
     Model(pattern="apriel", format="apriel", thinks=True, line="Apriel"),
+    Model(pattern="\\bbeam-?{}", format="beam", thinks=True, versions="1 1.0", line="Beam"),
     Model(
         pattern="command-?a-?(?:reasoning|plus)|cohere-?2-?moe",
         format="cohere",
@@ -37,7 +38,7 @@ MODELS = (
         who="a Command that does not think",
         line="Command",
     ),
-    Model(pattern="command-?r\\b", format="auto", thinks=False, who="Command R", line="Command"),
+    Model(pattern="command-?r\\b", format="command_r_plus", thinks=False, who="Command R", line="Command"),
     Model(
         pattern="r1-distill|deepseek-reasoner",
         format="deepseek_r1",
@@ -99,8 +100,9 @@ MODELS = (
         line="ERNIE",
     ),
     Model(pattern="ernie-?{}", format="ernie45", thinks=False, versions="4.5", line="ERNIE"),
+    Model(pattern="firefunction-?v{}", format="firefunction_v2", thinks=False, versions="2", line="Firefunction"),
+    Model(pattern="functionary.*-v{}", format="functionary_v3_1", thinks=False, versions="3.1", line="Functionary"),
     Model(pattern="functionary.*-v{}", format="functionary", thinks=False, versions="3.2", line="Functionary"),
-    Model(pattern="firefunction", format="auto", thinks=False, line="Firefunction"),
     Model(pattern="falcon-?h1r", format="auto", thinks=True, who="Falcon H1R", start="thinking", line="Falcon"),
     Model(pattern="intellect-?{}", format="auto", thinks=True, versions="3 3.1", line="INTELLECT"),
     Model(
@@ -110,9 +112,6 @@ MODELS = (
         line="HyperCLOVA X",
         switch=Switch(keyword="thinking"),
     ),
-    Model(pattern="k2-?horizon", format="auto", thinks=True, line="K2 Horizon"),
-    Model(pattern="plamo-?{}", format="auto", thinks=None, versions="3", line="PLaMo"),
-    Model(pattern="\\bbeam-?{}", format="auto", thinks=True, versions="1 1.0", line="Beam"),
     Model(pattern="\\ba\\.?x-k{}", format="auto", thinks=None, versions="1 2", line="A.X"),
     Model(pattern="gigachat-?{}", format="gigachat35", thinks=True, versions="3.5", line="GigaChat"),
     Model(pattern="gigachat-?{}", format="gigachat3", thinks=False, versions="3 3.1", line="GigaChat"),
@@ -183,6 +182,7 @@ MODELS = (
     Model(pattern="jamba.*reasoning", format="jamba", thinks=True, who="Jamba Reasoning", line="Jamba"),
     Model(pattern="jamba-?{}", format="jamba", thinks=False, versions="1.5 1.6 1.7", line="Jamba"),
     Model(pattern="jamba", format="jamba", thinks=False, line="Jamba"),
+    Model(pattern="k2-?horizon", format="k2_horizon", thinks=True, line="K2 Horizon"),
     Model(pattern="kimi-?k{}", format="kimi_k3", thinks=True, versions="3", line="Kimi"),
     Model(pattern="kimi-?k{}", format="kimi_k25", thinks=True, versions="2.5 2.6", line="Kimi"),
     Model(
@@ -283,6 +283,7 @@ MODELS = (
         line="Phi",
     ),
     Model(pattern="\\bphi-?{}", format="phi4", thinks=False, versions="3 3.5 4", line="Phi"),
+    Model(pattern="plamo-?{}", format="plamo3", thinks=None, versions="3", line="PLaMo"),
     Model(pattern="laguna-?s-?{}", format="laguna_s2.1", thinks=True, versions="2.1", who="Laguna S", line="Laguna"),
     Model(pattern="laguna-?(?:xs|m)[.-]?{}", format="poolside_v1", thinks=True, versions="1 2 2.1", line="Laguna"),
     Model(pattern="laguna", format="poolside_v1", thinks=True, line="Laguna"),

@@ -16,6 +16,7 @@ NEMOTRON_V3 = Format.tags(
     name="nemotron_v3",
     aliases=(
         "nemotron_3",
+        "nemotron_3.5",
         "nemotron_3_nano",
         "nemotron_3.5_nano",
         "nemotron_3_ultra",

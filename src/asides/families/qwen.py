@@ -49,7 +49,7 @@ MIMO = QWEN3_CODER.but(
 )
 QWEN3_5 = QWEN3_CODER.but(
     name="qwen3.5",
-    aliases=("ornith", "qwen3.6", "qwen3.8", "intern_s2", "interns2_preview"),
+    aliases=("ornith", "qwen3.6", "qwen3.8", "intern_s2", "interns2_preview", "prime_qwen3"),
     source="chat template of Qwen3.5-4B: the generation prompt ends with the opener unless thinking is off",
     start=THINKING,
 )

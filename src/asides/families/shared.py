@@ -40,8 +40,11 @@ QWEN_XML = XmlCalls(
     parameter=Tag("<parameter="),
     parameter_close="</parameter>",
     framed=True,
+    json=True,
 )
 """`<tool_call><function=f><parameter=a>v</parameter></function></tool_call>`, with newlines: Qwen3-Coder and others."""
+FUNCTION_JSON = replace(QWEN_XML, open=("<function=",), close=("</function>",))
+"""`<function=f>{"a": "v"}</function>`, with no markers around it: Functionary 3.1, Llama 3.1's own style."""
 GLM_KEYED = KeyedCalls(open=(OPENER,), close=("</tool_call>",))
 """`<tool_call>f<arg_key>a</arg_key><arg_value>v</arg_value></tool_call>`, with or without newlines: GLM, Laguna."""
 TOOL_CALLS_LIST = JsonCalls(open=("<tool_calls>",), close=("</tool_calls>",), listed=True)

@@ -28,7 +28,7 @@ class JsonReader(CallReader):
         self._syntax = syntax
         self._bare = not opener
         self._list = False
-        self._several = False
+        self._several = opener in syntax.section
         self._calls = 0
         if opener.endswith("["):
             self._list = True

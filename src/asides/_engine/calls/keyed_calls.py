@@ -11,11 +11,13 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 
-from .reader import Reader, Sink
+from .json_calls import JsonCalls
+from .reader import Reader, Sink, Status
 from .steps import LONGEST_SPACE, find_marker, marker_at, skip, skip_some, wait
 from .tagged import LONGEST_TAG, TaggedCalls, TaggedReader
 from .tagged_value import ValueFrame, skip_gap
 from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag
+from .values import Kind
 
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'=\\]++")
 _QUOTED_NAME = re.compile(r"[^<\n]*+")
@@ -33,6 +35,11 @@ class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
     value_close: str = "</arg_value>"
     separator: str = ""
     """What may stand between the name and the first key."""
+    type: str = ""
+    """What may stand between a key and its value, before the name of the value's type."""
+    type_close: str = ""
+    json: bool = False
+    """Whether a call may be a JSON object with a name and arguments instead: its first character tells."""
 
     @property
     def begins_call(self) -> tuple[str, ...]:
@@ -70,6 +77,8 @@ class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
         if place == end:
             return True if final else None
         found = marker_at(text, place, end, (*self.open, *self.section_close)) if self.section else ""
+        if found == "" and self.json and text[place] in "{[":
+            return True
         if found == "":
             match = _NAME.match(text, place, end)
             if match is None or match.end() - place > LONGEST_TAG:
@@ -88,15 +97,26 @@ class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
         expected = (self.key, *closers, _NEWLINE, *((self.separator,) if self.separator else ()))
         return marker_at(text, place, end, expected) if place < at + LONGEST_SPACE else ""
 
-    def read_key(self, text: str, at: int, end: int) -> WholeTag | None:
-        """The key that begins at `at`, with what closes it; None when more must be seen."""
-        reach = at + LONGEST_TAG + len(self.key_close)
+    @cached_property
+    def behind_key(self) -> tuple[str, ...]:
+        """What may follow a key."""
+        return (self.value, _NEWLINE, *((self.type,) if self.type else ()))
+
+    @cached_property
+    def json_calls(self) -> JsonCalls:
+        """How a call is written that is JSON."""
+        return JsonCalls(open=self.open, close=self.close, section=self.section)
+
+    def read_key(self, text: str, at: int, end: int, close: str = "") -> WholeTag | None:
+        """The key that begins at `at`, or the type that `close` closes, with that; None when more must be seen."""
+        close = close or self.key_close
+        reach = at + LONGEST_TAG + len(close)
         # A key may hold any character but a line's end, and none of the tags around it.
-        ends = (self.key_close, "\n", self.key, self.value, self.value_close, *self.closers)
+        ends = (close, "\n", self.key, self.value, self.value_close, *self.closers)
         stop, found = find_marker(text, at, min(end, reach), ends, final=True)
         if found:
-            closed = text.startswith(self.key_close, stop)
-            return WholeTag(stop + len(self.key_close), text[at:stop]) if closed else NO_TAG
+            closed = text.startswith(close, stop)
+            return WholeTag(stop + len(close), text[at:stop]) if closed else NO_TAG
         return None if end < reach else NO_TAG
 
     def read_quoted_pair(self, text: str, place: int, end: int) -> WholeTag | None:
@@ -105,7 +125,7 @@ class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
         if key is None or key.stop < 0:
             return key
         at = skip_gap(_GAP, text, key.stop, min(end, key.stop + LONGEST_SPACE))
-        found = marker_at(text, at, end, (self.value, _NEWLINE)) if at < key.stop + LONGEST_SPACE else ""
+        found = marker_at(text, at, end, self.behind_key) if at < key.stop + LONGEST_SPACE else ""
         if found is None:
             return None
         return WholeTag(at + len(found), key.name) if found else NO_TAG
@@ -138,6 +158,9 @@ class KeyedReader(TaggedReader):
         super().__init__(syntax, sink, opener)
         self._syntax = syntax
         self._behind_value = self._layout.frame.next
+        self._opener = opener
+        self._json: Reader | None = None
+        self._kind: Kind = "untyped"
         if not self._section:
             self._step = self._call_name
 
@@ -152,6 +175,10 @@ class KeyedReader(TaggedReader):
         stop = match.end() if match else at
         if at == end or (stop == end and not final and stop - at < LONGEST_TAG):
             return wait(at)
+        if self._syntax.json and text[at] in "{[":
+            self._json = self._syntax.json_calls.reader(self._sink, self._opener)
+            self._step = self._in_json
+            return at
         if match is None or stop - at >= LONGEST_TAG:
             return self._reject(at, "the call names no function", "no_name")
         self._name = match[0]
@@ -160,6 +187,18 @@ class KeyedReader(TaggedReader):
         self._ended_at = base + stop
         self._step = self._behind_name
         return stop
+
+    def _in_json(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """A call that is JSON: another reader's, up to what closes it."""
+        json, calls = self._json, self._sink.calls
+        assert json is not None
+        at = json.read(text, at, end, base, final)
+        if json.status is Status.REJECTED:
+            return self._reject(at, json.reason, json.code)
+        if json.status is Status.DONE:
+            self._next_item()
+            return at if self._section else self._done(at)
+        return at if self._sink.calls > calls else wait(at)
 
     def _behind_name(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         separator = self._syntax.separator
@@ -208,9 +247,27 @@ class KeyedReader(TaggedReader):
     def _behind_key(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         syntax = self._syntax
         at = skip_gap(_GAP, text, at, end)
-        found = marker_at(text, at, end, (syntax.value, _NEWLINE))
+        found = marker_at(text, at, end, syntax.behind_key)
         if found is None:
             return wait(at)
         if not found:
             return self._reject(at, "the value of a key is expected")
-        return self._argument(self._key, text, at + len(found), end, base)
+        if found == syntax.type:
+            self._step = self._in_type
+            return at + len(found)
+        kind, self._kind = self._kind, "untyped"
+        return self._argument(self._key, text, at + len(found), end, base, kind)
+
+    def _in_type(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """The name of a value's type: `array[string]` is an array. What the tool's schema says of it counts more."""
+        type = self._syntax.read_key(text, at, end, self._syntax.type_close)
+        if type is None:
+            return wait(at)
+        if type.stop < 0:
+            return self._reject(at, "the type of a value does not end")
+        self._head()
+        if self._schema is None or self._schema.member(self._key) is None:
+            word = type.name.partition("[")[0].strip().lower()
+            self._kind = "string" if word in ("string", "any") else "json"
+        self._step = self._behind_key
+        return type.stop

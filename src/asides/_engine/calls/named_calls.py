@@ -36,6 +36,10 @@ class NamedCalls(CallSyntax, frozen=True, kw_only=True):
     """Whether the arguments may follow the name without a separator."""
     before_name: str = ""
     """What stands before the name."""
+    before_arguments: str = ""
+    """What may stand between the separator and the arguments, to name their type."""
+    behind_arguments: str = ""
+    """What closes the arguments, before what closes the call."""
     call_id: str = ""
     """A marker between the name and the separator, before the call's id."""
     numbered: bool = False
@@ -51,7 +55,9 @@ class NamedCalls(CallSyntax, frozen=True, kw_only=True):
             if opener is None:
                 return None
             at = skip_some(text, at + len(opener), end)
-        if self.before_name and at < end:
+            if opener and opener == self.before_name:
+                return True
+        if self.before_name and self.before_name not in self.open and at < end:
             named = starts(text, at, end, self.before_name, final)
             if not named:
                 return named

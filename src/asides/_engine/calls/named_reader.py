@@ -31,8 +31,10 @@ class NamedReader(CallReader):
         self._syntax = syntax
         self._opener = opener
         self._section = opener in syntax.section
+        self._led = opener == syntax.before_name  # whether what stands before a name was the opener
         self._calls = 0
         self._ended_at = 0
+        self._behind_inner = False  # whether what closes the arguments has been looked for
         if self._section:
             self._step = self._between
 
@@ -55,6 +57,7 @@ class NamedReader(CallReader):
         if marker:
             self._clear()
             self._sink.begin(base + place)
+            self._led = marker == self._syntax.before_name
             self._step = self._header
             return place + len(marker)
         if self._calls:
@@ -72,7 +75,7 @@ class NamedReader(CallReader):
         """Up to the arguments. Nothing of a header is taken until it is whole: it is short."""
         syntax = self._syntax
         place = skip_some(text, at, end)
-        if syntax.before_name:
+        if syntax.before_name and not self._led:
             led = starts(text, place, end, syntax.before_name, final)
             if led is None:
                 return wait(at)
@@ -107,7 +110,7 @@ class NamedReader(CallReader):
             return self._reject(stop, "the call names no function", "no_name")
         self._settle_name(name)
         self._head()
-        self._step = self._before_arguments
+        self._step, self._behind_inner = self._before_arguments, False
         return stop + len(separator)
 
     def _settle_name(self, name: str) -> None:
@@ -127,9 +130,12 @@ class NamedReader(CallReader):
         at = skip(text, at, end)
         if at == end:
             return wait(at)
-        marker = marker_at(text, at, end, self._closers, final)
+        expected = tuple(filter(None, (self._syntax.before_arguments, self._syntax.behind_arguments)))
+        marker = marker_at(text, at, end, (*self._closers, *expected), final)
         if marker is None:
             return wait(at)
+        if marker and marker == self._syntax.before_arguments:
+            return at + len(marker)
         if marker:
             self._sink.arguments("{}")
             self._ended_at = base + at
@@ -162,6 +168,15 @@ class NamedReader(CallReader):
             if closed:
                 self._ended_at = base + place + 3
                 return place + 3
+        inner = self._syntax.behind_arguments
+        if inner and not self._behind_inner:
+            closed = starts(text, place, end, inner, final)
+            if closed is None:
+                return wait(at)
+            self._behind_inner = True
+            if closed:
+                self._ended_at = base + place + len(inner)
+                return place + len(inner)
         close = self._syntax.close
         if close:
             marker = marker_at(text, place, end, close, final)

@@ -210,6 +210,28 @@ class XmlCalls(TaggedCalls, frozen=True, kw_only=True):
         return XmlReader(self, sink, opener)
 
 
+class XmlBody(XmlCalls, frozen=True, kw_only=True):
+    """The body of a message to a tool: its parameters alone. `close` ends it and is not part of it."""
+
+    keeps_close: bool = True
+
+    @cached_property
+    def pieces(self) -> tuple[tuple[str, Piece], ...]:
+        """The tags of a parameter, and what ends the message."""
+        ends = tuple((marker, Piece.END) for marker in self.close)
+        return (self.parameter.literal, Piece.OPEN), (self.parameter_close, Piece.CLOSE), *ends
+
+    def sniff(self, text: str, at: int, end: int, final: bool) -> bool | None:
+        """A parameter, or nothing at all."""
+        place = skip_some(text, at, end)
+        found = marker_at(text, place, end, (self.parameter.literal, *self.close), final)
+        return None if found is None else bool(found) or place == end
+
+    def reader(self, sink: Sink, opener: str) -> Reader:
+        """A reader for the body; `opener` is the recipient that the header names."""
+        return XmlBodyReader(self, sink, opener)
+
+
 class XmlReader(TaggedReader):
     """Reads one call, the calls between two markers, or a section of calls."""
 
@@ -385,3 +407,32 @@ class XmlReader(TaggedReader):
             return place
         self._miss_close(self._ended_at)
         return self._end(at, alone)
+
+
+class XmlBodyReader(XmlReader):
+    """Reads the parameters of a call whose name is known."""
+
+    def __init__(self, syntax: XmlBody, sink: Sink, recipient: str) -> None:
+        super().__init__(syntax, sink, "")
+        self._name = recipient
+        self._step = self._begin_body
+
+    def _begin_body(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        self._sink.begin(base + at)
+        self._head()
+        self._ended_at = base + at
+        self._step = self._behind_a_value
+        return at
+
+    def _behind_a_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """Where a parameter or the end of the message is expected; the input may end there too."""
+        place = skip(text, at, end)
+        over = final and place == end
+        found = marker_at(text, place, end, self._markers.closers)
+        if not over and not found:
+            return super()._behind_a_value(text, place, end, base, final)
+        if over:
+            self._miss_close(self._ended_at)
+        self._close_arguments()
+        self._sink.end(self._ended_at, alone=True)
+        return self._done(place)
