@@ -28,6 +28,7 @@ from asides import (
     ToolCallDelta,
 )
 from asides._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING
+from asides._engine.suffixes import split_suffix, split_tag
 from asides.events import NOTICES, Event
 
 Policies = Mapping[str, Any]
@@ -507,7 +508,10 @@ def _marker_pattern(format: Format) -> re.Pattern[str]:
     """Finds a marker."""
     sources = []
     for name in markers(format):
-        if name in format.tag_rules:
+        if format.suffixed is not None and name.startswith("<"):
+            head, tail = split_tag(split_suffix(name)[0])
+            sources.append(rf"{re.escape(head)}(?::[\w.\-]{{1,64}})?{re.escape(tail)}")
+        elif name in format.tag_rules:
             sources.append(rf"(?ai:{re.escape(name[:-1])})(?:\s[^<>\r\n]{{0,200}})?>")
         elif (format.attributes or name in ignored(format)) and name.startswith("<") and name.endswith(">"):
             sources.append(re.escape(name[:-1]) + r"(?:\s[^<>\r\n]{0,256})?>")

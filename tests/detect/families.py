@@ -115,6 +115,20 @@ _FENCED = each(
 )
 _CHATML_JSON = each("\n<tool_call>\n", JSON, "\n</tool_call>")
 
+
+def _hy(suffix: str) -> tuple[str, str, str, tuple[str, str]]:
+    """Header, stop, calls and thinking of a checkpoint whose tags have this suffix."""
+    keys = pairs(f"<arg_key{suffix}>", f"</arg_key{suffix}><arg_value{suffix}>", f"</arg_value{suffix}>")
+    calls = each(
+        f"<tool_call{suffix}>",
+        NAME + keys,
+        f"</tool_call{suffix}>",
+        first=f"<tool_calls{suffix}>",
+        last=f"</tool_calls{suffix}>",
+    )
+    return f"<｜hy_Assistant{suffix}｜>", f"<｜hy_eos{suffix}｜>", calls, (f"<think{suffix}>", f"</think{suffix}>")
+
+
 STYLES = {
     "qwen3": Style("qwen3", CHATML, "<|im_end|>\n", _CHATML_JSON),
     "qwen3 thinking": Style(
@@ -207,6 +221,8 @@ STYLES = {
         ),
         think=None,
     ),
+    "hy 4": Style("hy_v4", *_hy(":6124c78e"), opened="<think:6124c78e>", start="thinking"),
+    "hy 4 with another suffix": Style("hy_v4", *_hy(":0a1b2c3d"), opened="<think:0a1b2c3d>", start="thinking"),
     "spark x2.5": Style("spark25", "<|Bot|>", "", each("<tool_call>", NAME + _KEYED, "</tool_call>")),
     "glm 4.5": Style(
         "glm45",

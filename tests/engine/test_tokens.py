@@ -711,3 +711,23 @@ def test_looking_changes_nothing(data: st.DataObject) -> None:
         told = "".join(event.text for event in events if isinstance(event, TextDelta))
         assert told == "".join(part.text for part in message.parts if isinstance(part, asides.Text))
     assert (joined(events + parser.finish()), parser.message) == expected
+
+
+@pytest.mark.parametrize("suffix", [":6124c78e", ":0a1b2c3d", ""])
+@pytest.mark.parametrize("format", ["hy_v3", "hy_v4"])
+def test_the_vocabulary_says_which_suffix_tags_have(format: str, suffix: str) -> None:
+    names = ("think", "tool_calls", "tool_call", "arg_key", "arg_value")
+    tags = [f"<{slash}{name}{suffix}>" for name in names for slash in ("", "/")]
+    tokens = Letters()
+    tokens.special_tokens = {tag: 0x110000 + number for number, tag in enumerate(tags)}
+    pair = f"<arg_key{suffix}>a</arg_key{suffix}><arg_value{suffix}>x</arg_value{suffix}>"
+    call = f"<tool_calls{suffix}><tool_call{suffix}>f{pair}</tool_call{suffix}></tool_calls{suffix}>"
+    parser = TokenParser(tokens, asides.get_format(format), start="thinking")
+    spelled = [*map(ord, f"a </think{suffix}> b</think:other>")]  # no tokens, so these are words
+    parser.feed([*spelled, *tokens.encode(f"</think{suffix}>Look.{call}")])
+    parser.finish()
+    message = parser.message
+    assert (message.thinking, message.text) == (f"a </think{suffix}> b</think:other>", "Look.")
+    assert [(part.name, part.arguments) for part in message.parts if isinstance(part, ToolCall)] == [
+        ("f", '{"a": "x"}')
+    ]

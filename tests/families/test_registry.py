@@ -67,7 +67,7 @@ PEERS = {
         gpt_oss
     """,
     "of November 2026": """
-        deepseek_v41 deepseek-v41 deepseekv41 deepseek_v4_1 granite_thinking_parser minicpmv qwen3_json gigachat35
+        hy_v4 deepseek_v41 deepseek-v41 deepseekv41 deepseek_v4_1 granite_thinking_parser minicpmv qwen3_json gigachat35
         k2_horizon plamo3 beam firefunction_v2 functionary_v3_1 command_r_plus iquest_q1 nanbeige spark25 spark2_5
         function_gemma json_tools muse_spark internlm2 interns2-preview interns2preview qwen2d5 qwen3coder exaone
         llama tml_v0 glm5 glm5_3 hy3 laguna_s21 laguna_xs2 laguna_m1 laguna_xs21 llama_3 nemotron3 nemotron3_ultra

@@ -11,6 +11,7 @@ from .bare_headers import bare_format
 from .calls.syntax import CallSyntax
 from .format import OUTSIDE, THINKING, Format, State
 from .markers import Table, Tables, compile_tables
+from .suffixes import split_suffix
 
 
 class ActiveMarkers:
@@ -62,10 +63,12 @@ class ActiveMarkers:
         return tables.thinking_without_calls if state == THINKING else tables.text_without_calls
 
     def settle_on(self, met: str | CallSyntax) -> None:
-        """`auto` alone: go on with the format that this marker or call syntax belongs to."""
-        settle = self.format.settle
+        """Go on with the format that this marker or call syntax belongs to: in `auto`, or where it has a suffix."""
+        settle, suffixed = self.format.settle, self.format.suffixed
         if settle is not None and (format := settle(met)) is not self.format:
             self._change(format)
+        elif suffixed is not None and (suffix := split_suffix(met if isinstance(met, str) else met.openers[0])[1]):
+            self._change(suffixed(suffix))
 
     def _change(self, format: Format) -> None:
         self.format = format

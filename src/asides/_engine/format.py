@@ -11,7 +11,7 @@ from it with `but`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -20,6 +20,7 @@ from ..errors import UsageError
 from ..events import NoticeCode
 from ..policies import CallsInThinking
 from .calls.syntax import CallSyntax
+from .suffixes import split_suffix
 from .tag_markers import TagRule
 
 State = Literal["text", "thinking", "header", "outside", "end"]
@@ -130,6 +131,9 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What opens the assistant's turn in a prompt; the start state is read off what follows the last one."""
     prompt_markers: tuple[str, ...] = ()
     """Markers that stand in prompts alone, around the list of tools for example. They show whose template it is."""
+    suffixed: Callable[[str], Format] | None = None
+    """For families whose checkpoints each put a suffix of their own to every tag (`<think:6124c78e>`): the same format
+    with a suffix. This one then takes any; the first that it meets decides (see `suffixes.py`)."""
     settle: Callable[[str | CallSyntax], Format] | None = None
     """For `auto` alone: the format to go on with after this marker, or this call syntax, was met."""
 
@@ -174,6 +178,15 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                     raise UsageError(f"{marker!r} cannot be a marker: it stands inside the marker {other!r}")
             if self.attributes and marker.startswith("<") and any(map(str.isspace, marker)):
                 raise UsageError(f"{marker!r} cannot be a marker of a format with attributes: it holds whitespace")
+
+    def for_tokens(self, tokens: Iterable[str]) -> Format:
+        """The same format with the suffix that a tokenizer's added tokens have, where it allows one."""
+        if self.suffixed is not None:
+            own = {marker for state in self.states.values() for marker in state}
+            for plain, suffix in map(split_suffix, tokens):
+                if suffix and plain in own:
+                    return self.suffixed(suffix)
+        return self
 
     def but(self, **changes: Any) -> Format:
         """The same format with some fields changed. Aliases are never inherited."""

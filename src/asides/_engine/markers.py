@@ -8,7 +8,7 @@ an opener inside thinking is nested, a closer with nothing open is a stray, othe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
@@ -23,6 +23,7 @@ from .foreign_tags import TAGS
 from .format import END, HEADER, OUTSIDE, TEXT, THINKING, TO, Format, State
 from .literals import Beginnings, any_of, one_of
 from .members import members
+from .suffixes import BEGUN_SUFFIX, SUFFIX, split_suffix, split_tag, with_suffix
 from .tag_markers import LONGEST_TAG, TagRule, at_a_glance, closing_tags, is_tag, tag_beginning, tag_source
 
 ATTRIBUTES = r"\s[^<>\r\n]{0,256}"
@@ -116,6 +117,7 @@ class Table:
         attributes: bool = False,
         tag_rules: Mapping[str, TagRule] = _NO_RULES,
         foreign: bool = False,
+        suffixed: Callable[[str], Format] | None = None,
     ) -> None:
         self.state = state
         self.after_words = self
@@ -123,12 +125,14 @@ class Table:
         self._foreign = FOREIGN if foreign else None
         self.markers = {marker.text: marker for marker in markers}
         self._ignore_case = ignore_case
+        self._suffixed = suffixed
         flags = re.IGNORECASE | re.ASCII if ignore_case else re.NOFLAG
         # Longest first, so that a marker is preferred to another that it begins with.
         fold = str.lower if ignore_case else str
         self._by_text = {fold(name): marker for name, marker in self.markers.items()}
         names = sorted(self._by_text, key=lambda name: (name[0], -len(name)))
         taking = {name: found for name, marker in self._by_text.items() if (found := _after_name(marker, attributes))}
+        open_ended = [name for name in names if suffixed is not None and is_tag(name) and not split_suffix(name)[1]]
         tags = {name: tag_rules[name] for name in names if name in tag_rules and is_tag(name)}
         # One pattern for each first character, with that character in front: a search for one literal character runs
         # at memory speed, the search for one of several is ten times slower.
@@ -137,7 +141,10 @@ class Table:
         for first, group in groupby(names, key=lambda name: name[0]):
             plain, sources = [], []
             for name in group:
-                if name in taking:
+                if name in open_ended:
+                    head, tail = split_tag(name)
+                    sources.append(f"{re.escape(head[1:])}(?:{SUFFIX})?{re.escape(tail)}")
+                elif name in taking:
                     sources.append(f"{re.escape(name[1:-1])}(?:{taking[name]})?>")
                 elif name not in tags:
                     plain.append(name[1:])
@@ -156,15 +163,18 @@ class Table:
             cased = ignore_case and first != first.swapcase()
             self._short_searches.append(("" if cased else first, pattern.search))
         unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
+        if open_ended:
+            heads = [(re.escape(head), re.escape(tail[:-1])) for head, tail in map(split_tag, open_ended)]
+            unfinished = "|".join([*filter(None, [unfinished]), *(f"{a}{BEGUN_SUFFIX}(?:{b})?" for a, b in heads)])
         self._attributed = re.compile(unfinished, flags) if unfinished else None
-        self.has_spellings = ignore_case or bool(taking) or bool(tags)
+        self.has_spellings = ignore_case or bool(taking) or bool(tags) or bool(open_ended)
         """Whether a marker may be written otherwise than its text."""
         self._tag_heads = {name[:length] for name in tags for length in range(2, len(name))}
         # What follows the first character of markers that have several spellings.
-        seconds = {name[1] for name in (*tags, *taking)} | set("/|｜" if foreign else "")
+        seconds = {name[1] for name in (*tags, *taking, *open_ended)} | set("/|｜" if foreign else "")
         self._tags = tuple(tags)
         longest = max(map(len, names), default=0)
-        self.longest = longest + (300 if taking else LONGEST_TAG if tags else 0)
+        self.longest = longest + (300 if taking else LONGEST_TAG if tags or open_ended else 0)
         if foreign:
             self.longest = max(self.longest, LONGEST_TOKEN)
         self._beginnings = Beginnings(
@@ -205,12 +215,28 @@ class Table:
         if self._ignore_case:
             text = text.lower()
         found = self._by_text.get(text)
+        if found is None and self._suffixed is not None:
+            found = self._with_suffix(text, self._suffixed)
         if found is None:
             name = text[:-1].split(None, 1)[0] + ">"
             folded = name.lower()
             found = self._by_text.get(folded if folded in self._tags else name) or self._foreign
             assert found is not None
         return found
+
+    def _with_suffix(self, text: str, suffixed: Callable[[str], Format]) -> Marker | None:
+        """The marker with a suffix that was found as `text`."""
+        plain, suffix = split_suffix(text)
+        marker = self._by_text.get(plain)
+        if marker is None or not suffix:
+            return None
+        calls = suffixed(suffix).calls if marker.syntaxes else ()
+        return msgspec.structs.replace(
+            marker,
+            text=text,
+            closers=tuple(with_suffix(each, suffix) for each in marker.closers if isinstance(each, str)),
+            syntaxes=tuple(syntax for syntax in calls if text in syntax.openers),
+        )
 
     def marker_at(self, text: str, place: int, end: int) -> Marker | None:
         """The marker that stands at `place`."""
@@ -247,10 +273,11 @@ class Table:
     def at_end(self, text: str) -> list[Marker]:
         """The markers that a text ends with."""
         found = [marker for name, marker in self.markers.items() if text.endswith(name)]
-        if self._tags:
+        if self._tags or self._suffixed is not None:
             start = max(0, len(text) - LONGEST_TAG)
             matches = [match for pattern in self.searches for match in pattern.finditer(text, start)]
-            found += [self.marker(match.group()) for match in matches if match.end() == len(text)]
+            names = [match.group() for match in matches if match.end() == len(text)]
+            found += [self.marker(name) for name in names if name not in self.markers]
         return found
 
     def holds_marker(self, text: str) -> bool:
@@ -330,6 +357,7 @@ class Tables:
             attributes=format.attributes,
             tag_rules=format.tag_rules,
             foreign=foreign,
+            suffixed=format.suffixed,
         )
         table = make(markers)
         if any(marker.leading for marker in table.markers.values()):
@@ -399,7 +427,8 @@ class Tables:
         foreign = self._format.foreign and any(name.startswith("<") for name in markers)
         # A format that writes nothing but special tokens passes over the tags in code at no cost, and shall go on so.
         if foreign and any(name.startswith("<") and name[1:2] not in "|｜" for name in markers):
-            markers = {name: _foreign_tag(name) for name in TAGS} | markers
+            own = markers if self._format.suffixed is not None else ()
+            markers = {name: _foreign_tag(name) for name in TAGS if split_suffix(name)[0] not in own} | markers
         return self._table(TEXT, markers.values(), foreign)
 
     def is_foreign(self, text: str) -> bool:
@@ -505,7 +534,7 @@ class Tables:
         if table is None:
             markers = [marker for marker in self._given(TEXT, _FROM_TEXT).values() if marker.action is Action.STOP]
             markers += [Marker(text=text, action=Action.STRAY) for text in syntax.closers]
-            table = self._closers_of[id(syntax)] = Table(END, markers)
+            table = self._closers_of[id(syntax)] = Table(END, markers, suffixed=self._format.suffixed)
         return table
 
 

@@ -170,8 +170,8 @@ class Prose:
             writer.stop(offset)
         elif marker.action is Actions.NESTED:
             writer.close(True)  # with exact whitespace, what stood before the echo is a part
-            if marker.weak:
-                self._markers.settle_on(marker.text)  # or its closer would not act
+            if marker.weak or self._markers.format.suffixed is not None:
+                self._markers.settle_on(marker.text)  # or its closer would not act, and that of another suffix would
         else:
             writer.close(True, marker.action is Actions.IGNORED and self._markers.table.state == THINKING)
             if marker.action is Actions.STRAY and (writer.part.seen_words or not marker.closes_thinking):

@@ -159,6 +159,7 @@ class Disguise(msgspec.Struct, frozen=True, eq=False):
 
 def disguise(format: Format, vocabulary: Vocabulary) -> Disguise:
     """Rewrite a format for a tokenizer."""
+    format = format.for_tokens(vocabulary.added)
     markers = "\0".join(_strings(format))
     wanted = sorted((text for text in vocabulary.added if text in markers and text.strip()), key=len, reverse=True)
     if len(wanted) > LAST - FIRST:
@@ -235,7 +236,9 @@ class _Swap:
             changes = {name: self._value(getattr(format, name)) for name in _WRITTEN}
             settle = self._settle(format.settle) if format.settle is not None else None
             # In ids a marker is a token; what is typed with others is words, and no reason to look at every `<`.
-            swapped = _sure_of_calls(msgspec.structs.replace(format, **changes, settle=settle, foreign=False))
+            swapped = _sure_of_calls(
+                msgspec.structs.replace(format, **changes, settle=settle, suffixed=None, foreign=False)
+            )
             known = self._formats[id(format)] = (format, swapped)
         return known[1]
 

@@ -24,7 +24,9 @@ def without_call_markers(format: str | Format) -> Format:
     if known is None:
         settle = found.settle
         then = None if settle is None else lambda met: without_call_markers(settle(met))
-        known = _WITHOUT[id(found)] = (found, found.but(calls=(), settle=then))
+        suffixed = found.suffixed
+        named = None if suffixed is None else lambda suffix: without_call_markers(suffixed(suffix))
+        known = _WITHOUT[id(found)] = (found, found.but(calls=(), settle=then, suffixed=named))
     return known[1]
 
 

@@ -1,9 +1,12 @@
-"""Tencent Hunyuan: A13B with tags around thinking and answer, and Hy3 with suffixed tags."""
+"""Tencent Hunyuan: A13B with tags around thinking and answer, and Hy3 and Hy4 with suffixed tags."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 from .._engine.calls.keyed_calls import KeyedCalls
-from .._engine.format import Format
+from .._engine.format import THINKING, Format
 from .family import Family, Model, Switch
 from .shared import TOOL_CALLS_LIST, with_siblings
 
@@ -33,27 +36,57 @@ HUNYUAN_A13B = Format.tags(
     calls=(TOOL_CALLS_LIST,),
     assistant=("<|extra_0|>",),
 )
-HY_V3 = Format.tags(
-    ("<think:opensource>", "<think>"),
-    ("</think:opensource>", "</think>"),
-    name="hy_v3",
-    aliases=("hunyuan", "hy3"),
-    source="chat template of Hy3: thinking is closed in the generation prompt by default; its tags carry a suffix "
-    "that other releases leave out",
-    stops=("<｜hy_eos:opensource｜>", "<｜hy_eos｜>"),
-    calls=with_siblings(hunyuan_keyed(":opensource"), hunyuan_keyed("")),
-    assistant=("<｜hy_Assistant:opensource｜>", "<｜hy_Assistant｜>"),
-)
+
+
+def _tags(*suffixes: str) -> dict[str, Any]:
+    """What carries a suffix, with each of these."""
+    return {
+        "open": tuple(f"<think{suffix}>" for suffix in suffixes),
+        "close": tuple(f"</think{suffix}>" for suffix in suffixes),
+        "stops": tuple(f"<｜hy_eos{suffix}｜>" for suffix in suffixes),
+        "calls": with_siblings(*map(hunyuan_keyed, suffixes)),
+        "assistant": tuple(f"<｜hy_Assistant{suffix}｜>" for suffix in suffixes),
+    }
+
+
+@lru_cache(maxsize=64)
+def hy_v3(suffix: str) -> Format:
+    """Hy3 of a checkpoint with this suffix; without one it is read too."""
+    return Format.tags(
+        **_tags(suffix, ""),
+        name="hy_v3",
+        source="chat template of Hy3: thinking is closed in the generation prompt by default; its tags carry a suffix "
+        "that differs from release to release, and that some leave out",
+    )
+
+
+@lru_cache(maxsize=64)
+def hy_v4(suffix: str) -> Format:
+    """Hy4, likewise."""
+    return hy_v3(suffix).but(
+        name="hy_v4",
+        source="Hy4 as vLLM reads it: the generation prompt ends with the opener by default; calls as Hy3's, without a "
+        "separator behind the name",
+        start=THINKING,
+    )
+
+
+HY_V3 = hy_v3(":opensource").but(aliases=("hunyuan", "hy3"), suffixed=hy_v3)
+HY_V4 = hy_v4(":6124c78e").but(aliases=("hy4",), suffixed=hy_v4)
 FAMILY = Family(
     name="Hunyuan",
-    formats=(HUNYUAN_A13B, HY_V3),
+    formats=(HUNYUAN_A13B, HY_V3, HY_V4),
     models=(
         Model(r"\b(?:hy|hunyuan)-?v?{}", "hy_v3", True, "3", "Hy3"),
+        Model(r"\b(?:hy|hunyuan)-?v?{}", "hy_v4", True, "4", "Hy4"),
         Model(r"hunyuan", "hunyuan_a13b", True),
     ),
     switch={
         "hunyuan_a13b": Switch(),
-        "hy_v3": Switch(keyword="reasoning_effort", on="high", off="no_think", efforts=("low", "high")),
+        **dict.fromkeys(
+            ("hy_v3", "hy_v4"),
+            Switch(keyword="reasoning_effort", on="high", off="no_think", efforts=("low", "high")),
+        ),
     },
     plain=dict.fromkeys(("<answer>", "</answer>"), "a tag that graders ask for and read"),
 )

@@ -166,6 +166,7 @@ MODELS = (
     Model(pattern="smollm-?{}", format="smollm3", thinks=True, versions="3", line="SmolLM"),
     Model(pattern="bielik.*-v{}", format="bielik", thinks=True, versions="3 3.0", line="Bielik"),
     Model(pattern="\\b(?:hy|hunyuan)-?v?{}", format="hy_v3", thinks=True, versions="3", who="Hy3", line="Hunyuan"),
+    Model(pattern="\\b(?:hy|hunyuan)-?v?{}", format="hy_v4", thinks=True, versions="4", who="Hy4", line="Hunyuan"),
     Model(pattern="hunyuan", format="hunyuan_a13b", thinks=True, line="Hunyuan"),
     Model(pattern="inkling", format="inkling", thinks=True, line="Inkling"),
     Model(pattern="intern-?s{}", format="interns1", thinks=True, versions="1", who="Intern-S1", line="Intern"),

@@ -19,17 +19,22 @@ from asides._engine.calls.tagged import TaggedCalls
 from asides._engine.calls.tools import Tools
 from asides._engine.calls.values import Schema, ValueWriter
 from asides.families import families
-from asides.families.deepseek import DSML_V4, DSML_V32
+from asides.families.deepseek import DSML_V4, DSML_V32, DSML_V41
 from asides.families.dots import DOTS_XML
+from asides.families.gigachat import GCML
 from asides.families.hunyuan import hunyuan_keyed
+from asides.families.iquest import IQUEST_KEYED
+from asides.families.k2_horizon import IFM_CALLS
 from asides.families.kimi import K3_CALLS as KIMI_K3
 from asides.families.minicpm import MINICPM_CALLS as MINICPM
 from asides.families.minimax import M2_CALLS as MINIMAX_M2
 from asides.families.minimax import M3_CALLS as MINIMAX_M3
 from asides.families.muse import ATEM
+from asides.families.qwen import MIMO_XML
 from asides.families.seed import SEED_XML
+from asides.families.shared import FUNCTION_JSON, QWEN_XML
 from asides.families.shared import GLM_KEYED as GLM
-from asides.families.shared import QWEN_XML
+from asides.families.spark import SPARK_KEYED
 from asides.families.step import STEPTML
 from tests.support import characters, check_chunking, check_kept, run, two_way_splits
 
@@ -185,6 +190,68 @@ ONE: dict[str, Case] = {
         "<tool_calls:opensource>\n",
         "\n</tool_calls:opensource>",
     ),
+    "hunyuan 4": (
+        hunyuan_keyed(":6124c78e"),
+        Writing(
+            "<tool_call:6124c78e>{}",
+            "<arg_key:6124c78e>{}</arg_key:6124c78e><arg_value:6124c78e>{}</arg_value:6124c78e>",
+            "</tool_call:6124c78e>",
+        ),
+        "<tool_calls:6124c78e>",
+        "</tool_calls:6124c78e>",
+    ),
+    "dsml 4.1": (
+        DSML_V41,
+        Writing(
+            '<｜DSML｜ invoke name="{}">\n',
+            '<｜DSML｜ parameter name="{}">{}</｜DSML｜ parameter>\n',
+            "</｜DSML｜ invoke>",
+        ),
+        "<｜DSML｜ calls>\n",
+        "\n</｜DSML｜ calls>",
+    ),
+    "gcml": (
+        GCML,
+        Writing(
+            '<｜GCML｜invoke name="{}">\n', '<｜GCML｜parameter name="{}">{}</｜GCML｜parameter>\n', "</｜GCML｜invoke>"
+        ),
+        "<｜GCML｜tool_calls>\n",
+        "\n</｜GCML｜tool_calls>",
+    ),
+    "mimo": (
+        MIMO_XML,
+        Writing("<tool_call>\n<function={}>\n", "<parameter={}>{}</parameter>\n", "</function>\n</tool_call>"),
+        "",
+        "",
+    ),
+    "functionary 3.1": (
+        FUNCTION_JSON,
+        Writing("<function={}>", "<parameter={}>\n{}\n</parameter>", "</function>"),
+        "",
+        "",
+    ),
+    "iquest": (
+        IQUEST_KEYED,
+        Writing("<iquest_tool_call>{}", "<arg_key>{}</arg_key><arg_value>{}</arg_value>", "</iquest_tool_call>"),
+        "",
+        "",
+    ),
+    "spark": (
+        SPARK_KEYED,
+        Writing("<|tool_call|>{}\n", "<arg_key>{}</arg_key><arg_value>{}</arg_value>", "<|/tool_call|>"),
+        "",
+        "",
+    ),
+    "k2 horizon": (
+        IFM_CALLS,
+        Writing(
+            "<ifm|tool_call>{}",
+            "<ifm|arg_key>{}</ifm|arg_key><ifm|arg_value>{}</ifm|arg_value>",
+            "</ifm|tool_call>",
+        ),
+        "<ifm|tool_calls>",
+        "</ifm|tool_calls>",
+    ),
 }
 """For every syntax, how it writes a call, and what stands around a section."""
 
@@ -311,6 +378,14 @@ CLOSERS = {
     "glm": "</arg_value>",
     "hunyuan": "</arg_value>",
     "hunyuan, suffixed": "</arg_value:opensource>",
+    "hunyuan 4": "</arg_value:6124c78e>",
+    "dsml 4.1": "</｜DSML｜ parameter>",
+    "gcml": "</｜GCML｜parameter>",
+    "mimo": "</parameter>",
+    "functionary 3.1": "</parameter>",
+    "iquest": "</arg_value>",
+    "spark": "</arg_value>",
+    "k2 horizon": "</ifm|arg_value>",
 }
 
 
