@@ -229,6 +229,13 @@ def test_the_name_of_a_format_means_that_format() -> None:
         assert detect(name).format == asides.get_format(name).name
 
 
+def test_the_suffix_of_a_renderers_name_says_where_output_begins() -> None:
+    assert detect("deepseekv4_1_low_reasoning").start == "thinking"
+    assert detect("deepseekv4_1_disable_thinking").start == "text"
+    assert detect("qwen3_high_thinking").start == "thinking"
+    assert detect("gpt_oss_low_reasoning").start is None
+
+
 def test_a_laguna_that_opens_its_turns_in_thinking() -> None:
     assert detect("poolside/Laguna-S-2.1").start == "thinking"
     assert detect("poolside/Laguna-XS.2").start == "text"

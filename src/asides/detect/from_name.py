@@ -12,12 +12,14 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
 from .._engine.format import Format
 from ..families import families, get_format, switch_of
 from ..families.family import Family, Model, Switch
 from ..families.model_names import MODELS
 from ..families.registry import canonical_name, fold, registered
-from .result import Finding, own_begin
+from .result import Finding, begin_of, own_begin
 
 
 class Known(NamedTuple):
@@ -102,10 +104,15 @@ def probe(name: str) -> Finding:
     found = _find(name)
     row = found.row
     named = _format_named(name)
+    # Where a renderer's suffix is part of the name, that says where output begins.
+    own_start = get_format(name).start if named else None
+    begin = begin_of(own_start) if own_start is not None and own_start != get_format(named).start else None
     if row is not None and row.format != "auto" and named in ("", get_format(row.format).name):
-        return _finding_of(name, row, found.version)
+        finding = _finding_of(name, row, found.version)
+        return finding if begin is None else msgspec.structs.replace(finding, begin=begin)
     if named:
-        return Finding(source="name", formats=(named,), reasons=(f"{name!r} is the name of the format {named}",))
+        reason = f"{name!r} is the name of the format {named}"
+        return Finding(source="name", formats=(named,), begin=begin, reasons=(reason,))
     family = found.family or _family(_base(name))
     own = _format_begun(_base(name), family)
     if own:
