@@ -162,13 +162,15 @@ MARKERS = Distinctive(
             json=True,
         ),
         KeyedCalls(open=("<tool_call>",), close=("</tool_call>",)),
-        JsonCalls(open=("<|tools_prefix|>",), close=("<|tools_suffix|>",), keyed=True),
-        JsonCalls(open=("<tool_calls>",), close=("</tool_calls>",)),
+        JsonCalls(open=("<|tools_prefix|>",), close=("<|tools_suffix|>",), listed=True, keyed=True),
+        JsonCalls(open=("<tool_calls>",), close=("</tool_calls>",), listed=True),
         JsonCalls(
             open=("<|START_ACTION|>",),
             close=("<|END_ACTION|>",),
             names=("tool_name", "name"),
+            arguments=("parameters", "arguments"),
             ids=("tool_call_id",),
+            listed=True,
         ),
         NamedCalls(
             open=("<｜tool▁call▁begin｜>",),
@@ -245,7 +247,7 @@ MARKERS = Distinctive(
             string=("string", "true"),
             json=True,
         ),
-        JsonCalls(open=("<|tool_call|>", "<tool_call>")),
+        JsonCalls(open=("<|tool_call|>", "<tool_call>"), listed=True),
         JsonCalls(open=("<function_call>",)),
         KeyedCalls(
             open=("<tool_call:opensource>",),
@@ -353,7 +355,7 @@ MARKERS = Distinctive(
             direct=True,
             call_id="[CALL_ID]",
         ),
-        JsonCalls(open=("[TOOL_CALLS]",), section_close=("[/TOOL_CALLS]",), id_shape="short"),
+        JsonCalls(open=("[TOOL_CALLS]",), section_close=("[/TOOL_CALLS]",), id_shape="short", listed=True),
         XmlCalls(
             open=("<atem:invoke name=",),
             close=("</atem:invoke>",),
@@ -365,7 +367,7 @@ MARKERS = Distinctive(
             parameter_close="</atem:parameter>",
             namespaced=True,
         ),
-        JsonCalls(open=("<TOOLCALL>",), close=("</TOOLCALL>",)),
+        JsonCalls(open=("<TOOLCALL>",), close=("</TOOLCALL>",), listed=True),
         PythonCalls(open=("<function_calls>",), close=("</function_calls>",), lines=True),
         NamedCalls(
             open=("<|plamo:begin_tool_request:plamo|>", "<|plamo:begin_tool_name:plamo|>"),
