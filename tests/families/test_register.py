@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -215,6 +219,21 @@ def test_a_name_finds_an_entry_point_that_nobody_has_asked_for_before(monkeypatc
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [_EntryPoint(FAMILY)])
     monkeypatch.setattr(registry, "_loaded", False)
     assert asides.detect(model="acme/Zed-1.5-7B").format == "zed"
+
+
+def test_auto_finds_the_families_of_installed_packages(tmp_path: Path) -> None:
+    """In a fresh process, before any name was asked for."""
+    (tmp_path / "zed_package.py").write_text(
+        "from asides import Format\nZED = Format.tags('<zed>', '</zed>', name='zed')\n"
+    )
+    installed = tmp_path / "zed-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: zed\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[asides.formats]\nzed = zed_package:ZED\n")
+    script = "import asides; print(asides.parse('<zed>a plan</zed>So.').thinking)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True, text=True)
+    assert done.stdout == "a plan\n"
 
 
 def test_what_an_entry_point_names_must_be_a_format_or_a_family(

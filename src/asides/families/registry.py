@@ -2,15 +2,17 @@
 
 `index.py` says in which card a name of this package stands, so that a card is imported when a name first asks for it
 and importing `asides` stays cheap. Third parties add a `Format` or a whole `Family` with `register`, or by an entry
-point in the group `asides.formats`; entry points are loaded when a name is asked for that is not known here, or a list
-of all. What was registered takes part in `auto` (its distinctive markers) and in detection (its names of models, its
-formats).
+point in the group `asides.formats`; entry points are loaded when a name is asked for that is not known here, a list
+of all, or `auto`. What was registered takes part in `auto` (its distinctive markers) and in detection (its names of
+models, its formats).
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
@@ -147,6 +149,8 @@ def _find_canonical(name: str) -> Format:
         if canonical == _AUTO:
             from .auto import build  # here, because it asks for formats itself
 
+            if not _loaded and _has_entry_points():
+                _load_entry_points()
             _formats[_AUTO] = build(_registered)
         else:
             for format in card(MODULES[canonical]).formats:
@@ -193,6 +197,30 @@ def switch_of(format: str | Format) -> Switch | None:
     """How thinking is switched for models that write a format; None where nothing in their template does."""
     family = family_of(format)
     return None if family is None else family.switch_of(format if isinstance(format, str) else format.name)
+
+
+def _has_entry_points() -> bool:
+    """Whether an installed package names something in our entry-point group.
+
+    `auto` must not depend on what the process did before, so it asks when it is made; but `importlib.metadata` takes
+    longer to import than all that the filter does at its start, and hardly anybody has such a package. So the
+    metadata files are searched for the group's name. Packages in archives are not found so, only by a name or a list.
+    """
+    group = f"[{ENTRY_POINTS}]".encode()
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:  # no folder: an archive, or gone
+            continue
+        for name in names:
+            if name.endswith((".dist-info", ".egg-info")):
+                try:
+                    with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
+                        if group in file.read():
+                            return True
+                except OSError:  # most packages have none
+                    continue
+    return False
 
 
 def _load_entry_points() -> None:
