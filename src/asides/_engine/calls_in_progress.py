@@ -458,7 +458,8 @@ class CallsInProgress:
         if marker.action is Actions.STRAY:
             cursor.move(found.stop)
             return Outcomes.GO_ON
-        # Kimi K3 closes the thought behind its calls: that makes them no drafts.
+        # A close that the format lists in `behind_calls`: Kimi K3 closes the thought behind its calls. Any other close
+        # makes them drafts, and is not in this table.
         if marker.action is Actions.CLOSE:
             cursor.move(found.stop)
             resolved = self._resolve()
@@ -552,8 +553,8 @@ class CallsInProgress:
             return region.committed or not region.begun
         if region.calls + draft.calls:
             return True
-        # In prose about calls an opener and a name are common. What tells a call: its name is closed, it is not quoted,
-        # and it begins a line or names a tool that was given.
+        # In prose about calls an opener and a name are common. A call that is meant has a closed name, is not quoted,
+        # and begins a line or names a tool that was given.
         passed = region.closer is not None and not region.closer.ends_turn
         if passed or draft.quoted or not region.name_closed:
             return False

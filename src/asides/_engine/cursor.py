@@ -48,6 +48,8 @@ class Cursor:
         """Read on with `text`, the end of the raw text, of which no event holds anything."""
         tape = self.tape
         offset = tape.sync() - len(text)
+        # Quotes and the beginnings of lines are judged by what stands before them, which may have come in an earlier
+        # chunk.
         before = tape.text(max(0, offset - LOOKBACK), offset)
         self.buffer = before + text
         self.at = len(before)
@@ -105,6 +107,8 @@ class Cursor:
         nearest = NOWHERE
         first = _NONE
         for number, entry in enumerate(entries):
+            # One entry for each pattern: the place that it found holds for every search from before it, so each pattern
+            # passes each character once, however often the others find something.
             if not entry[0] <= offset <= entry[1]:
                 match = table.searches[number].search(self.buffer, scan)
                 if match is None:
@@ -114,6 +118,7 @@ class Cursor:
                 entries[number] = entry
             if entry[1] < nearest:
                 first, nearest = entry, entry[1]
+        # Searched to the end of the buffer, not to `end`: where `limit` moves that, what was found stays good.
         if first[3] is None or first[2] - base > end:
             return None
         return Found(first[1] - base, first[2] - base, first[3])

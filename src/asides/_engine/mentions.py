@@ -14,8 +14,8 @@ from .members import members
 from .tag_markers import LONGEST_TAG
 
 PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
-# What may stand before an opening quote besides whitespace. A quote behind a letter closes a quotation, so in ``
-# `x`</think>`y` `` the marker acts.
+# What may stand before an opening quote besides whitespace. Behind a letter a quote is a closing one, so a marker
+# between two quoted words acts.
 BEFORE = frozenset("([{<（［｛「『【《〈")
 LONGEST_REST = 1024
 """A tag that a marker begins is no longer than this behind the marker, in characters."""

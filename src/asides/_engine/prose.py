@@ -197,7 +197,7 @@ class Prose:
         watching, opened_at = self._markers.watching, self._writer.fences.opened_at
         self._restart(TEXT, after_marker=False, fences_until=opened_at)
         self._holds.open_undecided()
-        # `_restart` has dropped it with everything else.
+        # `_restart` has dropped this with everything else.
         if watching:
             self._watch()
         return Outcomes.REREAD

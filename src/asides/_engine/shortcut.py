@@ -76,6 +76,7 @@ class Shortcut:
             return Message((Text(text, (0, len(text))),), text, (), "end", "", text) if text else Message()
         start, stop, marker = place
         if marker.action is Actions.OPEN:
+            # Text before a thought is a part of its own, with whitespace rules that the machine knows.
             if start and not text[:start].isspace():
                 return None
             return self._parse_thinking(text, stop, *self._settle(self._format, marker))
@@ -109,6 +110,7 @@ class Shortcut:
         words = text[opened:start].strip()
         thought = None
         if words:
+            # `words` is the stripped stretch, so its first character is the first one there that is no whitespace.
             first = text.index(words[0], opened)
             thought = Thinking(words, True, (first, first + len(words)))
         return self._ended(text, thought, stop, _find(tables.text, text, stop))
@@ -192,6 +194,7 @@ def parse_ordinary(text: str, format: Format, policies: Policies) -> Message | N
         return None
     if len(text) > policies.limit or log.isEnabledFor(logging.DEBUG):
         return None  # with a log, the machine says which markers it meets
+    # One argument to hash instead of four: most callers pass no policies.
     if policies is DEFAULTS:
         found = _shortcut(format)
     else:
