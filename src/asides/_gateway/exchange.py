@@ -141,7 +141,8 @@ class Exchange:
                         await http.write(out)
                     if pipeline.over:
                         break
-                    # A chunk may hold thousands of small frames, and none of them need make the client's side wait.
+                    # A chunk may hold thousands of small frames that give the client nothing: then no write lets other
+                    # streams run.
                     if len(chunk) > STEP:
                         await asyncio.sleep(0)
             last = pipeline.finish()

@@ -66,8 +66,8 @@ class ItemFilter:
     def apply(self, items: list[ReplyItem]) -> list[ReplyItem]:
         """Record items, and return those to write in their place."""
         if not self.understood and items:
-            # Nothing but a failure came of it: a proxy's login page or an empty body says more than our own message
-            # does.
+            # Nothing but a failure came of it: what was sent instead (a proxy's login page, say) explains more than our
+            # own message does.
             if isinstance(items[0], Failed):
                 items = [explained(items[0], self.head), *items[1:]]
             else:

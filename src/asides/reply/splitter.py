@@ -88,8 +88,7 @@ class Splitter:
     def feed(self, chunk: Chunk) -> list[ReplyItem]:
         """Read a chunk and return the items that it makes."""
         try:
-            # By type and by how often each comes: a stream is nearly all text, and a `match` would cost more than the
-            # rest.
+            # By type, the most frequent first: a stream is nearly all text, and this runs for every chunk.
             if type(chunk) is RawText:
                 return self._choice(chunk.choice).raw_text(chunk)
             if type(chunk) is ThinkingChunk:
@@ -206,7 +205,7 @@ class _Choice:
 
     def raw_text(self, chunk: RawText) -> list[ReplyItem]:
         """Content, which may hold markers."""
-        # Servers send empty or repeated chunks behind the reason of the end; a part must not begin again there.
+        # Late chunks are passed over: a part must not begin behind the end of its choice.
         if self._ended:
             return []
         if chunk.logprobs or self._alignment is not None:

@@ -185,7 +185,7 @@ class BackgroundHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Hand a line to the thread."""
-        # Two threads may pass this together; the bound need not be exact, and a lock would be taken for every line.
+        # `logging` calls this under the handler's lock, and the thread only takes lines away: the bound holds.
         if self.waiting >= self._size:
             self.dropped += 1
             return

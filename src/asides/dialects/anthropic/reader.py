@@ -188,7 +188,7 @@ class AnthropicReader:
             case "thinking":
                 return self._thought(as_text(block.get("thinking")), as_text(block.get("signature")), True)
             case "tool_use":
-                # Anthropic opens a call with an empty input and lets it grow; other servers send all of it here.
+                # Anthropic opens a call with an empty input and lets it grow; a server may also send all of it here.
                 self._passed = bool(block.get("input"))
                 return [_read_call(index, block, "" if not self._passed else None)]
         return []
