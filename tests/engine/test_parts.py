@@ -11,9 +11,10 @@ import asides
 from asides import Notice, PartEnd, PartStart, StrictError, TextDelta, ThinkingDelta, ToolCallDelta
 from asides._engine.active_markers import ActiveMarkers
 from asides._engine.call_region import CallOptions, Region
+from asides._engine.calls.strings import JSON_BODY, up_to
 from asides._engine.calls_in_progress import CallsInProgress
 from asides._engine.cursor import Cursor
-from asides._engine.fast_path import ALWAYS, FastPath, string_search
+from asides._engine.fast_path import ALWAYS, FastPath, OpenString, string_search
 from asides._engine.format import OUTSIDE, TEXT, THINKING
 from asides._engine.holds import Holds
 from asides._engine.literals import Beginnings, any_of
@@ -314,11 +315,16 @@ def test_the_fast_path_leaves_fences_to_the_machine() -> None:
 def test_the_fast_path_passes_strings() -> None:
     fast = fast_path()
     fast.hold("", False)
-    fast.write_string(string_search((), ("</",)), 5, None, 0)
+    closers = ActiveMarkers(QWEN).tables.closers_of(QWEN.calls[0])
+    fast.write_string(5, OpenString(string_search((), ("</",)), JSON_BODY, closers))
     assert fast.take_string("words < more") == [ToolCallDelta(5, "words < more")]
     assert fast.take_string("a<") == [ToolCallDelta(5, "a")]
     assert fast.take_string("b") == [ToolCallDelta(5, "<b")]
-    assert fast.take_string("</") is None
+    assert fast.take_string("a</p>\\n") == [ToolCallDelta(5, "a</p>\\n")], "whole escapes and other tags pass"
+    assert fast.take_string("x\\u00") == [ToolCallDelta(5, "x")]
+    assert fast.take_string("e9</tool") == [ToolCallDelta(5, "\\u00e9")]
+    assert fast.held == "</tool"
+    assert fast.take_string("_call>") is None
     assert fast.take_string('"') is None
 
 
@@ -337,6 +343,12 @@ def test_without_collecting_the_machine_is_asked_now_and_then() -> None:
         assert fast.take("word")
     assert fast.take("word") is not None
     assert fast.take("word") is None
+
+
+def test_what_is_encoded_as_it_passes() -> None:
+    body = up_to("</a>")
+    assert body.split('1\n"2" </', 8) == ('1\\n\\"2\\" ', 6)
+    assert body.split("1 </a>", 6) is None
 
 
 # Literals.

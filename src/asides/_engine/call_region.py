@@ -15,6 +15,7 @@ from ..events import NoticeCode, PartEnd, PartStart, ToolCallDelta
 from .calls.ids import make_id
 from .calls.json_scan import JsonScanner, repeated_key
 from .calls.reader import Reader
+from .calls.strings import StringBody
 from .calls.syntax import CallSyntax
 from .calls.tools import Tools
 from .cursor import NOWHERE
@@ -198,6 +199,11 @@ class Region:
         if self.reader is None or self.waiting or self._options.repair or self._aside is not None:
             return None
         return self.reader.string_ends
+
+    @property
+    def string_body(self) -> StringBody | None:
+        """How the rest of that string is written."""
+        return self.reader.string_body if self.reader is not None else None
 
     @property
     def string_into(self) -> tuple[list[Any] | None, int]:

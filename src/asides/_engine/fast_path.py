@@ -15,9 +15,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..events import Event, TextDelta, ThinkingDelta, ToolCallDelta
 from ..message import Collector
+from .calls.strings import StringBody
 from .cursor import NON_SPACE, NOWHERE
 from .format import THINKING
 from .markers import Table
@@ -50,12 +52,28 @@ def string_search(ends: tuple[str, ...], markers: tuple[str, ...]) -> Search:
     return re.compile(f"[{certain}{firsts}](?:{'|'.join([f'(?<=[{certain}])', *behind])}|(\\Z))").search
 
 
+class OpenString(NamedTuple):
+    """A string of a call's arguments that goes on."""
+
+    search: Search
+    """Finds what is not simply more of it."""
+    body: StringBody | None
+    """Tells what that is, where the reader need not."""
+    markers: Table
+    """What may end the call."""
+    into: list[Any] | None = None
+    """Where the string goes if it waits as a whole."""
+    room: int = 0
+    """How many characters may wait there."""
+
+
 class FastPath:
     """What the next chunk may be without anything else happening, and what is held back before it."""
 
     __slots__ = (
         "_armed",
         "_limit",
+        "_string",
         "_string_room",
         "_tape",
         "_waiting_size",
@@ -104,6 +122,7 @@ class FastPath:
         """In a string of a call: finds what is not simply more of it."""
         self.string_into: list[str] | None = None
         """Where the string goes if it waits as a whole; None where it is emitted."""
+        self._string: OpenString | None = None
         self._string_room = 0
         self.waiting: list[str] | None = None
         """Chunks behind long whitespace that is held; None while there is none."""
@@ -131,12 +150,13 @@ class FastPath:
             self._armed = self.delta if self.tidy and self.collector is not None else None
             self.inline = None if self.held else self._armed
 
-    def write_string(self, search: Search, index: int, into: list[str] | None, room: int) -> None:
-        """What `search` does not find in is more of a string. Where it waits, it goes `into` a list with that room."""
-        self.string = search
+    def write_string(self, index: int, string: OpenString) -> None:
+        """A string of a call goes on."""
         self.index = index
-        self.string_into = into
-        self._string_room = room
+        self._string = string
+        self.string = string.search
+        self.string_into = string.into
+        self._string_room = string.room
 
     def close(self) -> None:
         """Every chunk goes to the machine."""
@@ -255,19 +275,28 @@ class FastPath:
             self.keep(chunk)
             waiting.append(chunk)
             return []
-        held = ""
+        words, held = text, ""
         if met is not None:
-            if not met.lastindex:
+            found = self._split(text)
+            if found is None:
                 return None
-            text, held = text[:-1], text[-1]  # the last character may begin a marker
+            words, held = found
         self.keep(chunk)
         self.held = held
-        if not text:
+        if not words:
             return []
-        event = ToolCallDelta(self.index, text)
+        event = ToolCallDelta(self.index, words)
         if self.collector is not None:
             self.collector.add(event)
         return [event]
+
+    def _split(self, text: str) -> tuple[str, str] | None:
+        """What is certainly more of the string, as JSON, and what must wait; None when the machine must read."""
+        string = self._string
+        if string is None or string.body is None or len(text) >= SHORT or string.markers.holds_marker(text):
+            return None
+        found = string.body.split(text, string.markers.begins(text, 0, len(text)))
+        return None if found is None else (found[0], text[found[1] :])
 
     def _is_plain(self, text: str) -> bool:
         """Whether what is held and a chunk that holds the first character of a marker or a fence hold neither."""

@@ -32,7 +32,7 @@ from .call_region import LONGEST_REPEAT, CallOptions
 from .calls.tools import Tools
 from .calls_in_progress import CallsInProgress
 from .cursor import LOOKBACK, Cursor
-from .fast_path import LONG_SPACE, SHORT, FastPath, string_search
+from .fast_path import LONG_SPACE, SHORT, FastPath, OpenString, string_search
 from .format import HEADER, TEXT, THINKING, Format, State, find_format
 from .holds import Holds
 from .markers import Action, compile_tables
@@ -263,8 +263,10 @@ class Parser:
         if region is not None:
             ends = region.string_ends if self._mode is _CALL and not fast.held else None
             if ends is not None:
-                markers = self._markers.tables.closers_of(region.reader_syntax).beginnings
-                fast.write_string(string_search(ends, markers), region.index, *region.string_into)
+                markers = self._markers.tables.closers_of(region.reader_syntax)
+                body = region.string_body if writer.limit >= SHORT else None
+                search = string_search(ends, markers.beginnings)
+                fast.write_string(region.index, OpenString(search, body, markers, *region.string_into))
             return
         part, table = writer.part, self._markers.table
         if (

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from .json_scan import LOOSE_BODY, JsonScanner, end_of_flat_object, read_body, repeated_key, unescape
 from .reader import Sink
 from .steps import SPACE, Step, StepReader, find_marker, skip, wait
+from .strings import JSON_BODY, StringBody
 
 _FENCE = re.compile(r"```[A-Za-z0-9_]{0,16}[ \t]{0,16}\r?\n?")
 _UNPAIRED = re.compile("[\ud800-\udfff]")
@@ -219,6 +220,11 @@ class CallReader(StepReader):
         """Inside a string of the arguments."""
         reading = self._headed and self._step == self._in_arguments
         return () if reading and self._arguments is not None and self._arguments.in_plain_string else None
+
+    @property
+    def string_body(self) -> StringBody | None:
+        """The model's own JSON."""
+        return JSON_BODY
 
     def _clear(self) -> None:
         """Forget the call before."""

@@ -27,6 +27,7 @@ from .steps import (
     starts,
     wait,
 )
+from .strings import JSON_BODY, StringBody, up_to
 from .values import Schema, StringWriter, ValueWriter
 
 _NAME = re.compile(r"[^\s{}<>]*+")
@@ -245,6 +246,11 @@ class BraceReader(StepReader):
         if self._step == self._in_json_string:
             return ()
         return (self._syntax.quote[:2],) if self._step == self._in_string else None
+
+    @property
+    def string_body(self) -> StringBody | None:
+        """JSON, or anything up to the closing quote."""
+        return JSON_BODY if self._step == self._in_json_string else up_to(self._syntax.quote)
 
     def _extend_key(self, text: str, size: int) -> int:
         """More of a key, written in `size` characters; how many of them were allowed if it is too long, else -1."""

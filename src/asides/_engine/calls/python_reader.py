@@ -17,6 +17,7 @@ from typing import cast
 from .python_calls import PythonCalls
 from .reader import Sink, Status
 from .steps import LONGEST_NAME, StepReader, escape, marker_at, skip, skip_some, wait
+from .strings import PYTHON_BODIES, StringBody
 from .values import Schema, StringWriter, is_whole, read_number
 
 _NAME = re.compile(r"[^\W\d][\w.:\-]*+")
@@ -196,6 +197,11 @@ class PythonReader(StepReader):
     def string_ends(self) -> tuple[str, ...] | None:
         """Inside a string that is written as it comes."""
         return ("'",) if self._step == self._string and not self._unsettled and self._typed is None else None
+
+    @property
+    def string_body(self) -> StringBody | None:
+        """Escapes that mean the same in JSON, in a string with one quote at each end."""
+        return None if self._raw else PYTHON_BODIES.get(self._quote)
 
     def _put(self, text: str) -> None:
         """Write, or keep what stands inside a parenthesis that may or may not be a tuple."""

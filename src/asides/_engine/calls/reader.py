@@ -9,11 +9,14 @@ the same traces however its input is cut.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...events import NoticeCode
 from ..members import members
 from .tools import Tools
+
+if TYPE_CHECKING:
+    from .strings import StringBody
 
 
 class Status(Enum):
@@ -125,6 +128,11 @@ class Reader(Protocol):
         Quotes, backslashes and control characters need not be named. None everywhere else. Text without any of these
         is its own JSON, so it may be told without asking the reader.
         """
+
+    @property
+    def string_body(self) -> StringBody | None:
+        """How the rest of that string is written, where more of it than plain characters can be told from what may end
+        it; None where only the reader can."""
 
     @property
     def string_into(self) -> tuple[list[Any], int] | None:

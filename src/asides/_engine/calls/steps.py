@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..literals import any_of, beginnings
 from .reader import Sink, Statuses
+
+if TYPE_CHECKING:
+    from .strings import StringBody
 
 LONGEST_NAME = 1024
 """A key or a name is no longer than this, in characters."""
@@ -112,6 +115,11 @@ class StepReader:
     @property
     def string_ends(self) -> tuple[str, ...] | None:
         """Not known to be inside a string."""
+        return None
+
+    @property
+    def string_body(self) -> StringBody | None:
+        """Not known either."""
         return None
 
     @property

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from .reader import Sink, Status
 from .steps import StepReader, marker_at, skip, wait
+from .strings import StringBody
 from .syntax import CallSyntax
 from .tagged_value import CDATA, TaggedValue, ValueFrame, skip_gap
 from .value_tags import CallMarkers, Piece, PlainReading, ReadWhole, ValueTags, spelling
@@ -119,6 +120,11 @@ class TaggedReader(StepReader):
     def string_ends(self) -> tuple[str, ...] | None:
         """Inside a value."""
         return self._value.string_ends if self._value is not None and self._step == self._in_value else None
+
+    @property
+    def string_body(self) -> StringBody | None:
+        """Any text that holds no tag of the call."""
+        return self._value.string_body if self._value is not None else None
 
     @property
     def quoting(self) -> bool:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from ..literals import beginnings
 from .steps import SPACE, marker_at, skip, wait
+from .strings import StringBody
 from .value_tags import LINE_START, MARK, NO_TAG, Piece, PlainReading, ValueTags
 from .values import ValueWriter
 
@@ -192,6 +193,11 @@ class TaggedValue:
         if self._before in LINE_START:
             return None  # a tag that follows directly counts otherwise than one behind words
         return self._tags.spelling.beginnings
+
+    @property
+    def string_body(self) -> StringBody:
+        """The text up to the next tag."""
+        return self._tags.body
 
     @property
     def quoting(self) -> bool:

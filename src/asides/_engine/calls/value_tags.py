@@ -17,6 +17,7 @@ import msgspec
 
 from ..literals import Beginnings, any_of
 from .steps import LONGEST_SPACE, marker_at, skip_some
+from .strings import EncodedBody
 
 MARKERS = 3
 """How many markers are looked at behind a call: two that close what it stands in, and what follows them."""
@@ -85,7 +86,7 @@ class CallMarkers(NamedTuple):
 class ValueTags:
     """The tags of one region."""
 
-    __slots__ = ("_all", "_markers", "_prefixes", "_read", "anywhere", "begins", "search", "spelling")
+    __slots__ = ("_all", "_markers", "_prefixes", "_read", "anywhere", "begins", "body", "search", "spelling")
 
     def __init__(
         self,
@@ -105,6 +106,8 @@ class ValueTags:
         self.begins: Callable[[str, int, int], int] = spelling.unfinished.find
         """Where a possible beginning of a tag stands at the end of `text[at:end]`, or `end`."""
         self._prefixes = spelling.unfinished.prefixes
+        self.body = EncodedBody(self.search, self.begins, framed=True)
+        """What may be passed on of a value without looking at it tag by tag."""
 
     def read(self, text: str, place: int, found: str, end: int) -> tuple[Piece, WholeTag] | None:
         """The tag at `place`, which begins with `found`; None when more must be seen."""
