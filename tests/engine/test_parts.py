@@ -306,10 +306,19 @@ def test_the_fast_path_holds_whitespace_and_beginnings() -> None:
     assert "".join(fast.pieces) == "one twoa < b </this"
 
 
-def test_the_fast_path_leaves_fences_to_the_machine() -> None:
-    fast = fast_path()
-    assert fast.take_doubtful("a ` b") == [TextDelta(3, "a ` b")]
-    assert fast.take_doubtful("\n```") is None
+def test_fences_are_followed_when_a_marker_is_met() -> None:
+    """The fast path passes them; the machine catches up."""
+    for text, parts in (
+        ("Look:\n\n```xml\n<think>a</think>\n```\nDone. <think>b</think>c", 3),
+        ("Look: ```xml <think>a</think> ``` Done.", 3),
+        ("x\n~~~\n<b>\n~~~ \ny <think>z", 2),
+    ):
+        for size in (1, 2, 5, len(text)):
+            parser = asides.Parser("qwen3")
+            for place in range(0, len(text), size):
+                parser.feed(text[place : place + size])
+            parser.finish()
+            assert len(parser.message.parts) == parts
 
 
 def test_the_fast_path_passes_strings() -> None:

@@ -1,7 +1,7 @@
 """The fast path: chunks that are answered without the machine.
 
 Most chunks of a stream hold nothing that could matter. Three kinds are known by one glance and cost one record each:
-words of an open part (no character in the chunk can begin a marker or a fence, or all that do turn out not to), more
+words of an open part (no character in the chunk can begin a marker, or all that do turn out not to), more
 of a string in a call's arguments (no character can end it), and whitespace behind a great deal of held whitespace.
 Everything else goes to the machine, which gives the same answer: the fast path is a shortcut and knows no rule of its
 own. After each step the machine says which of the three may come next (`write_prose`, `write_string`, or neither).
@@ -21,8 +21,7 @@ from ..events import Event, TextDelta, ThinkingDelta, ToolCallDelta
 from ..message import Collector
 from .calls.strings import StringBody
 from .cursor import NON_SPACE, NOWHERE
-from .format import THINKING
-from .markers import Table
+from .markers import Few, Table
 from .open_part import DELTA
 from .raw_text import Tape
 
@@ -34,8 +33,6 @@ ALWAYS = re.compile("").search
 """A glance that says of every chunk that it may matter."""
 MANY = 512
 """Where nothing is collected, the machine is asked after so many chunks what can be forgotten."""
-_LINE_FENCE = re.compile(r"(?:\A|\n) {0,3}[`~]")
-"""Fence characters where a line begins, or may begin."""
 
 Search = Callable[[str], re.Match[str] | None]
 
@@ -115,7 +112,7 @@ class FastPath:
         self.inline: type[TextDelta] | type[ThinkingDelta] | None = None
         """The same while nothing is held and nothing must be done but appending the chunk to `pieces`."""
         self._armed: type[TextDelta] | type[ThinkingDelta] | None = None  # what `inline` is when nothing is held
-        self.few: tuple[str, str, str, str | None] | None = None
+        self.few: Few | None = None
         """The characters that matter, where they are few; else None, and `glance` finds them."""
         self.glance: Search = ALWAYS
         self.string: Search | None = None
@@ -200,7 +197,7 @@ class FastPath:
         matters: object
         if few is not None:
             one, two, three, four = few
-            matters = one in chunk or two in chunk or three in chunk or (four is not None and four in chunk)
+            matters = one in chunk or (two is not None and (two in chunk or three in chunk or four in chunk))
         else:
             matters = self.glance(chunk)
         if matters:
@@ -235,13 +232,20 @@ class FastPath:
 
     def take_doubtful(self, chunk: str) -> list[Event] | None:
         """Words in which a glance has found something; None when the machine must read."""
-        delta = self.delta
+        delta, table = self.delta, self.table
         text = self.held + chunk
-        if delta is None or len(text) >= SHORT or not self._is_plain(text):
+        if delta is None or len(text) >= SHORT:
             return None
+        words = text
+        if table.suspect(text) is not None:
+            if table.holds_marker(text):
+                return None
+            words = text[: self._aim(text)]
+        elif self.glance is ALWAYS:
+            self.few, self.glance = table.few, table.glance
+        if self.tidy:
+            words = words.rstrip()
         self.keep(chunk)
-        stop = self._aim(text)
-        words = text[:stop].rstrip() if self.tidy else text[:stop]
         self.held = held = text[len(words) :]
         self.inline = self._armed if not held else None
         return [delta(self.index, words)] if words else []
@@ -297,19 +301,6 @@ class FastPath:
             return None
         found = string.body.split(text, string.markers.begins(text, 0, len(text)))
         return None if found is None else (found[0], text[found[1] :])
-
-    def _is_plain(self, text: str) -> bool:
-        """Whether what is held and a chunk that holds the first character of a marker or a fence hold neither."""
-        if self.table.holds_marker(text):
-            return False
-        if self.table.state == THINKING:
-            return True
-        match = _LINE_FENCE.search(text)
-        if match is None:
-            return True
-        # Fence characters at the very start matter only if a line begins there. With tidy whitespace, the word before
-        # them was emitted, so none does.
-        return self.tidy and match.start() == 0 and text[0] != "\n" and not _LINE_FENCE.search(text, match.end())
 
     def _aim(self, text: str) -> int:
         """Where the beginning of a marker stands in what is held; while there is one, every chunk is looked at."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cached_property, lru_cache, partial
-from itertools import groupby
+from itertools import groupby, product
 
 import msgspec
 
@@ -21,7 +21,7 @@ from .calls.syntax import CallSyntax
 from .foreign import LONGEST_TOKEN, TOKEN, TOKEN_BEGINNING, strings
 from .foreign_tags import TAGS
 from .format import END, HEADER, OUTSIDE, TEXT, THINKING, TO, Format, State
-from .literals import Beginnings, any_of, one_of
+from .literals import NEVER, Beginnings, any_of, one_of
 from .members import members
 from .suffixes import BEGUN_SUFFIX, SUFFIX, split_suffix, split_tag, with_suffix
 from .tag_markers import LONGEST_TAG, TagRule, at_a_glance, closing_tags, is_tag, tag_beginning, tag_source
@@ -193,11 +193,15 @@ class Table:
         """The characters that markers begin with."""
         self.beginnings = tuple(sorted({name[:2] for name in names}))
         """The first two characters of each marker."""
-        glanced = set(self.firsts) | {"`", "~"} if state == TEXT else set(self.firsts)
-        self.glance = re.compile(one_of(glanced)).search
-        """Finds a character that a marker or, in a text, a fence begins with: cheap, and nearly always enough."""
-        self.few = _few(sorted(glanced))
+        self.glance = re.compile(one_of(self.firsts)).search
+        """Finds a character that a marker begins with: cheap, and nearly always enough."""
+        self.few = _few(sorted(self.firsts))
         """The same characters, where they are at most four: `in` is cheaper than a search."""
+        heads = {head for name in names for head in _spelled(name[:3], ignore_case, ignore_case or name in tags)}
+        heads |= {"<|", "<｜", "</｜"} if foreign else set()
+        self.suspect = re.compile(_heads(heads)).search
+        """Finds the first characters of a marker, or the beginning of these at the end: what it does not find anything
+        in holds no marker and nothing that may become one."""
 
     @cached_property
     def ordinary(self) -> dict[str, Marker]:
@@ -288,12 +292,47 @@ class Table:
         return False
 
 
-def _few(characters: list[str]) -> tuple[str, str, str, str | None] | None:
-    """Three characters, some perhaps twice, and perhaps a fourth. None where there are more, or none."""
+Few = tuple[str, str | None, str, str]
+"""One character, or two to four, some perhaps twice."""
+
+
+def _few(characters: list[str]) -> Few | None:
+    """The characters, where they are so few; the second is None where there is one."""
     if not 0 < len(characters) <= 4:
         return None
-    one, two, three, *more = characters + characters[-1:] * (3 - len(characters))
-    return one, two, three, (more[0] if more else None)
+    one, *more = characters
+    two, three, four = (more * 3)[:3] if more else (None, "", "")
+    return one, two, three or "", four or ""
+
+
+def _spelled(head: str, first: bool, rest: bool) -> set[str]:
+    """The first characters of a marker in any case, if the first or the rest may be written so."""
+    choices = [
+        {each, each.upper(), each.lower()} if (rest if place else first) else {each} for place, each in enumerate(head)
+    ]
+    return {"".join(found) for found in product(*choices)}
+
+
+def _heads(names: Iterable[str]) -> str:
+    """A pattern for the first three characters of any of the names, or fewer of them where the text ends."""
+    found: dict[str, dict[str, set[str]]] = {}
+    whole: set[str] = set()
+    for name in names:
+        seconds = found.setdefault(name[0], {})
+        whole |= {name} if len(name) < 3 else set()
+        if len(name) > 1:
+            seconds.setdefault(name[1], set()).update(name[2:3])
+    sources = []
+    for first, seconds in sorted(found.items()):
+        if first in whole:
+            sources.append(re.escape(first))
+            continue
+        rest = [
+            re.escape(second) + ("" if first + second in whole else rf"(?:\Z|{one_of(thirds)})")
+            for second, thirds in sorted(seconds.items())
+        ]
+        sources.append(re.escape(first) + rf"(?:\Z|{'|'.join(rest)})")
+    return "|".join(sources) or NEVER
 
 
 def _after_name(marker: Marker, attributes: bool) -> str | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from ..events import NOTICES, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta
 from ..parts import Kind
 from .active_markers import ActiveMarkers
-from .cursor import NON_SPACE, NOWHERE, Cursor
+from .cursor import LOOKBACK, NON_SPACE, NOWHERE, Cursor
 from .fences import Fences
 from .format import OUTSIDE, TEXT, THINKING, State
 from .holds import Holds
@@ -177,10 +177,18 @@ class PartWriter:
             self.fences.reset(fences_at)
 
     def catch_up(self, offset: int) -> None:
-        """The fast path has emitted everything before this offset, and let nothing by that may be a fence."""
-        self.part.end = offset
-        if self.fences.at < offset:
-            self.fences.skip_to(offset)
+        """The fast path has emitted everything before this offset. Fences count when a marker is met, so they are
+        followed now."""
+        part, fences = self.part, self.fences
+        part.end = offset
+        if fences.at >= offset:
+            return
+        if self.markers.table.state != TEXT or not (self.quotes or self._bare_lines):
+            fences.skip_to(offset)
+            return
+        base = max(fences.at - LOOKBACK, part.content_from)
+        text = self.cursor.tape.text(base, offset)
+        fences.advance(text, base, len(text), 0)
 
     def mark_cut(self, cut: bool) -> None:
         """Say whether the output ended inside thinking or a call."""

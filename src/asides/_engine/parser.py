@@ -156,7 +156,7 @@ class Parser:
             few = fast.few
             if few is not None:
                 one, two, three, four = few
-                matters = one in chunk or two in chunk or three in chunk or (four is not None and four in chunk)
+                matters = one in chunk or (two is not None and (two in chunk or three in chunk or four in chunk))
             else:
                 matters = fast.glance(chunk)
             if matters:
@@ -276,7 +276,6 @@ class Parser:
             and not part.empty
             and fast.waiting is None
             and writer.limit >= LONG_SPACE
-            and (table.state == THINKING or writer.fences.settled)
         ):
             fast.write_prose(table.after_words, part.index)
 

@@ -26,7 +26,7 @@ from .calls.json_calls import JsonCalls
 from .calls.named_calls import NamedCalls
 from .calls.syntax import CallSyntax
 from .fast_path import ALWAYS
-from .format import TEXT, Format, find_format
+from .format import Format, find_format
 from .markers import Table
 from .parser import Opening, Parser, ParserState, fast_path_of, open_span, read_prompt
 from .vocabulary import Pieces, Vocabulary, vocabulary_of
@@ -69,7 +69,7 @@ class Cut(NamedTuple):
 class PlainPieces(dict[int, str | None]):
     """The text of each token in which nothing can matter in one state, so that it is told as it is; None for others."""
 
-    def __init__(self, pieces: Pieces, table: Table, tidy: bool, quotes: bool) -> None:
+    def __init__(self, pieces: Pieces, table: Table, tidy: bool) -> None:
         super().__init__()
         self._pieces = pieces
         self._tidy = tidy
@@ -77,7 +77,6 @@ class PlainPieces(dict[int, str | None]):
         spelled = [marker.text for marker in table.markers.values() if not marker.certain]
         # Only markers that are spelled out can be mere mentions.
         self._table = table
-        self._fences = table.state == TEXT and quotes and bool(spelled)
         self._spelled = {name[:length] for name in spelled for length in range(1, len(name) + 1)}
         self._whole = spelled
         # A token comes whole, so the character before its surrogate alone is no beginning.
@@ -102,8 +101,6 @@ class PlainPieces(dict[int, str | None]):
         return self._table.holds_marker(text) or self._table.begins(text, 0, len(text)) < len(text)
 
     def _cut(self, text: str) -> Cut | None:
-        if self._fences and ("`" in text or "~" in text):
-            return None
         if any(name in text for name in self._whole):
             return None
         if self._table.has_spellings and self._may_be_spelled(text):
@@ -130,8 +127,8 @@ class Disguise(msgspec.Struct, frozen=True, eq=False):
     """For each other id its text; None for markers, and where its bytes alone are no whole characters."""
     encodes: bool
     """Whether a call syntax writes arguments anew, so that a surrogate in one may come back as an escape."""
-    plain: dict[tuple[Table, bool, bool], PlainPieces] = {}
-    """For each state, with tidy whitespace or without, with mentions or without: what can be told at once there."""
+    plain: dict[tuple[Table, bool], PlainPieces] = {}
+    """For each state, with tidy whitespace or without: what can be told at once there."""
 
     def reveal(self, text: str) -> str:
         """Text with the tokens' own texts in it."""
@@ -301,7 +298,6 @@ class TokenParser:
         "_pieces",
         "_places",
         "_plain",
-        "_quotes",
         "_shifts",
         "_table",
         "_tail",
@@ -338,9 +334,8 @@ class TokenParser:
         self._places: list[int] = []
         self._shifts: list[int] = [0]
         self._marked = False  # whether what the machine tells may hold a surrogate
-        self._quotes = policies.mentions == "literal"
         self._table: Table | None = None  # the state that `_plain` is of
-        self._plain = PlainPieces(self._pieces, self._fast.table, True, True)
+        self._plain = PlainPieces(self._pieces, self._fast.table, True)
 
     def feed(self, ids: int | Iterable[int]) -> list[Event]:
         """Read one id or several and return what they tell."""
@@ -391,7 +386,7 @@ class TokenParser:
 
     def _change_table(self) -> None:
         self._table = self._fast.table
-        key = (self._table, self._fast.tidy, self._quotes)
+        key = (self._table, self._fast.tidy)
         plain = self._disguise.plain.get(key)
         if plain is None:
             plain = self._disguise.plain[key] = PlainPieces(self._pieces, *key)
