@@ -10,6 +10,7 @@ from importlib import import_module
 from benchmarks import measure
 
 SECTIONS = {
+    "performance": "performance",
     "streaming": "streaming",
     "whole": "whole",
     "peers": "side_by_side",

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks import calls, measure, samples, streaming, whole
+from benchmarks import calls, measure, performance, samples, streaming, whole
 
 BOUND = 1.15
 BEFORE = "asides_before"
@@ -60,6 +60,7 @@ def parsed(name: str, text: str, **policies: Any) -> Run:
 
 def rows() -> Iterator[tuple[str, Run]]:
     """What is compared, by name."""
+    yield from ((f"performance {row.name}", row.run) for row in performance.rows())
     for name, entries in streaming.ENTRIES.items():
         for state, before in entries.items():
             for kind, sample in samples.TEXTS.items():

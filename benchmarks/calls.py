@@ -32,6 +32,12 @@ class Grammar(msgspec.Struct, frozen=True):
     """What stands before the long string."""
     after: str
 
+    def write(self, words: str) -> str:
+        """A string as it stands there: as JSON behind a quote, escaped twice in a string within one, else as it is."""
+        if self.before.endswith('\\"'):
+            return json.dumps(json.dumps(words, ensure_ascii=False)[1:-1], ensure_ascii=False)[1:-1]
+        return json.dumps(words, ensure_ascii=False)[1:-1] if self.before.endswith('"') else words
+
 
 _XML = ('<{0}invoke name="f"><{0}parameter name="a"{1}>', "</{0}parameter></{0}invoke>")
 
@@ -127,6 +133,7 @@ def run() -> None:
     """Print all tables."""
     print_streamed("plain words", WORDS, SIZES)
     print_streamed("markup", MARKUP, {4: (2_000, 16_000)})
+    print_streamed("code", samples.CODE, {4: (2_000, 256_000), 16: (2_000, 64_000)})
     print_json()
 
 
@@ -161,7 +168,7 @@ def headers_for(sizes: dict[int, tuple[int, ...]]) -> list[str]:
 
 def check(grammar: Grammar, words: str) -> str:
     """What is wrong with how the example is read, or nothing: a figure for a wrong reading would be worth nothing."""
-    message = asides.parse(grammar.before + words * 3 + grammar.after, grammar.format, tools=TOOLS)
+    message = asides.parse(grammar.before + grammar.write(words * 3) + grammar.after, grammar.format, tools=TOOLS)
     if len(message.tool_calls) != 1 or message.tool_calls[0].error is not None:
         return "not read"
     value = json.loads(message.tool_calls[0].arguments).get("a", "")
@@ -170,7 +177,7 @@ def check(grammar: Grammar, words: str) -> str:
 
 def cost(grammar: Grammar, words: str, length: int, size: int) -> tuple[float, float]:
     """Seconds per chunk for us, and for what only joins."""
-    text = grammar.before + samples.of_length(words, length) + grammar.after
+    text = grammar.before + grammar.write(samples.of_length(words, length)) + grammar.after
     chunks = samples.cut(text, size)
     copies = max(1, AT_LEAST // len(chunks))
     makers: dict[str, Callable[[], Callable[[], None]]] = {

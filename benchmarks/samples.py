@@ -27,7 +27,18 @@ MARKDOWN = (
     "* `left` and `right` are emptied.\n"
     "* The result is sorted, because each step takes the smaller head.\n\n"
 )
+JSON = (
+    '{"city": "Lyon", "days": [{"day": 1, "high": 21.5, "rain": false, "note": "clear \\"all\\" day"}, {"day": 2}], '
+    '"units": {"temperature": "C", "wind": "km/h"}, "next": null}\n'
+)
+CJK = (
+    "渡し船は九時に出るので、正午までに島に着きたい人は寝坊できない。風が強ければ四十分以上かかる。"
+    "沿岸的小路比公路长，但是平坦，而且有树荫。第三个海湾有一块牌子，写着“私人土地”。\n\n"
+)
 TEXTS = {"prose": PROSE, "code": CODE, "markdown": MARKDOWN}
+
+KINDS = {**TEXTS, "JSON": JSON, "CJK": CJK}
+"""All of them; the sections that take long measure only the first three."""
 
 
 def of_length(sample: str, length: int) -> str:

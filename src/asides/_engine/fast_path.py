@@ -70,7 +70,8 @@ class FastPath:
     __slots__ = (
         "_armed",
         "_limit",
-        "_string",
+        "_string_body",
+        "_string_markers",
         "_string_room",
         "_tape",
         "_waiting_size",
@@ -85,6 +86,7 @@ class FastPath:
         "pieces",
         "string",
         "string_into",
+        "suspect",
         "table",
         "tidy",
         "waiting",
@@ -115,11 +117,14 @@ class FastPath:
         self.few: Few | None = None
         """The characters that matter, where they are few; else None, and `glance` finds them."""
         self.glance: Search = ALWAYS
+        self.suspect: Search = ALWAYS
+        """Finds what may be, or become, a marker: asked where a glance has found something."""
         self.string: Search | None = None
         """In a string of a call: finds what is not simply more of it."""
         self.string_into: list[str] | None = None
         """Where the string goes if it waits as a whole; None where it is emitted."""
-        self._string: OpenString | None = None
+        self._string_body: StringBody | None = None
+        self._string_markers = table
         self._string_room = 0
         self.waiting: list[str] | None = None
         """Chunks behind long whitespace that is held; None while there is none."""
@@ -140,6 +145,7 @@ class FastPath:
     def write_prose(self, table: Table, index: int) -> None:
         """Words may be emitted as they come, if what is held is whitespace or the beginning of a marker."""
         self.table = table
+        self.suspect = table.suspect
         self.index = index
         before = self.held[: self._aim(self.held)]
         if not before or (self.tidy and before.isspace()):
@@ -150,7 +156,8 @@ class FastPath:
     def write_string(self, index: int, string: OpenString) -> None:
         """A string of a call goes on."""
         self.index = index
-        self._string = string
+        self._string_body = string.body
+        self._string_markers = string.markers
         self.string = string.search
         self.string_into = string.into
         self._string_room = string.room
@@ -200,10 +207,12 @@ class FastPath:
             matters = one in chunk or (two is not None and (two in chunk or three in chunk or four in chunk))
         else:
             matters = self.glance(chunk)
-        if matters:
-            return self.take_doubtful(chunk)
         held = self.held
+        if matters and self.suspect(held + chunk if held else chunk) is not None:
+            return self.take_doubtful(chunk)
         words = chunk.rstrip() if self.tidy else chunk
+        if self.glance is ALWAYS:
+            self.few, self.glance = self.table.few, self.table.glance
         if words is chunk and chunk:
             self.held = ""
             self.inline = self._armed
@@ -231,21 +240,14 @@ class FastPath:
         return [self.delta(self.index, words)] if words and self.delta is not None else []
 
     def take_doubtful(self, chunk: str) -> list[Event] | None:
-        """Words in which a glance has found something; None when the machine must read."""
-        delta, table = self.delta, self.table
+        """Words in which something may be, or become, a marker; None when the machine must read."""
+        delta = self.delta
         text = self.held + chunk
-        if delta is None or len(text) >= SHORT:
+        if delta is None or len(text) >= SHORT or self.table.holds_marker(text):
             return None
-        words = text
-        if table.suspect(text) is not None:
-            if table.holds_marker(text):
-                return None
-            words = text[: self._aim(text)]
-        elif self.glance is ALWAYS:
-            self.few, self.glance = table.few, table.glance
-        if self.tidy:
-            words = words.rstrip()
         self.keep(chunk)
+        stop = self._aim(text)
+        words = text[:stop].rstrip() if self.tidy else text[:stop]
         self.held = held = text[len(words) :]
         self.inline = self._armed if not held else None
         return [delta(self.index, words)] if words else []
@@ -281,10 +283,18 @@ class FastPath:
             return []
         words, held = text, ""
         if met is not None:
-            found = self._split(text)
+            body, markers = self._string_body, self._string_markers
+            stop = len(text)
+            if body is None or stop >= SHORT:
+                return None
+            if markers.suspect(text) is not None:
+                if markers.holds_marker(text):
+                    return None
+                stop = markers.begins(text, 0, stop)
+            found = body.split(text, stop)
             if found is None:
                 return None
-            words, held = found
+            words, held = found[0], text[found[1] :]
         self.keep(chunk)
         self.held = held
         if not words:
@@ -293,14 +303,6 @@ class FastPath:
         if self.collector is not None:
             self.collector.add(event)
         return [event]
-
-    def _split(self, text: str) -> tuple[str, str] | None:
-        """What is certainly more of the string, as JSON, and what must wait; None when the machine must read."""
-        string = self._string
-        if string is None or string.body is None or len(text) >= SHORT or string.markers.holds_marker(text):
-            return None
-        found = string.body.split(text, string.markers.begins(text, 0, len(text)))
-        return None if found is None else (found[0], text[found[1] :])
 
     def _aim(self, text: str) -> int:
         """Where the beginning of a marker stands in what is held; while there is one, every chunk is looked at."""

@@ -44,6 +44,28 @@ def one_of(characters: Iterable[str]) -> str:
     return f"[{re.escape(found)}]" if found else NEVER
 
 
+def beginning_of(names: Iterable[str]) -> str:
+    """A pattern for the first three characters of any of the names, or fewer of them where the text ends."""
+    found: dict[str, dict[str, set[str]]] = {}
+    whole: set[str] = set()
+    for name in names:
+        seconds = found.setdefault(name[0], {})
+        whole |= {name} if len(name) < 3 else set()
+        if len(name) > 1:
+            seconds.setdefault(name[1], set()).update(name[2:3])
+    sources = []
+    for first, seconds in sorted(found.items()):
+        if first in whole:
+            sources.append(re.escape(first))
+            continue
+        rest = [
+            re.escape(second) + ("" if first + second in whole else rf"(?:\Z|{one_of(thirds)})")
+            for second, thirds in sorted(seconds.items())
+        ]
+        sources.append(re.escape(first) + rf"(?:\Z|{'|'.join(rest)})")
+    return "|".join(sources) or NEVER
+
+
 class Beginnings:
     """What may still become one of some literals, or a spelling of one.
 
@@ -110,3 +132,9 @@ class Beginnings:
 def beginnings(literals: tuple[str, ...]) -> Beginnings:
     """What may still become one of these."""
     return Beginnings(literals)
+
+
+@lru_cache(maxsize=512)
+def suspect(literals: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
+    """A search that finds something wherever one of these stands or may come to stand; sometimes elsewhere too."""
+    return re.compile(beginning_of(literals)).search

@@ -21,7 +21,7 @@ from .calls.syntax import CallSyntax
 from .foreign import LONGEST_TOKEN, TOKEN, TOKEN_BEGINNING, strings
 from .foreign_tags import TAGS
 from .format import END, HEADER, OUTSIDE, TEXT, THINKING, TO, Format, State
-from .literals import NEVER, Beginnings, any_of, one_of
+from .literals import Beginnings, any_of, beginning_of, one_of
 from .members import members
 from .suffixes import BEGUN_SUFFIX, SUFFIX, split_suffix, split_tag, with_suffix
 from .tag_markers import LONGEST_TAG, TagRule, at_a_glance, closing_tags, is_tag, tag_beginning, tag_source
@@ -197,9 +197,14 @@ class Table:
         """Finds a character that a marker begins with: cheap, and nearly always enough."""
         self.few = _few(sorted(self.firsts))
         """The same characters, where they are at most four: `in` is cheaper than a search."""
-        heads = {head for name in names for head in _spelled(name[:3], ignore_case, ignore_case or name in tags)}
-        heads |= {"<|", "<｜", "</｜"} if foreign else set()
-        self.suspect = re.compile(_heads(heads)).search
+        varied = {name: name[:-1] for name in (*taking, *tags)} | {name: split_tag(name)[0] for name in open_ended}
+        first_three = {
+            spelled
+            for name in names
+            for spelled in _spelled(varied.get(name, name)[:3], ignore_case, ignore_case or name in tags)
+        }
+        first_three |= {"<|", "<｜", "</｜"} if foreign else set()
+        self.suspect = re.compile(beginning_of(first_three)).search
         """Finds the first characters of a marker, or the beginning of these at the end: what it does not find anything
         in holds no marker and nothing that may become one."""
 
@@ -311,28 +316,6 @@ def _spelled(head: str, first: bool, rest: bool) -> set[str]:
         {each, each.upper(), each.lower()} if (rest if place else first) else {each} for place, each in enumerate(head)
     ]
     return {"".join(found) for found in product(*choices)}
-
-
-def _heads(names: Iterable[str]) -> str:
-    """A pattern for the first three characters of any of the names, or fewer of them where the text ends."""
-    found: dict[str, dict[str, set[str]]] = {}
-    whole: set[str] = set()
-    for name in names:
-        seconds = found.setdefault(name[0], {})
-        whole |= {name} if len(name) < 3 else set()
-        if len(name) > 1:
-            seconds.setdefault(name[1], set()).update(name[2:3])
-    sources = []
-    for first, seconds in sorted(found.items()):
-        if first in whole:
-            sources.append(re.escape(first))
-            continue
-        rest = [
-            re.escape(second) + ("" if first + second in whole else rf"(?:\Z|{one_of(thirds)})")
-            for second, thirds in sorted(seconds.items())
-        ]
-        sources.append(re.escape(first) + rf"(?:\Z|{'|'.join(rest)})")
-    return "|".join(sources) or NEVER
 
 
 def _after_name(marker: Marker, attributes: bool) -> str | None:

@@ -159,7 +159,7 @@ class Parser:
                 matters = one in chunk or (two is not None and (two in chunk or three in chunk or four in chunk))
             else:
                 matters = fast.glance(chunk)
-            if matters:
+            if matters and fast.suspect(chunk) is not None:
                 events = fast.take_doubtful(chunk)
             else:
                 words = chunk.rstrip()

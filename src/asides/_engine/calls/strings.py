@@ -10,11 +10,11 @@ Whatever else there is, is the reader's: the answer is None.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Protocol
 
-from ..literals import any_of, beginnings
+from ..literals import any_of, beginnings, suspect
 from .steps import escape
 
 _SPACES = " \t\n\r"
@@ -61,23 +61,28 @@ PYTHON_BODIES = {'"': WrittenBody("", r'[nrt"\\]'), "'": WrittenBody("'", r'[nrt
 class EncodedBody:
     """A string of any characters, up to what `search` finds. `framed`: a line's end before that is not part of it."""
 
-    __slots__ = ("_begins", "_framed", "_search")
+    __slots__ = ("_begins", "_framed", "_search", "_suspect")
 
     def __init__(
         self,
         search: Callable[[str], re.Match[str] | None],
         begins: Callable[[str, int, int], int],
+        literals: Iterable[str],
         framed: bool,
     ) -> None:
+        self._suspect = suspect(tuple(literals))
         self._search = search
         self._begins = begins
         self._framed = framed
 
     def split(self, text: str, stop: int) -> tuple[str, int] | None:
         """As the protocol says."""
-        if self._search(text) is not None or (not text.isascii() and _SURROGATE.search(text) is not None):
+        if not text.isascii() and _SURROGATE.search(text) is not None:
             return None
-        stop = self._begins(text, 0, stop)
+        if self._suspect(text) is not None or stop < len(text):
+            if self._search(text) is not None:
+                return None
+            stop = self._begins(text, 0, stop)
         if self._framed and text[stop - 1 : stop] in _SPACES:
             place = text.find("\n", len(text[:stop].rstrip(_SPACES)), stop)
             stop = place if place >= 0 else stop
@@ -87,4 +92,4 @@ class EncodedBody:
 @lru_cache(maxsize=128)
 def up_to(*ends: str) -> EncodedBody:
     """A string that any of these ends."""
-    return EncodedBody(re.compile(any_of(ends)).search, beginnings(ends).find, framed=False)
+    return EncodedBody(re.compile(any_of(ends)).search, beginnings(ends).find, ends, framed=False)
