@@ -275,3 +275,33 @@ def test_text_before_a_call_is_let_go_and_a_broken_call_is_told(before: tuple[Ch
     found += [item for at in range(0, len(written), 3) for item in splitter.feed(RawText(0, written[at : at + 3]))]
     found += splitter.feed(Ended(0, "length"))
     assert [item.written for item in found if isinstance(item, ReplyEvent) and item.written] == [written]
+
+
+def test_a_token_whose_text_comes_in_two_chunks_belongs_to_the_text() -> None:
+    """A server may cut a token's text; it came out among those of no text, as if it had never been written."""
+    token = {"token": "aé", "bytes": list("aé".encode()), "logprob": -1.0}
+    found = split(RawText(0, "a", (token,)), RawText(0, "é b", ()), Ended(0), format="passthrough")
+    said = [item for item in found if isinstance(item, ReplyEvent)]
+    assert [token for item in said for token in item.logprobs] == [token]
+    assert not [token for item in said for token in item.other_logprobs]
+
+
+@given(st.text("aé🙂 ", min_size=1, max_size=12), st.data())
+def test_every_token_of_a_text_is_given_out_with_it(text: str, data: st.DataObject) -> None:
+    """Wherever the bytes are cut into tokens and the characters into chunks."""
+    raw = text.encode()
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(raw)))) | {len(raw)})
+    tokens = [
+        {"token": raw[start:stop].decode("utf-8", "replace"), "bytes": list(raw[start:stop])}
+        for start, stop in zip([0, *cuts], cuts, strict=False)
+    ]
+    places = sorted(data.draw(st.sets(st.integers(1, len(text)))) | {len(text)})
+    begins = [0, *cuts[:-1]]
+    pieces: list[Chunk] = []
+    for start, stop in zip([0, *places], places, strict=False):
+        first, last = len(text[:start].encode()), len(text[:stop].encode())
+        own = tuple(token for token, at in zip(tokens, begins, strict=True) if first <= at < last)
+        pieces.append(RawText(0, text[start:stop], own))
+    said = [item for item in split(*pieces, Ended(0), format="passthrough") if isinstance(item, ReplyEvent)]
+    assert [token["bytes"] for item in said for token in item.logprobs] == [token["bytes"] for token in tokens]
+    assert not [token for item in said for token in item.other_logprobs]

@@ -24,7 +24,12 @@ class Alignment:
         """How many characters have come."""
         self._tokens: deque[tuple[int, int, Token]] = deque()
         self._waiting: list[Token] = []
-        """Tokens whose characters have not come: the bytes of one character may be several tokens."""
+        """Tokens whose characters have not all come: the bytes of one character may be several tokens, and a server may
+        cut a token's text in two."""
+        self._seen = b""
+        """What has come of the first of these, from where its first character begins."""
+        self._place = 0
+        """Where in that the first of these begins."""
         self._starts: dict[int, int] = {}
         self._at = 0
         self._from = 0
@@ -35,7 +40,7 @@ class Alignment:
         """Another parser begins: offsets count from zero again."""
         self._left += [token for _, _, token in self._tokens] + self._waiting
         self._tokens.clear()
-        self._waiting = []
+        self._waiting, self._seen, self._place = [], b"", 0
         self._starts.clear()
         self._size = 0
 
@@ -55,12 +60,13 @@ class Alignment:
                 self._tokens.append((start, stop, token))
                 start = stop
             return
-        self._add_bytes(start, text.encode("utf-8", "surrogatepass"), [*self._waiting, *tokens])
+        data = self._seen + text.encode("utf-8", "surrogatepass")
+        self._add_bytes(start - _characters(self._seen, len(self._seen)), data, [*self._waiting, *tokens])
 
     def _add_bytes(self, base: int, data: bytes, tokens: list[Token]) -> None:
-        """By bytes, because a token may be less than a character."""
-        self._waiting = []
-        place = 0
+        """By bytes, because a token may be less than a character. `data` begins at the character `base`."""
+        place = self._place
+        self._waiting, self._seen, self._place = [], b"", 0
         for number, token in enumerate(tokens):
             written = _bytes_of(token)
             if data.startswith(written, place):
@@ -74,7 +80,10 @@ class Alignment:
             # Also where no text is left: a server may send the first tokens of a character with an empty text, because
             # the character is not whole yet.
             elif written.startswith(data[place:]):
-                self._waiting = tokens[number:]
+                first = place
+                while first < len(data) and data[first] & 0xC0 == 0x80:
+                    first -= 1  # to where its character begins, because offsets count whole characters
+                self._waiting, self._seen, self._place = tokens[number:], data[first:], place - first
                 return
             else:  # a token that was not written, such as a stop token
                 first = _characters(data, place)
