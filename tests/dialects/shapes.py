@@ -83,7 +83,7 @@ def make_parser(**policies: Any) -> MakeParser:
 
 def items(shape: Shape, *, size: int = 3, usage: Usage | None = None, **policies: Any) -> list[ReplyItem]:
     """The items of a shape, its choices taking turns, each piece of `size` characters."""
-    splitter = Splitter(get_format("qwen3"), make_parser(**policies), show=shape.show)
+    splitter = Splitter(get_format("qwen3"), make_parser(**policies))
     found: list[ReplyItem] = []
     if shape.failure is None or any(shape.raw):
         found += splitter.feed(Begin("reply_1", "qwen3-8b", 1_700_000_000))
@@ -106,8 +106,8 @@ class Told(NamedTuple):
     reason: str = ""
 
 
-def told(found: Iterable[ReplyItem], choice: int = 0) -> Told:
-    """The parts of a choice, whatever the size of its deltas."""
+def told(found: Iterable[ReplyItem], choice: int = 0, *, show: bool = True) -> Told:
+    """The parts of a choice, whatever the size of its deltas. `show`: those of thinking too."""
     parts: dict[int, list[str]] = {}
     reason = ""
     for item in found:
@@ -121,7 +121,8 @@ def told(found: Iterable[ReplyItem], choice: int = 0) -> Told:
             parts[event.index] = [kind, event.name, ""] if kind == "call" else [kind, ""]
         elif isinstance(event, ThinkingDelta | TextDelta | ToolCallDelta):
             parts[event.index][-1] += event.text
-    return Told(tuple(tuple(part) for _, part in sorted(parts.items())), reason)
+    shown = (tuple(part) for _, part in sorted(parts.items()) if show or part[0] != "thinking")
+    return Told(tuple(shown), reason)
 
 
 def expected(shape: Shape, choice: int = 0) -> asides.Message:

@@ -304,8 +304,8 @@ def test_arguments_that_the_sdk_cannot_read_are_text(arguments: str) -> None:
 # Replies, read.
 
 
-def split(pieces: list[Chunk], *, show: bool = True) -> list[ReplyItem]:
-    splitter = Splitter(get_format("passthrough"), make_parser(), show=show)
+def split(pieces: list[Chunk]) -> list[ReplyItem]:
+    splitter = Splitter(get_format("passthrough"), make_parser())
     return [item for piece in pieces for item in splitter.feed(piece)] + splitter.finish()
 
 

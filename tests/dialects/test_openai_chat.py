@@ -655,7 +655,7 @@ def test_log_probabilities_of_a_reply_that_is_split_already() -> None:
 
 def test_hidden_thinking_does_not_leak_through_log_probabilities() -> None:
     """Who may not see the thinking does not get its tokens."""
-    splitter = Splitter(get_format("qwen3"), make_parser(), show=False)
+    splitter = Splitter(get_format("qwen3"), make_parser())
     words = ("<think>", "secret", "</think>", "so")
     found = [item for text in words for item in splitter.feed(RawText(0, text, (token(text),)))]
     found += splitter.feed(Ended(0))

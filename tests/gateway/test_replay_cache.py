@@ -62,19 +62,18 @@ def test_thoughts_come_back(servers: Servers) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_after_streams_too(servers: Servers, stream: bool) -> None:
+@pytest.mark.parametrize(
+    "hiding",
+    [{"headers": {"X-Asides-Reasoning": "drop"}}, {"reasoning_effort": "none"}],
+    ids=["dropped", "refused"],
+)
+def test_after_streams_too(servers: Servers, stream: bool, hiding: dict[str, Any]) -> None:
     """Whether the first turn was streamed makes no difference, nor whether the client was shown the thinking."""
-    secret = f"streamed {stream}"
+    secret = f"streamed {stream} {hiding}"
     servers.upstream.say(f"<think>{secret}</think>\n\n{CALL}")
-    question = f"stream {stream}?"
-    ask(
-        "chat",
-        servers.gateway.url,
-        stream=stream,
-        question=question,
-        headers={"X-Asides-Reasoning": "drop"},
-        tools=True,
-    )
+    question = f"stream {stream} {hiding}?"
+    seen = ask("chat", servers.gateway.url, stream=stream, question=question, tools=True, **hiding)
+    assert not seen.thinking
     messages = sent_back(servers, history("x", question), key="sk-client")
     assert messages[1]["reasoning_content"] == secret
 

@@ -296,6 +296,8 @@ def test_an_answer_that_never_came(servers: Servers, stream: bool) -> None:
     assert (left["reasoning_content"], left["content"]) == ("Why, why", "")
     promoted = servers.chat("<think>Why, why", stream=stream, model="promoted")
     assert promoted["content"] == "Why, why"
+    refused = servers.chat("<think>Why, why", stream=stream, model="promoted", reasoning_effort="none")
+    assert not refused["content"]
     closed = servers.chat(RAW, stream=stream, model="promoted")
     assert (closed["reasoning_content"], closed["content"]) == ("Why.", "So.")
 

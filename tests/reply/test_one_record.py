@@ -62,6 +62,9 @@ CASES: dict[str, tuple[str, str]] = {
     },
 }
 
+HIDDEN = "hidden"
+"""The model of the one request that refuses thinking; it writes what the case `call` does."""
+
 
 def comparable(reply: Reply) -> Reply:
     """The reply without what legitimately differs between those who receive the same output. Named here alone."""
@@ -150,27 +153,39 @@ def gateway_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str
     import urllib.request
 
     folder = tmp_path_factory.mktemp("gateway")
-    scripts = [chat(*(raw[at : at + 5] for at in range(0, len(raw), 5))) for _, raw in CASES.values()]
-    with serve(*scripts, models=tuple(CASES)) as upstream:
-        models = {name: {"format": format} for name, (format, _) in CASES.items()}
+    cases = {**CASES, HIDDEN: CASES["call"]}
+    scripts = [chat(*(raw[at : at + 5] for at in range(0, len(raw), 5))) for _, raw in cases.values()]
+    with serve(*scripts, models=tuple(cases)) as upstream:
+        models = {name: {"format": format} for name, (format, _) in cases.items()}
         config = {"upstreams": [{"url": f"{upstream.url}/v1"}], "models": models}
         (folder / "asides.yaml").write_text(json.dumps(config))
         store = folder / "h.db"
         arguments = ("--config", str(folder / "asides.yaml"), "--port", "0", "--log-json", "--save")
         with Running("serve", *arguments, ASIDES_HISTORY=str(store)) as gateway:
             url = f"{address(gateway)}/v1/chat/completions"
-            for name in CASES:
-                body = {"model": name, "stream": True, "tools": TOOLS, "messages": [{"role": "user", "content": "?"}]}
+            for name in cases:
+                body: dict[str, object] = {
+                    "model": name,
+                    "stream": True,
+                    "tools": TOOLS,
+                    "messages": [{"role": "user", "content": "?"}],
+                }
+                body |= {"reasoning_effort": "none"} if name == HIDDEN else {}
                 headers = {"content-type": "application/json"}
                 with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as reply:
-                    reply.read()
-            yield {one.reply.model: comparable(one.reply) for one in kept(store, len(CASES))}
+                    assert (b"reasoning" in reply.read()) is (name != HIDDEN and bool(expected(name).thinking))
+            yield {one.reply.model: comparable(one.reply) for one in kept(store, len(cases))}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_gateway(name: str, gateway_store: dict[str, Reply]) -> None:
     """`asides serve --save`."""
     assert gateway_store[name] == expected(name)
+
+
+def test_the_gateway_with_thinking_hidden(gateway_store: dict[str, Reply]) -> None:
+    """A model that thinks although the client refused it: the client does not see it, the record has it."""
+    assert gateway_store[HIDDEN] == expected("call")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asides
-from asides import Notice, PartEnd, PartStart, Thinking, ToolCall
+from asides import Notice, PartEnd, PartStart, Thinking, ToolCall, dialects
+from asides.dialects.framing import to_json
+from asides.dialects.request import Request, ThinkingOptions
 from asides.events import Event
 from asides.families import get_format
 from asides.reply.items import (
@@ -32,8 +34,8 @@ from tests.support import count_calls
 OPEN = '<tool_call>\n{"name": "open", "arguments": {"a": 1}}\n</tool_call>'
 
 
-def split(*pieces: Chunk, format: str = "qwen3", show: bool = True, **policies: Any) -> list[ReplyItem]:
-    splitter = Splitter(get_format(format), make_parser(**policies), show=show)
+def split(*pieces: Chunk, format: str = "qwen3", **policies: Any) -> list[ReplyItem]:
+    splitter = Splitter(get_format(format), make_parser(**policies))
     return [item for piece in pieces for item in splitter.feed(piece)]
 
 
@@ -209,13 +211,24 @@ def test_tokens_of_thinking_are_shared_out_where_nobody_counted() -> None:
     assert split(RawText(0, "x"), Ended(0), Usage(1, 8))[-1] == Usage(1, 8)
 
 
-def test_hidden_thinking_is_counted_and_not_told() -> None:
-    """Split off by the upstream or by us."""
+@pytest.mark.parametrize("dialect", dialects.ALL, ids=lambda dialect: dialect.NAME)
+def test_hidden_thinking_is_counted_and_not_written(dialect: dialects.Dialect) -> None:
+    """Split off by the upstream or by us. The items have it, for the record of the reply; no writer writes it."""
+    request = Request(dialect=dialect.NAME, thinking=ThinkingOptions(show=False))
     for pieces in ((ThinkingChunk(0, "secret"), RawText(0, "so")), (RawText(0, "<think>secret</think>so"),)):
-        found = split(Begin(), *pieces, Ended(0), Usage(1, 8), show=False)
-        assert told(found).parts == (("text", "so"),)
+        found = split(Begin(), *pieces, Ended(0), Usage(1, 8))
+        assert told(found).parts == (("thinking", "secret"), ("text", "so"))
         assert isinstance(found[-1], Usage)
         assert found[-1].reasoning_tokens == 6
+        writer = dialect.ReplyWriter(request)
+        streamed = b"".join(map(writer.feed, found)) + writer.finish()
+        for written in (streamed, to_json(dialect.write_reply(found, request))):
+            assert b"secret" not in written
+            assert b'"so"' in written
+        reader = dialect.ReplyReader()
+        back = split(*reader.feed(streamed), *reader.finish())
+        assert told(back).parts == (("text", "so"),)
+        assert told(split(*dialect.read_reply(dialect.write_reply(found, request)))).parts == (("text", "so"),)
 
 
 def test_details_and_signatures_come_along() -> None:

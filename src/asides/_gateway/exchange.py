@@ -184,7 +184,8 @@ class Exchange:
     def _begin_reply(self, plan: RequestPlan, *, whole: bool) -> ItemFilter:
         """What the items of the reply pass; how much of its text is kept is settled here."""
         config, settings = self._state.config, plan.target.settings
-        fills = settings.empty_answer == "thinking"
+        # Who refused to see thinking is not given it as the answer either.
+        fills = settings.empty_answer == "thinking" and plan.request.thinking.show
         cached = self._state.replay_cache.limit if plan.request.tools else 0
         all_of_it = fills or config.log.bodies or self._state.history_writer is not None
         limit = config.limits.body if all_of_it else cached

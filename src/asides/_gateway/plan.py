@@ -79,9 +79,7 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
             undecided = format.start == HEADER and policies.start == "undecided"  # a header decides it by itself
             return Parser(format, policies.but(start=None) if undecided else policies)
 
-        request = self.request
-        choices = max(1, request.choices)
-        return Splitter(self.format, make, show=request.thinking.show, seed=policies.seed, choices=choices)
+        return Splitter(self.format, make, seed=policies.seed, choices=max(1, self.request.choices))
 
 
 def make_plan(

@@ -54,7 +54,7 @@ class StreamReader(Protocol):
 
 
 class StreamWriter(Protocol):
-    """Writes a streamed reply."""
+    """Writes a streamed reply; without its thinking where the request does not want to see it (`thinking.show`)."""
 
     @property
     def delta(self) -> Callable[[int, Event], bytes] | None:

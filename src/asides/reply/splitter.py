@@ -2,7 +2,8 @@
 
 Raw text goes through a `Parser`, one for each choice. Thinking and calls that the upstream has already split off become
 the same events without passing it; from then on the text of that choice is read for calls only, not for thinking again.
-Writers and the fold see one numbering of parts, whoever split them.
+Writers and the fold see one numbering of parts, whoever split them. Nothing is left out here for a client that wants
+no thinking: its writer does that, so that the record of a reply is the same whoever asked for it.
 
     splitter = Splitter(get_format("qwen3"), asides.Parser)
     splitter.feed(RawText(0, "<think>2+2</think>It is 4."))    # ReplyEvent(0, PartStart(0, "thinking")), …
@@ -69,7 +70,6 @@ class Splitter:
         format: Format,
         make_parser: MakeParser,
         *,
-        show: bool = True,
         seed: int = 0,
         choices: int | None = None,
     ) -> None:
@@ -79,7 +79,6 @@ class Splitter:
         """How many chunks belonged to choices that nobody asked for."""
         self._format = format
         self._make_parser = make_parser
-        self._show = show
         self._seed = seed
         self._choices: dict[int, _Choice] = {}
         self.fields: set[str] = set()
@@ -123,7 +122,7 @@ class Splitter:
 
     @property
     def thinking_characters(self) -> int:
-        """Characters of thinking in all choices, shown or not."""
+        """Characters of thinking in all choices."""
         return sum(choice.thinking_characters for choice in self._choices.values())
 
     @property
@@ -150,7 +149,7 @@ class Splitter:
             # 200,000 of them took minutes before there was this bound.
             if not 0 <= number < self._most:
                 raise _SurplusChoiceError
-            choice = _Choice(number, self._format, self._make_parser, self._show, self._seed)
+            choice = _Choice(number, self._format, self._make_parser, self._seed)
             self._choices[number] = choice
         return choice
 
@@ -166,11 +165,10 @@ class Splitter:
 class _Choice:
     """One choice of a reply."""
 
-    def __init__(self, number: int, format: Format, make_parser: MakeParser, show: bool, seed: int) -> None:
+    def __init__(self, number: int, format: Format, make_parser: MakeParser, seed: int) -> None:
         self._number = number
         self._format = format
         self._make_parser = make_parser
-        self._show = show
         self._seed = seed
         self._ids: set[str] = set()
         self._parser: Parser | None = None
@@ -191,7 +189,6 @@ class _Choice:
         self._ended = False
         self.termination: Termination = "end"
         """How the output itself ended, once the choice has: `stop` and `cut` come from a parser."""
-        self._hidden: set[int] = set()
         self._in_thought = False
         """Whether calls that come now were begun inside a thought that nothing closed."""
         self._tape = Tape()
@@ -237,7 +234,7 @@ class _Choice:
             if type(event) is TextDelta:
                 self.answer_characters += len(event.text)
                 return event
-            if type(event) is ThinkingDelta and self._show:
+            if type(event) is ThinkingDelta:
                 self.thinking_characters += len(event.text)
                 return event
         return self._emit(self._counted(events)) if events else []
@@ -313,10 +310,9 @@ class _Choice:
             if self.thinking_characters <= MOST_COMPARED:
                 self._thoughts.append(chunk.text)
             self.thinking_characters += len(chunk.text)
-            if self._show:
-                # Also with an empty text: a signature or details may come with it.
-                event = ThinkingDelta(self._thinking, chunk.text)
-                items.append(ReplyEvent(self._number, event, (), chunk.logprobs, chunk.details, chunk.signature))
+            # Also with an empty text: a signature or details may come with it.
+            event = ThinkingDelta(self._thinking, chunk.text)
+            items.append(ReplyEvent(self._number, event, (), chunk.logprobs, chunk.details, chunk.signature))
         return items
 
     def call(self, chunk: CallChunk) -> list[ReplyItem]:
@@ -358,7 +354,7 @@ class _Choice:
 
     def other_logprobs(self) -> tuple[dict[str, Any], ...]:
         """Those of tokens behind the last part."""
-        return tuple(self._alignment.rest()) if self._alignment is not None and self._show else ()
+        return tuple(self._alignment.rest()) if self._alignment is not None else ()
 
     def _close_text(self) -> list[Event]:
         parser, self._parser, self.plain = self._parser, None, False
@@ -462,15 +458,13 @@ class _Choice:
                 item = ReplyEvent(self._number, event, written=written, withheld=withheld, raw=raw)
             if self._alignment is not None:
                 item = self._with_logprobs(item, self._alignment)
-            if self._show or kind is Notice or event.index not in self._hidden:  # type: ignore[union-attr]
-                items.append(item)
+            items.append(item)
         return items
 
     def _note_start(self, start: PartStart) -> None:
         self._calling = start.kind == "tool_call"
         if start.kind == "thinking":
             self._seen_thinking = True
-            self._hidden.add(start.index)
         if start.kind != "tool_call":
             self._in_thought = start.kind == "thinking" and self._format.calls_in_thinking == "always"
 
@@ -481,8 +475,7 @@ class _Choice:
 
     def _with_logprobs(self, item: ReplyEvent, alignment: Alignment) -> ReplyEvent:
         logprobs, others = alignment.take(item.event, self._first)
-        shown = tuple(others) if self._show else ()
-        return msgspec.structs.replace(item, logprobs=tuple(logprobs), other_logprobs=shown)
+        return msgspec.structs.replace(item, logprobs=tuple(logprobs), other_logprobs=tuple(others))
 
 
 class _Call:

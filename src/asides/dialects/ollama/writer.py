@@ -75,7 +75,7 @@ class _JoinedParts:
         elif isinstance(event, PartStart):
             if event.kind == "tool_call":
                 self._calls.begin(event)
-            else:
+            elif self._show or event.kind == "text":
                 self._gap = event.gap
                 if event.kind == "text" and self._apart:
                     self._gap, self._apart, self._refusing = event.gap or "\n\n", False, False
