@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from .._engine.calls.json_calls import JsonCalls
 from .._engine.format import END, TEXT, THINKING, Format
 from .family import Family, Model, Switch
@@ -48,7 +50,7 @@ COHERE_COMMAND3 = COHERE.but(
     source="chat template of Command R7B: the generation prompt opens no thinking, or closes it again",
     start=TEXT,
 )
-ACTION = JsonCalls(open=("Action:",), names=("tool_name", "name"), fenced=True, open_at_line=True)
+ACTION = replace(COHERE_CALLS, open=("Action:",), close=(), fenced=True, open_at_line=True)
 """`Action:`, and a code block with `[{"tool_name": "f", "parameters": {}}]`: before Command R7B."""
 COMMAND_R = Format(
     name="command_r_plus",

@@ -69,7 +69,7 @@ def _function(arguments: Any = "{content}", name: str = "{name}", **more: Any) -
 
 def _json(syntax: JsonCalls, portable: bool) -> CallField | None:
     name, arguments = syntax.names[0], syntax.arguments[0]
-    loses = ("several", "key_names")
+    loses: tuple[str, ...] = ("key_names",) if syntax.listed else ("several", "key_names")
     if syntax.bare and not syntax.open:
         return _bare_json(syntax, portable)
     if syntax.keyed:
@@ -83,9 +83,12 @@ def _json(syntax: JsonCalls, portable: bool) -> CallField | None:
         opener = any_literal(each[:-1] for each in syntax.open) + (r"(?=\[)" if not portable else "")
         again = opener
     close = any_literal(syntax.closers) if syntax.closers else ""
+    if syntax.fenced:
+        opener, close = opener + r"\s*```(?:json)?\s*", rf"```{close}"
+        loses = (*loses, "unfenced")
     if syntax.listed:
         content = {"content": "json", "transform": _function(f"{{{arguments}}}", f"{{{name}}}"), "transform_each": True}
-        return CallField(open=opener, close=close, content=content, each=True, again=again, loses=("key_names",))
+        return CallField(open=opener, close=close, content=content, each=True, again=again, loses=loses)
     placed = _function(f"{{content.{arguments}}}", f"{{content.{name}}}")
     content = {"content": "json", "transform": placed}
     return CallField(open=opener, close=close, content=content, again=again, loses=loses)
@@ -105,7 +108,8 @@ def _named(syntax: NamedCalls, portable: bool) -> CallField:
     if syntax.numbered:
         name = r"(?P<id>(?:functions\.)?(?P<name>[^\s<>:]+)(?::\d+)?)\s*"
         more = {"id": "{id}"}
-    opener = any_literal(syntax.open) + SPACE + escape(syntax.before_name) + name
+    begin = any_literal(marker for marker in syntax.open if marker != syntax.before_name)
+    opener = begin + SPACE + escape(syntax.before_name) + name
     loses = ["cut_value"]
     if syntax.call_id:
         opener += rf"(?:{escape(syntax.call_id)}\w+)?"
@@ -115,7 +119,8 @@ def _named(syntax: NamedCalls, portable: bool) -> CallField:
         opener += rf"(?:{separator})?\s*(?=\{{)" if syntax.direct and not portable else separator
     elif not syntax.fenced and not portable:
         opener += r"\s*(?=\{)"
-    close = any_literal(syntax.close) if syntax.close else ""
+    opener += escape(syntax.before_arguments)
+    close = escape(syntax.behind_arguments) + (any_literal(syntax.close) if syntax.close else "")
     if syntax.fenced and not syntax.separators:
         opener += r"\s*```(?:json)?\s*"
         close = rf"```\s*{close}"
@@ -173,6 +178,8 @@ def _keyed(syntax: KeyedCalls, portable: bool) -> CallField:
     separator = rf"(?:{escape(syntax.separator)})?\s*" if syntax.separator else ""
     key = rf"{escape(syntax.key)}\s*(?P<key>.*?)\s*{escape(syntax.key_close)}"
     value = rf"{escape(syntax.value)}(?P<value>.*?){escape(syntax.value_close)}"
+    if syntax.type:
+        value = rf"(?:{escape(syntax.type)}.*?{escape(syntax.type_close)}\s*)?{value}"
     return CallField(
         open=any_literal(syntax.open) + SPACE + NAME + SPACE + separator,
         close=any_literal(syntax.close),

@@ -40,6 +40,7 @@ _SENTENCES = {
     "start": "thinking that neither the prompt nor the output opens is content",
     "leading": "an opening sentence acts anywhere, not only where the output begins",
     "key_names": "calls that spell their keys in another way raise an error or are dropped",
+    "unfenced": "calls without the code block around them are not read",
     "keyed_names": "calls are not read: the name is a key, which no transform can reach",
     "headers": "messages with headers in another order, to other recipients or in unknown channels are read in part",
     "outside": "text outside of any message is left out",

@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 
 from .._engine.calls.named_calls import BodyCalls
 from .._engine.calls.syntax import CallSyntax
+from .._engine.calls.xml_calls import XmlBody
 from .._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State
 from ..detect import detect
 from ..errors import UsageError
@@ -261,7 +262,7 @@ class _Writer:
                 self._lose("replaced")
             fields[name] = field
         self._lose("headers", "outside", "broken_raises" if self._joins else "broken_dropped")
-        if header.calls and isinstance(header.calls[0], BodyCalls):
+        if header.calls and isinstance(header.calls[0], BodyCalls | XmlBody):
             fields["tool_calls"] = self._body_calls(header, header.calls[0])
         elif (calls := self._calls(format.calls, tuple(ends))) is not None:
             fields["tool_calls"] = calls[0]
@@ -284,17 +285,20 @@ class _Writer:
             ways = f"(?:{ways}|{any_literal(header.roles)}|\\A)"
         return ways + escape(header.body)
 
-    def _body_calls(self, header: Header, calls: BodyCalls) -> dict[str, Any]:
+    def _body_calls(self, header: Header, calls: BodyCalls | XmlBody) -> dict[str, Any]:
         """Messages to a function: the recipient stands before the channel or behind it."""
         between = "".join(f"(?:{escape(marker)}[^<]*)?" for marker in (header.channel_marker, header.type_marker))
         body = f"[^<]*{between}{escape(header.body)}"
         transform = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}
+        content: dict[str, Any] = {"content": "json", "transform": transform}
+        if isinstance(calls, XmlBody) and (field := call_field(calls, self._portable)) is not None:
+            content = field.content
+        prefix = escape(calls.prefix) if isinstance(calls, BodyCalls) else ""
         return {
-            "open_pattern": rf"to={escape(calls.prefix)}(?P<name>[^\s<]+){body}",
+            "open_pattern": rf"to={prefix}(?P<name>[^\s<]+){body}",
             "close_pattern": any_literal(calls.close[:3]) + SPACE,
             "repeats": True,
-            "content": "json",
-            "transform": transform,
+            **content,
         }
 
 
