@@ -5,19 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 import asides
 from asides import dialects
+from asides._config.schema import ReasoningField, UpstreamSettings
 from asides.dialects.base import Dialect
 from asides.dialects.request import Request
-from asides.dialects.servers import KINDS
+from asides.dialects.servers import KINDS, KindName
 
 PACKAGE = Path(asides.__file__).parent
 OUTSIDE = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] != "dialects"]
 NAMES = {dialect.NAME for dialect in dialects.ALL} | set(KINDS)
-MODULES = {name for name in dialects.__all__ if name not in ("ALL", "Dialect", "get", "is_same")}
+MODULES = {name for name in dialects.__all__ if name not in ("ALL", "Dialect", "get")}
 each = pytest.mark.parametrize("dialect", dialects.ALL, ids=lambda dialect: dialect.NAME)
 
 
@@ -51,6 +53,14 @@ def test_no_two_dialects_share_a_name_or_a_path() -> None:
     assert len({dialect.NAME for dialect in dialects.ALL}) == len(dialects.ALL)
     paths = [path for dialect in dialects.ALL for path in dialect.PATHS]
     assert len(paths) == len(set(paths))
+
+
+def test_the_configuration_has_the_same_choices() -> None:
+    """It loads no dialect, so it repeats two lists of theirs."""
+    kinds = get_type_hints(UpstreamSettings)["kind"]
+    assert get_args(kinds) == ("auto", *KINDS)
+    assert tuple(KINDS) == get_args(KindName)
+    assert get_args(ReasoningField) == dialects.openai_chat.THINKING_FIELDS
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from asides._gateway.routes import ROUTES, Router, normalized
+from asides._gateway.routes import ROUTES, Route, Router, normalized
+from asides.dialects import ALL, openai_chat
 from tests.gateway.clients import PATHS, body_of, get, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.sockets import send
@@ -108,6 +109,26 @@ def test_who_answers(asked: str, handler: str) -> None:
     found = Router().find(method, path)
     assert found.route.handler == handler
     assert found.rest == ("a/B" if handler == "model" else "speech" if "speech" in path else "")
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.handler} {route.path}")
+def test_an_error_beside_a_row_has_its_shape(route: Route) -> None:
+    """At a path that has no row the rows decide that begin alike, so these must agree."""
+    beside = Router().find("PATCH", "/" + route.path.split("/")[1] + "/none/such").route
+    assert (beside.handler, beside.dialect) == ("not_found", route.dialect)
+
+
+def test_a_path_beside_every_row() -> None:
+    """OpenAI's shape, which most clients read; `*` is what a client asks that means the whole server."""
+    for path in ("*", "", "/none/such", "/v1"):
+        for method in ("OPTIONS", "PUT"):
+            assert Router().find(method, path).route.dialect is openai_chat
+
+
+def test_who_counts_tokens() -> None:
+    """A row says so for the dialects that can write it, and for no others."""
+    counting = [route.dialect for route in ROUTES if route.handler == "count_tokens"]
+    assert counting == [dialect for dialect in ALL if dialect.write_count is not None]
 
 
 def test_rows_of_the_configuration() -> None:

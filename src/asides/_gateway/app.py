@@ -18,7 +18,7 @@ from typing import Any
 
 from .._config.schema import Config
 from ..detect import detect
-from ..dialects import Dialect, anthropic
+from ..dialects import Dialect
 from ..dialects.framing import to_json
 from ..dialects.request import RequestError
 from ..dialects.servers import ServerKind
@@ -224,6 +224,8 @@ class Gateway:
 
     async def _count_tokens(self, http: HttpRequest, match: routes.Match) -> None:
         body = await http.read(self._config.limits)
+        write_count = match.route.dialect.write_count
+        assert write_count is not None  # a dialect without it has no such row
         try:
             data = await self._read_json(body)
             request = await off_loop(len(body), match.route.dialect.read_request, {"max_tokens": 1, **data})
@@ -232,7 +234,7 @@ class Gateway:
         upstream = await self._find_upstream(http, request.model)
         name = self._state.settings(request.model).name
         tokens, estimated = await token_count.count(upstream, request, name, self._key(http))
-        found = to_json(anthropic.write_count(tokens))
+        found = to_json(write_count(tokens))
         await http.answer(200, found, headers=token_count.ESTIMATE if estimated else ())
 
     async def _models(self, http: HttpRequest, match: routes.Match) -> None:

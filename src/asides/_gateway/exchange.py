@@ -17,7 +17,7 @@ import time
 from typing import Any
 
 from .._config.values import hide_url
-from ..dialects import Dialect, is_same
+from ..dialects import Dialect
 from ..dialects.framing import read_odd_json, to_json
 from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem
 from . import headers
@@ -85,7 +85,7 @@ class Exchange:
         await pass_on(self._http, target.upstream, "POST", self._dialect.PATHS[self._path], body, sent)
 
     async def _send(self, plan: RequestPlan) -> None:
-        same = is_same(plan.upstream_dialect, self._dialect)
+        same = plan.target.kind.speaks(self._dialect)
         sent = self._state.headers_for(self._http, plan.target.upstream, same=same)
         sent["accept"] = "application/json" if not plan.request.stream else "text/event-stream, application/x-ndjson"
         path = plan.upstream_dialect.upstream_path(plan.request)
@@ -107,7 +107,7 @@ class Exchange:
         body = await answer.read(self._state.config.limits.body)
         self._record.upstream_error = "status_5xx" if answer.status >= 500 else "status_4xx"
         kind = "application/json"
-        if is_same(plan.upstream_dialect, self._dialect):
+        if plan.target.kind.speaks(self._dialect):
             kind = answer.headers.get("content-type", kind)
         else:
             body = to_json(self._dialect.write_error(plan.upstream_dialect.read_error(answer.status, body)))

@@ -67,6 +67,10 @@ def _cut_version(path: str) -> tuple[str, bool]:
     return (path[found.end() :], True) if found else (path, False)
 
 
+def _first_step(path: str) -> str:
+    return path.lstrip("/").partition("/")[0]
+
+
 def _generating() -> Iterator[Route]:
     for dialect in ALL:
         yield from (Route(POST, path, "generate", dialect) for path in dialect.PATHS)
@@ -106,6 +110,7 @@ EVERYWHERE = (
 )
 """Rows for any path: a browser's preflight request, a wrong method, and paths that have no row."""
 OPTIONS, NOT_ALLOWED, PASS_ON, NOT_FOUND = EVERYWHERE
+_BY_FIRST_STEP = {_first_step(route.path): route.dialect for route in ROUTES}
 HANDLERS = frozenset(route.handler for route in (*ROUTES, *EVERYWHERE))
 """Every handler's name: no other `route` is in logs and metrics."""
 
@@ -154,8 +159,8 @@ class Router:
 
 
 def _dialect_of(path: str) -> Dialect:
-    """Whose clients ask at a path that has no row, so that they can read the error."""
-    return ollama if path.startswith("/api/") else anthropic if path.startswith("/messages") else openai_chat
+    """Whose clients ask at a path that has no row, so that they can read the error: those of rows that begin alike."""
+    return _BY_FIRST_STEP.get(_first_step(path), openai_chat)
 
 
 def is_below(path: str) -> bool:

@@ -23,7 +23,7 @@ from .._engine.format import THINKING, Format
 from .._engine.parser import Parser
 from ..dialects import openai_chat
 from ..dialects.request import Request, ThinkingOptions, WriteOptions
-from ..dialects.servers import KINDS, OPENAI, VERSION_PATH, ServerKind, kind_of
+from ..dialects.servers import KINDS, OPENAI, VERSION_PATH, KindName, ServerKind, kind_of
 from ..events import Notice, PartStart
 from ..families import get_format
 from ..policies import DEFAULTS, Policies, Start
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "Kind", "Message", "Reply", "Think", "UpstreamError", "name_some"]
 
-Kind = Literal["openai", "ollama"]
+Kind = KindName
 Think = bool | str | None
 """Whether to think, or how much: low, medium, high, max. None: as the model likes."""
 Message = Mapping[str, Any]

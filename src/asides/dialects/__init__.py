@@ -7,14 +7,13 @@ What they share lies beside them: framing, tables of fields, checks. A dialect s
 from __future__ import annotations
 
 from . import anthropic, ollama, openai_chat, openai_completions, openai_responses
-from .base import Dialect, is_same
+from .base import Dialect
 
 __all__ = [
     "ALL",
     "Dialect",
     "anthropic",
     "get",
-    "is_same",
     "ollama",
     "openai_chat",
     "openai_completions",

@@ -113,10 +113,9 @@ class Dialect(Protocol):
     def write_error(self, failed: Failed) -> dict[str, Any]:
         """The body of an error, for a client."""
 
+    @property
+    def write_count(self) -> Callable[[int], dict[str, Any]] | None:
+        """The answer to a request that asks how many tokens it has; None where the API has no such request."""
+
     def keep_alive(self, request: Request, style: str) -> bytes:
         """Bytes that every client passes over (`style`: `comment` or `empty`); empty where there are none such."""
-
-
-def is_same(one: Dialect, other: Dialect) -> bool:
-    """Whether a client and an upstream speak the same dialect, so that what only it can say may pass."""
-    return one is other

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -25,6 +25,9 @@ from .base import Dialect
 from .fields import as_object, as_objects, as_text
 from .framing import to_json
 from .request import Request
+
+KindName = Literal["openai", "ollama"]
+"""The names of `KINDS`. (The configuration repeats them, because it loads no dialect; a test compares the two.)"""
 
 
 class ListedModel(msgspec.Struct, frozen=True):
@@ -52,8 +55,8 @@ class ShownModel(msgspec.Struct, frozen=True):
 class ServerKind(msgspec.Struct, frozen=True, kw_only=True):
     """What all servers of a kind have in common."""
 
-    name: str
-    """As in the configuration: `openai` or `ollama`."""
+    name: KindName
+    """As in the configuration."""
     title: str
     """For people."""
     dialects: tuple[Dialect, ...]
@@ -95,7 +98,7 @@ class ServerKind(msgspec.Struct, frozen=True, kw_only=True):
         return self.chat if request.prompt is None else self.prompts
 
     def speaks(self, dialect: Dialect) -> bool:
-        """Whether a client's request may go to it as it is."""
+        """Whether a client's request may go to it as it is, and its own headers and errors to the client."""
         return dialect in self.dialects
 
 
@@ -163,7 +166,7 @@ OLLAMA = ServerKind(
     version_path="/api/version",
     running_path="/api/ps",
 )
-KINDS = {kind.name: kind for kind in (OPENAI, OLLAMA)}
+KINDS: dict[str, ServerKind] = {kind.name: kind for kind in (OPENAI, OLLAMA)}
 """Every kind, by the name that the configuration uses."""
 VERSION_PATH = OLLAMA.version_path
 """What a server is asked to find out its kind."""

@@ -27,6 +27,7 @@ __all__ = [
     "read_reply",
     "read_request",
     "upstream_path",
+    "write_count",
     "write_error",
     "write_reply",
     "write_request",
@@ -50,6 +51,7 @@ CANNOT_SAY: tuple[str, ...] = (
 )
 ReplyReader = OllamaReader
 ReplyWriter = OllamaWriter
+write_count = None
 
 
 def keep_alive(request: Request, style: str) -> bytes:

@@ -31,6 +31,7 @@ __all__ = [
     "read_reply",
     "read_request",
     "upstream_path",
+    "write_count",
     "write_error",
     "write_reply",
     "write_request",
@@ -49,6 +50,7 @@ CANNOT_SAY: tuple[str, ...] = (
 )
 ReplyReader = ChatReader
 ReplyWriter = ChatWriter
+write_count = None
 
 
 def upstream_path(request: Request) -> str:

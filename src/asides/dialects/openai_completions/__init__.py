@@ -31,6 +31,7 @@ __all__ = [
     "read_reply",
     "read_request",
     "upstream_path",
+    "write_count",
     "write_error",
     "write_reply",
     "write_request",
@@ -48,6 +49,7 @@ CANNOT_SAY: tuple[str, ...] = (
 ReplyReader = CompletionsReader
 ReplyWriter: Callable[..., ChatWriter] = CompletionsWriter
 keep_alive = keep_alive_comment
+write_count = None
 
 
 def upstream_path(request: Request) -> str:

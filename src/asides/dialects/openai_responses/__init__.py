@@ -30,6 +30,7 @@ __all__ = [
     "seal",
     "unseal",
     "upstream_path",
+    "write_count",
     "write_error",
     "write_reply",
     "write_request",
@@ -50,6 +51,7 @@ CANNOT_SAY: tuple[str, ...] = (
 ReplyReader = ResponsesReader
 ReplyWriter = ResponsesWriter
 keep_alive = keep_alive_comment
+write_count = None
 
 
 def upstream_path(request: Request) -> str:
