@@ -10,6 +10,7 @@ read it.
 from __future__ import annotations
 
 from .losses import Loss
+from .reading import format_from
 from .response_parser import ResponseParser, parse_response
 from .template import TemplateError
 from .writing import WrittenTemplate, template_for
@@ -19,6 +20,7 @@ __all__ = [
     "ResponseParser",
     "TemplateError",
     "WrittenTemplate",
+    "format_from",
     "parse_response",
     "template_for",
 ]

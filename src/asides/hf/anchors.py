@@ -51,6 +51,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 _LEADING_SPACE = re.compile(r"\\s(?:\*|\{0,(\d+)\})")
 _AHEAD = re.compile(r"\(\?=(?:\[\\s\\S\]|\.)\*\??(?P<literal>(?:[^\\()\[\]{}?*+|^$.]|\\[^\w\s])+)\)")
 _END = frozenset({"$", r"\Z", r"\z"})
+_MOST_TEXTS = 64
 _SPECIAL = frozenset(".^$*+?{}[]|()")
 
 
@@ -86,6 +87,10 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A literal that must come later; the anchor itself is empty then."""
     names: tuple[str, ...] = ()
     """The names of its groups."""
+    stands: tuple[str, ...] = ()
+    """For a pattern of literals and of look-aheads at literals: those that it takes."""
+    before_literals: tuple[str, ...] = ()
+    """The same: those before which it stands."""
 
     @property
     def simple(self) -> bool:
@@ -127,6 +132,9 @@ def pattern_anchor(source: str, compiled: Any) -> Anchor:
             return Anchor(literals=every, before=befores[0], skip=skips[0])
     before, rest = _space_before("|".join(branches)) if len(branches) == 1 else (0, "|".join(branches))
     prefixes = _Prefixes(rest).read()
+    ahead_of = [finite_literals(branch[3:-1]) for branch in branches if branch.startswith("(?=")]
+    taken = [piece for branch, piece in zip(branches, pieces, strict=True) if not branch.startswith("(?=")]
+    mixed = bool(ahead_of) and None not in ahead_of and None not in taken
     if any(not prefix.text and not prefix.start for prefix in prefixes):
         raise PatternProblem("begins with no literal, so it would have to be tried at every character")
     return Anchor(
@@ -135,6 +143,8 @@ def pattern_anchor(source: str, compiled: Any) -> Anchor:
         before=before,
         at_start=any(prefix.start for prefix in prefixes),
         names=names,
+        stands=tuple(literal for piece in taken if piece and mixed for literal in piece[1]),
+        before_literals=tuple(literal for group in ahead_of if group and mixed for literal in group),
     )
 
 
@@ -150,29 +160,51 @@ def _literals_of(branch: str) -> tuple[int, tuple[str, ...], bool] | None:
     before, rest = _space_before(branch)
     skip = rest.endswith(r"\s*") and not rest.endswith(r"\\s*")
     rest = rest[:-3] if skip else rest
-    inner = rest[3:-1] if rest.startswith("(?:") and rest.endswith(")") else rest
-    literals = [_literal(each) for each in _branches(inner)]
-    if any(not literal for literal in literals):
+    literals = finite_literals(rest)
+    return None if literals is None or not all(literals) else (before, literals, skip)
+
+
+def finite_literals(source: str) -> tuple[str, ...] | None:
+    """Every text that a pattern matches, where these are few; None where they are not."""
+    try:
+        found, stop = _texts(source, 0)
+    except PatternProblem:
         return None
-    return before, tuple(literal for literal in literals if literal), skip
+    return tuple(dict.fromkeys(found)) if stop == len(source) else None
 
 
-def _literal(source: str) -> str | None:
-    """The text that a pattern without any freedom matches."""
-    found, place = [], 0
-    while place < len(source):
-        character = source[place]
-        if character == "\\":
-            place += 1
-            escaped = source[place : place + 1]
-            if escaped.isalnum() and escaped not in _ESCAPED:
-                return None
-            character = _ESCAPED.get(escaped, escaped)
-        elif character in _SPECIAL:
-            return None
-        found.append(character)
-        place += 1
-    return "".join(found)
+def _texts(source: str, at: int) -> tuple[list[str], int]:
+    """The texts of the alternatives that begin at `at`, and where they end."""
+    found: list[str] = []
+    ways = [""]
+    while at < len(source) and source[at] != ")":
+        if source[at] == "|":
+            found, ways, at = found + ways, [""], at + 1
+            continue
+        pieces, at = _piece(source, at)
+        if source[at : at + 1] == "?" and source[at + 1 : at + 2] not in ("?", "+"):
+            pieces, at = [*pieces, ""], at + 1
+        if source[at : at + 1] in ("*", "+", "{", "?") or len(ways) * len(pieces) > _MOST_TEXTS:
+            raise PatternProblem("it matches too many texts")
+        ways = [way + piece for way in ways for piece in pieces]
+    return found + ways, at
+
+
+def _piece(source: str, at: int) -> tuple[list[str], int]:
+    """The texts of one character or one group, and where it ends."""
+    character = source[at]
+    if source.startswith("(?:", at):
+        pieces, at = _texts(source, at + 3)
+        return pieces, at + 1
+    if character == "\\":
+        at += 1
+        escaped = source[at : at + 1]
+        if not escaped or (escaped.isalnum() and escaped not in _ESCAPED):
+            raise PatternProblem("it matches more than literals")
+        return [_ESCAPED.get(escaped, escaped)], at + 1
+    if character in _SPECIAL:
+        raise PatternProblem("it matches more than literals")
+    return [character], at + 1
 
 
 def _branches(source: str) -> list[str]:

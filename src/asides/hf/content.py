@@ -273,3 +273,45 @@ _CASTS = {
     "object": _object,
     "array": _array,
 }
+
+
+def misfits(arguments: Mapping[str, Any], properties: Mapping[str, Any]) -> list[str]:
+    """The arguments that are still strings though their schema names other types alone."""
+    found = []
+    for key, value in arguments.items():
+        types = _types(properties.get(key))
+        if isinstance(value, str) and types and "string" not in types:
+            found.append(key)
+    return found
+
+
+def repeated_key(field: TemplateField, body: str) -> str | None:
+    """A key that a region holds twice, where one value would hide the other."""
+    seen: list[str] = []
+    if field.content == "xml-inline" and not field.arguments.get("merge_duplicates"):
+        pattern = field.arguments["tag_pattern"]
+        keys = [str(match["key"]) for match in pattern.finditer(_ended(body, pattern.pattern))]
+        return _twice(keys)
+    if field.content != "json":
+        return None
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            seen.append(_twice([key for key, _ in pairs]) or "")
+        return found
+
+    try:
+        json.loads(_as_json(body, field.arguments), object_pairs_hook=collect)
+    except (ValueError, RecursionError):
+        return None
+    return seen[0] if seen else None
+
+
+def _twice(keys: list[str]) -> str | None:
+    met: set[str] = set()
+    for key in keys:
+        if key in met:
+            return key
+        met.add(key)
+    return None
