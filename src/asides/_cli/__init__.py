@@ -29,6 +29,7 @@ COMMANDS = {
     "split": "take files apart, each as a whole",
     "formats": "list the formats, or show one",
     "probe": "tell which format a model speaks, and why",
+    "lint-template": "test a Hugging Face response template",
     "view": "read a reply, each thought shown or hidden by a key",
     "run": "talk with a model",
     "serve": "the gateway: stand between clients and a model server",
@@ -52,9 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     keep_places()
     try:
-        code: int = import_module(f".{command}.command" if command in FOLDERS else f".{command}", __name__).run(
-            arguments
-        )
+        module = f".{command}.command" if command in FOLDERS else f".{command.replace('-', '_')}"
+        code: int = import_module(module, __name__).run(arguments)
     except BrokenPipeError:
         return CLOSED_PIPE
     except KeyboardInterrupt:

@@ -12,8 +12,10 @@ from .._engine.format import Format
 from ..detect import Detection, detect
 from ..detect.files import MOST_JSON, read_bytes
 from ..errors import UsageError
+from ..hf.writing import Target, written_template
 from . import FAILED, ODD, OK
 from .options import Arguments, write_out
+from .streams import complain
 
 DESCRIPTION = """\
 Tells which format a model speaks, whether it thinks, and why. TARGET is a folder
@@ -27,6 +29,7 @@ examples:
   asides probe chat_template.jinja         a template alone
   asides probe model.gguf --json           for another program
   asides probe deepseek-ai/DeepSeek-R1     by name
+  asides probe ./Qwen3-8B --response-template   how transformers and TRL can read it
 
 exit codes:
   {OK}    the model is known
@@ -44,13 +47,31 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--model", metavar="NAME", help="what the model in a folder or file is called")
     parser.add_argument("--prompt", metavar="FILE", help="a prompt as it is sent: where does it leave the model?")
     parser.add_argument("--json", action="store_true", help="the same as JSON")
+    parser.add_argument(
+        "--response-template",
+        nargs="?",
+        const="transformers",
+        choices=("transformers", "vllm", "sglang", "portable"),
+        help="a Hugging Face response template for it instead, for this reader (default transformers)",
+    )
     options = parser.parse_args(arguments)
     found = look(options.target, options.model, options.prompt)
+    if options.response_template is not None:
+        return _response_template(found, options.response_template)
     if options.json:
         write_out(msgspec.json.format(msgspec.json.encode(found.to_dict()), indent=2).decode() + "\n")
     else:
         write_out(_words(options.target, found))
     return ODD if found.format == "auto" and found.thinks is None else OK
+
+
+def _response_template(found: Detection, target: Target) -> int:
+    """Print a response template; what its reader loses goes to standard error."""
+    written = written_template(found, target)
+    write_out(msgspec.json.format(msgspec.json.encode(written.template), indent=2).decode() + "\n")
+    for loss in written.loses:
+        complain(f"{target} loses: {loss}")
+    return OK
 
 
 def look(target: str, model: str | None, prompt: str | None) -> Detection:

@@ -9,6 +9,7 @@ read it.
 
 from __future__ import annotations
 
+from .lint import TemplateFinding, lint_template
 from .losses import Loss
 from .reading import format_from
 from .response_parser import ResponseParser, parse_response
@@ -19,8 +20,10 @@ __all__ = [
     "Loss",
     "ResponseParser",
     "TemplateError",
+    "TemplateFinding",
     "WrittenTemplate",
     "format_from",
+    "lint_template",
     "parse_response",
     "template_for",
 ]

@@ -79,6 +79,8 @@ class ResponseParser:
         """What the prompt has already opened, written and closed."""
         self.notices: list[str] = []
         """What was odd: regions that could not be read, fields that are missing, patterns that were given up."""
+        self.left_out: list[str] = []
+        """Text outside of all regions, where no field takes it."""
         if prefix:
             text, anchored = self._template.behind_start(prefix)
             if not anchored:
@@ -186,6 +188,8 @@ class ResponseParser:
 
     def _write(self, text: str, events: list[dict[str, Any]]) -> None:
         field = self._field
+        if field is None and text:
+            self.left_out.append(text)
         if not text or field is None:
             return
         if not self._opened:

@@ -23,7 +23,7 @@ from .._engine.calls.named_calls import BodyCalls
 from .._engine.calls.syntax import CallSyntax
 from .._engine.calls.xml_calls import XmlBody
 from .._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State
-from ..detect import detect
+from ..detect import Detection, detect
 from ..errors import UsageError
 from ..families import get_format
 from .call_fields import CallField, call_field
@@ -72,14 +72,18 @@ def template_for(
         raise UsageError("template_for needs exactly one of format, tokenizer and chat_template")
     if target not in TARGETS:
         raise UsageError(f"no target is called {target!r}; there are {', '.join(TARGETS)}")
-    field = ""
     if format is None:
-        found = detect(tokenizer=tokenizer, chat_template=chat_template)
-        # Where only the calls are open, any of those that it may be reads its thoughts.
-        format, field = found.equals[0] if found.format == "auto" and found.equals else found.format, found.field or ""
-        if format == "auto":
-            raise TemplateError("format", "nothing that is known writes like this: " + "; ".join(found.reasons))
-    return _Writer(get_format(format), target, field).write()
+        return written_template(detect(tokenizer=tokenizer, chat_template=chat_template), target)
+    return _Writer(get_format(format), target, "").write()
+
+
+def written_template(found: Detection, target: Target) -> WrittenTemplate:
+    """A response template for what was detected."""
+    # Where only the calls are open, any of those that it may be reads its thoughts.
+    format = found.equals[0] if found.format == "auto" and found.equals else found.format
+    if format == "auto":
+        raise TemplateError("format", "nothing that is known writes like this: " + "; ".join(found.reasons))
+    return _Writer(get_format(format), target, found.field or "").write()
 
 
 class _Writer:

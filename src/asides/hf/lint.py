@@ -1,0 +1,181 @@
+"""`lint_template`: what is wrong with a response template, found by looking at it and by reading with it.
+
+Three sources of findings: the template itself (keys that lose text or make the reference slow), outputs that the caller
+has (regions that cannot be read, text that is in no field), and the model's chat template, whose own rendering of an
+answer must come back as it went in. With transformers installed its reader takes part too: where it raises, or gives
+something else when the same output is cut in two, that is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ..detect.sandbox import SampleChat, render
+from .anchors import SPACE_LIMIT, Anchor
+from .reading import THINKING_NAMES
+from .response_parser import UNPARSED, ResponseParser
+from .template import Template, TemplateError, TemplateField
+
+MOST_CUTS = 200
+"""In how many places a sample is cut, evenly spread."""
+_THOUGHT, _ANSWER, _CITY = "A quiet thought.", "The plain answer.", "Oslo"
+_CALL = {"type": "function", "id": "call00001", "function": {"name": "get_weather", "arguments": {"city": _CITY}}}
+
+
+class TemplateFinding(NamedTuple):
+    """One thing that is wrong with a template."""
+
+    code: str
+    """What kind: invalid, replaces, chunking, cost, raises, unparsed, lost, round_trip."""
+    key: str
+    """Where, with dots; a sample or the chat template by its name."""
+    text: str
+    """Why it is wrong."""
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.text} ({self.code})"
+
+
+def lint_template(
+    template: Mapping[str, Any], *, chat_template: str | None = None, samples: Sequence[str] = ()
+) -> list[TemplateFinding]:
+    """Everything that is found wrong. `samples` are outputs, each from the assistant's header on or without it."""
+    try:
+        loaded = Template.load(template)
+    except TemplateError as error:
+        return [TemplateFinding("invalid", error.key, error.reason)]
+    findings = [finding for field in loaded.fields.values() for finding in _look(field, loaded)]
+    for number, sample in enumerate(samples, 1):
+        findings += _try(template, loaded, "", sample, f"sample {number}")
+    if chat_template is not None:
+        findings += _round_trip(template, loaded, chat_template)
+    return list(dict.fromkeys(findings))
+
+
+# What the template itself shows.
+
+
+def _look(field: TemplateField, template: Template) -> Iterator[TemplateFinding]:
+    scope = f"fields.{field.name}"
+    if field.content == "text" and not field.repeats:
+        yield TemplateFinding("replaces", scope, "a second region replaces the first; repeats and join would keep both")
+    if field.name == template.implicit and field.close is not None and field.close.simple and not field.close.skip:
+        reason = "a newline behind the end marker opens an empty region, which replaces the answer; add \\s*"
+        if not field.repeats:
+            yield TemplateFinding("lost", f"{scope}.close", reason)
+    for name, anchor in (("open", field.open), ("close", field.close)):
+        if anchor is not None:
+            yield from _look_at(anchor, f"{scope}.{name}")
+
+
+def _look_at(anchor: Anchor, key: str) -> Iterator[TemplateFinding]:
+    if anchor.ahead:
+        yield TemplateFinding(
+            "cost", f"{key}_pattern", "looks ahead over the rest of the output at every chunk: n^2 and more"
+        )
+    if anchor.before >= SPACE_LIMIT:
+        yield TemplateFinding(
+            "cost", f"{key}_pattern", "begins with unbounded whitespace: long runs of it cost their square"
+        )
+    begun = [
+        each for each in anchor.literals if any(other != each and other.startswith(each) for other in anchor.literals)
+    ]
+    if begun and anchor.simple:
+        reason = f"{begun[0]!r} begins another alternative: which is met depends on how the stream is cut"
+        yield TemplateFinding("chunking", key, reason)
+
+
+# What reading shows.
+
+
+def _try(template: Mapping[str, Any], loaded: Template, prefix: str, text: str, name: str) -> Iterator[TemplateFinding]:
+    parser = ResponseParser(loaded, prefix)
+    parser.feed(text)
+    message, _ = parser.finalize()
+    for key, value in message.items():
+        if key.startswith(UNPARSED):
+            for broken in value:
+                yield TemplateFinding("unparsed", name, f"{key.removeprefix(UNPARSED)}: {broken['error']}")
+    for notice in parser.notices:
+        if "given up" in notice:
+            yield TemplateFinding("cost", name, notice)
+    lost = next((each.strip() for each in "".join(parser.left_out).splitlines() if " " in each.strip()), "")
+    if lost:  # single words are headers
+        yield TemplateFinding("lost", name, f"{lost[:60]!r} is in no field and vanishes")
+    yield from _reference(template, prefix, text, name)
+
+
+def _reference(template: Mapping[str, Any], prefix: str, text: str, name: str) -> Iterator[TemplateFinding]:
+    """What the reader of transformers makes of it, where that is installed."""
+    try:
+        reader: Callable[..., Any] = import_module("transformers.utils.chat_parsing").ResponseParser
+    except ImportError:
+        return
+
+    def read(*chunks: str) -> Any:
+        parser = reader(dict(template), prefix=prefix)
+        for chunk in chunks:
+            parser.feed(chunk)
+        return parser.finalize()[0]
+
+    try:
+        whole = read(text)
+        for place in range(1, len(text), 1 + len(text) // MOST_CUTS):
+            if read(text[:place], text[place:]) != whole:
+                yield TemplateFinding("chunking", name, f"transformers reads something else when it is cut at {place}")
+                return
+    except Exception as error:  # whatever it raises is what is reported
+        yield TemplateFinding(
+            "raises", name, f"transformers raises {type(error).__name__}: {str(error).splitlines()[0]}"
+        )
+
+
+# What the chat template shows.
+
+
+def _round_trip(template: Mapping[str, Any], loaded: Template, source: str) -> Iterator[TemplateFinding]:
+    """An answer, a thought with an answer, and a call, as the chat template writes them, must come back."""
+    thinking = next((name for name in THINKING_NAMES if name in loaded.fields), "")
+    turns: dict[str, dict[str, Any]] = {"an answer": {"content": _ANSWER}}
+    if thinking:
+        turns["a thought"] = {"content": _ANSWER, thinking: _THOUGHT}
+    if "tool_calls" in loaded.fields:
+        turns["a call"] = {"content": "", "tool_calls": [_CALL]}
+    user = {"role": "user", "content": "The question."}
+    chats = [SampleChat(name="prompt", variables={"messages": [user], "add_generation_prompt": True})]
+    for name, turn in turns.items():
+        messages = [user, {"role": "assistant", **turn}]
+        chats.append(SampleChat(name=name, variables={"messages": messages, "add_generation_prompt": False}))
+    texts = {each.conversation: each.text for each in render(source, chats, {}).rendered if each.text is not None}
+    for name, turn in turns.items():
+        if (text := texts.get(name)) is None:
+            continue  # a template may refuse a conversation
+        start, anchored = loaded.behind_start(text)
+        if not anchored:
+            yield TemplateFinding("round_trip", "start_anchor", f"is not in what the chat template writes for {name}")
+            continue
+        parser = ResponseParser(loaded, "")
+        parser.feed(start)
+        found = parser.finalize()[0]
+        wanted = _missing(turn, found, thinking, text)
+        if wanted:
+            yield TemplateFinding(
+                "round_trip", f"chat template, {name}", f"{wanted} does not come back; found {str(found)[:200]}"
+            )
+        yield from _reference(template, "", start, f"chat template, {name}")
+
+
+def _missing(turn: Mapping[str, Any], found: Mapping[str, Any], thinking: str, text: str) -> str:
+    """Which part of a turn was not read back; a thought that the template does not write is not expected."""
+    if turn["content"] and found.get("content") != turn["content"]:
+        return "the content"
+    if thinking in turn and _THOUGHT in text and found.get(thinking) != _THOUGHT:
+        return "the thought"
+    calls = turn.get("tool_calls")
+    if not calls or _CALL["function"]["name"] not in text:  # type: ignore[index]
+        return ""
+    functions = [call.get("function") for call in found.get("tool_calls") or () if isinstance(call, dict)]
+    wanted = _CALL["function"]
+    return "" if functions == [wanted] else "the call"

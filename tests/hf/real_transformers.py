@@ -1,0 +1,140 @@
+"""Against transformers itself (`make test-hf`): the templates that we write, those that others ship, and our drop-in.
+
+Every template is read by both readers: whole, and cut in two at every place (long texts at 200 places). The drop-in
+must give the same events wherever the reference gives the same for every cut and raises nothing; every difference that
+remains is counted under its reason. TRL's templates are read from its source, because importing TRL needs torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asides
+from asides.hf import format_from, template_for
+from asides.hf.template import TemplateError
+from tests.hf.support import Event, Reading, joined, read, readings
+from tests.support import two_way_splits
+
+chat_parsing = pytest.importorskip("transformers.utils.chat_parsing")
+
+NAMES = [name for name in asides.formats() if asides.get_format(name).settle is None]
+LONG = 2000
+CUTS = 200
+Result = tuple[dict[str, Any], list[Event]]
+
+MEANT_FOR = {
+    "qwen3_template": ["qwen3", "qwen3_thinking", "hermes"],
+    "qwen3_5_template": ["qwen3.5", "qwen3_coder"],
+    "glm4moe_template": ["glm45", "glm47"],
+    "llama3_template": ["llama3_json"],
+    "gptoss_template": ["harmony"],
+    "lfm2_2_5_template": ["lfm2"],
+    "nemotron_3_template": ["nemotron_v3"],
+    "gemma4_template": ["gemma4"],
+    "deepseek_r1_distill_template": ["deepseek_r1"],
+    "serve qwen2": ["qwen3"],
+    "serve qwen3_5": ["qwen3.5"],
+    "serve gemma4": ["gemma4"],
+}
+"""For which of our formats each shipped template is."""
+
+
+def shipped() -> dict[str, dict[str, Any]]:
+    """The templates of `transformers serve`, and TRL's where TRL is."""
+    fallbacks = importlib.import_module("transformers.cli.serving.utils")._RESPONSE_TEMPLATE_FALLBACKS
+    found = {f"serve {types[0]}": template for types, template in fallbacks.items()}
+    spec = importlib.util.find_spec("trl")
+    if spec is not None and spec.submodule_search_locations:
+        source = Path(spec.submodule_search_locations[0], "chat_template_utils.py").read_text(encoding="utf-8")
+        names: dict[str, Any] = {"_SUPPORTS_PARSE_RESPONSE_TOOLS": True}
+        for node in ast.parse(source).body:
+            target = getattr(node, "targets", [None])[0]
+            name = getattr(target, "id", "")
+            ours = name.endswith("_template") and isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+            if ours or name.startswith(("_LFM2", "_XML")) or isinstance(node, ast.For):
+                exec(compile(ast.Module([node], []), "trl", "exec"), names)
+        found |= {name: value for name, value in names.items() if name.endswith("_template")}
+    return found
+
+
+SHIPPED = shipped()
+
+
+def reference(template: Any, chunks: Sequence[str], reading: Reading) -> Result | None:
+    """What transformers gives; None where it raises."""
+    try:
+        parser = chat_parsing.ResponseParser(dict(template), prefix=reading.prefix, tools=reading.tools)
+        events = list(parser.initial_events)
+        for chunk in chunks:
+            events += parser.feed(chunk)
+        message, last = parser.finalize()
+    except (ValueError, KeyError, TypeError):
+        return None
+    return message, joined(events + last)
+
+
+def cuts(text: str) -> Iterator[Sequence[str]]:
+    """Every two-way split; of a long text some."""
+    every = list(two_way_splits(text))
+    yield from every if len(text) <= LONG else random.Random(0).sample(every, CUTS)
+
+
+def compare(template: Any, formats: Sequence[str]) -> Counter[str]:
+    """How each case came out."""
+    found: Counter[str] = Counter()
+    for reading in readings(formats):
+        whole = reference(template, [reading.text], reading)
+        ours = read(template, [reading.text], reading.prefix, reading.tools)
+        if whole is None:
+            found["the reference raises"] += 1
+        elif any(reference(template, chunks, reading) != whole for chunks in cuts(reading.text)):
+            found["the reference depends on the cut"] += 1
+        elif _regions(whole[1]) != _regions(ours[1]):
+            found["other regions"] += 1
+        elif whole[0] != ours[0]:
+            found["the reference overwrites a value"] += 1
+        else:
+            found["equal"] += 1
+    return found
+
+
+def _regions(events: list[Event]) -> list[Event]:
+    """The events as far as they are the same in both; a close that could not be read has no value."""
+    return [{key: value for key, value in event.items() if key != "error"} for event in events]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_we_write_is_read_alike(name: str) -> None:
+    """The reference accepts it, reads it alike however the stream is cut, and gives what the drop-in gives."""
+    found = compare(template_for(name), [name])
+    print(f"\nwritten {name}: {dict(found)}")
+    assert not found["other regions"]
+    assert not found["the reference overwrites a value"]
+    assert not found["the reference depends on the cut"]
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_what_others_ship_is_read_alike(name: str) -> None:
+    """Where the reference is right by its own terms, so is the drop-in."""
+    found = compare(SHIPPED[name], MEANT_FOR.get(name, ["qwen3"]))
+    print(f"\nshipped {name}: {dict(found)}")
+    assert not found["other regions"]
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_what_others_ship_becomes_a_format(name: str) -> None:
+    """All but those whose openers stand in every text."""
+    if name == "lfm2_2_5_template":
+        with pytest.raises(TemplateError, match="open_pattern"):
+            format_from(SHIPPED[name])
+    else:
+        format_from(SHIPPED[name])

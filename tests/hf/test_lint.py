@@ -1,0 +1,81 @@
+"""`lint_template` and `asides lint-template`: each kind of finding, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asides.hf import lint_template, template_for
+from tests.cli.running import run
+from tests.detect.templates import ECHO
+
+CLEAN = template_for("qwen3").template
+
+
+def _codes(template: Any, **given: Any) -> set[tuple[str, str]]:
+    return {(finding.code, finding.key) for finding in lint_template(template, **given)}
+
+
+def test_what_we_write_is_clean() -> None:
+    """Also with an output that has everything in it."""
+    text = '<think>a</think>b\n<tool_call>{"name": "f", "arguments": {}}</tool_call><|im_end|>\n'
+    assert lint_template(CLEAN, samples=[text]) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "code", "key"),
+    [
+        ({"open": "<t>", "close": "</t>"}, "replaces", "fields.thinking"),
+        ({"open_pattern": r"(?=[\s\S]*?</t>)", "close": "</t>"}, "cost", "fields.thinking.open_pattern"),
+        ({"open_pattern": r"\s*<t>", "close": "</t>"}, "cost", "fields.thinking.open_pattern"),
+        ({"open": ["<t>", "<t>x"], "close": "</t>"}, "chunking", "fields.thinking.open"),
+        ({"open_pattern": r"\w+>"}, "invalid", "fields.thinking.open_pattern"),
+        ({"close": "</t>"}, "lost", "fields.thinking.close"),
+    ],
+)
+def test_what_a_template_shows(field: dict[str, Any], code: str, key: str) -> None:
+    """Without reading anything."""
+    assert (code, key) in _codes({"start_anchor": "A", "fields": {"thinking": field}})
+
+
+def test_what_reading_shows() -> None:
+    """A call that cannot be read; words that are in no field."""
+    assert ("unparsed", "sample 1") in _codes(CLEAN, samples=["<tool_call>{</tool_call>"])
+    no_rest = {"start_anchor": "A", "fields": {"content": {"open": "<a>", "close": "</a>"}}}
+    assert ("lost", "sample 1") in _codes(no_rest, samples=["words that nobody sees <a>x</a>"])
+
+
+def test_the_round_trip() -> None:
+    """What the chat template writes comes back, or that is a finding."""
+    pytest.importorskip("jinja2")
+    assert _codes(CLEAN, chat_template=ECHO) == set()
+    other = template_for("kimi").template
+    assert ("round_trip", "start_anchor") in _codes(other, chat_template=ECHO)
+    wrong = {**CLEAN, "fields": {**CLEAN["fields"], "reasoning_content": {"open": "<x>", "close": "</x>"}}}
+    assert any(code == "round_trip" for code, _ in _codes(wrong, chat_template=ECHO))
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """Exit code 0, 1 or 2, and a line for each finding."""
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({"response_template": CLEAN}), encoding="utf-8")
+    done = run("lint-template", path)
+    assert (done.returncode, done.stdout) == (0, b"nothing was found\n")
+    sample = tmp_path / "output.txt"
+    sample.write_text("<tool_call>{</tool_call>", encoding="utf-8")
+    done = run("lint-template", path, "--sample", sample)
+    assert done.returncode == 1
+    assert b"sample 1: tool_calls: the region is no JSON" in done.stdout
+    assert json.loads(run("lint-template", path, "--sample", sample, "--json").stdout)[0]["code"] == "unparsed"
+    assert run("lint-template", tmp_path / "none.json").returncode == 2
+
+
+def test_probe_prints_a_template() -> None:
+    """For a name; what is lost goes to standard error."""
+    done = run("probe", "Qwen/Qwen3-8B", "--response-template", "portable")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == template_for("qwen3", target="portable")
+    assert b"portable loses: a marker that is quoted" in done.stderr
