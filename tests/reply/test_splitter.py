@@ -318,3 +318,13 @@ def test_every_token_of_a_text_is_given_out_with_it(text: str, data: st.DataObje
     said = [item for item in split(*pieces, Ended(0), format="passthrough") if isinstance(item, ReplyEvent)]
     assert [token["bytes"] for item in said for token in item.logprobs] == [token["bytes"] for token in tokens]
     assert not [token for item in said for token in item.other_logprobs]
+
+
+@pytest.mark.parametrize("behind", [(), (RawText(0, "So."),)])
+def test_a_broken_call_of_the_upstream_has_its_raw_text(behind: tuple[Chunk, ...]) -> None:
+    """Whether the reply ends behind it or text follows."""
+    found = split(CallChunk(0, 0, "c1", "open", '{"a": '), *behind, Ended(0))
+    broken = next(item for item in found if isinstance(item, ReplyEvent) and isinstance(item.event, PartEnd))
+    assert broken.event == PartEnd(0, broken.event.complete, broken.event.error)  # type: ignore[union-attr]  # it is
+    assert broken.written == broken.raw
+    assert '{"a": ' in broken.raw

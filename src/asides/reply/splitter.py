@@ -182,6 +182,8 @@ class _Choice:
         self._thinking = -1
         """The part of thinking that the upstream is sending."""
         self._calls: dict[int, _Call] = {}
+        self._written: dict[int, str] = {}
+        """By part: what the upstream sent of a call that it had read itself and that may not be run."""
         self._thoughts: list[str] = []
         self._repeat: list[Event] | None = None
         """What stands in a block that may only repeat thinking which came in a field of its own."""
@@ -346,11 +348,8 @@ class _Choice:
         events += self._close_text()
         if parser is not None:
             self.termination = termination_of(parser)
-        items = self._emit(events + self._close_thinking(not cut))
-        for call in self._calls.values():
-            items += self._emit(call.finish(cut), call)
         self._ended = True
-        return items
+        return self._emit(events + self._close_thinking(not cut) + self._close_calls(cut))
 
     def other_logprobs(self) -> tuple[dict[str, Any], ...]:
         """Those of tokens behind the last part."""
@@ -367,9 +366,14 @@ class _Choice:
 
     def _close_split(self) -> list[Event]:
         """Text follows: what the upstream has split off is over."""
-        events = self._close_thinking(True)
+        return self._close_thinking(True) + self._close_calls(False)
+
+    def _close_calls(self, cut: bool) -> list[Event]:
+        events: list[Event] = []
         for call in self._calls.values():
-            events += call.finish(False)
+            events += call.finish(cut)
+            if call.error is not None:
+                self._written[call.index] = call.written
         self._calls.clear()
         return events
 
@@ -434,7 +438,7 @@ class _Choice:
         kept = [] if same else held
         return events + [self._moved(event) for event in kept + (rest or [])]
 
-    def _emit(self, events: list[Event], call: _Call | None = None) -> list[ReplyItem]:
+    def _emit(self, events: list[Event]) -> list[ReplyItem]:
         items: list[ReplyItem] = []
         for event in events:
             kind = type(event)
@@ -450,11 +454,12 @@ class _Choice:
                 self._in_thought = True
             item = ReplyEvent(self._number, event)
             if isinstance(event, PartEnd) and event.error is not None:
-                raw = call.written if call is not None else self._raw(event)
-                written = raw if call is not None else without_markers(raw, self._format)
+                own = self._written.get(event.index)
+                raw = self._raw(event) if own is None else own
+                written = without_markers(raw, self._format) if own is None else own
                 # Dialects that cannot express a broken call write it as text. One that was cut off inside an open
                 # thought is a piece of the thought, and must not appear in the answer that way.
-                withheld = call is None and self._in_thought and event.error == "incomplete"
+                withheld = own is None and self._in_thought and event.error == "incomplete"
                 item = ReplyEvent(self._number, event, written=written, withheld=withheld, raw=raw)
             if self._alignment is not None:
                 item = self._with_logprobs(item, self._alignment)
@@ -482,12 +487,14 @@ class _Call:
     """A call that the upstream has already read, in chunks."""
 
     def __init__(self, index: int, made_id: str) -> None:
-        self._index = index
+        self.index = index
         self._begun = False
         self._made_id = made_id
         self._id = ""
         self._name = ""
         self._arguments: list[str] = []
+        self.error: str | None = None
+        """Why it may not be run, once it is over."""
 
     @property
     def written(self) -> str:
@@ -501,17 +508,17 @@ class _Call:
         if chunk.arguments:
             self._arguments.append(chunk.arguments)
         if self._begun:
-            return [ToolCallDelta(self._index, chunk.arguments)] if chunk.arguments else []
+            return [ToolCallDelta(self.index, chunk.arguments)] if chunk.arguments else []
         # A part's start cannot be changed once it is out, so a call begins when its name has come. An id that comes
         # even later is not used.
         return self._begin() if self._name else []
 
     def _begin(self) -> list[Event]:
         self._begun = True
-        events: list[Event] = [PartStart(self._index, "tool_call", "", self._name, self._id or self._made_id)]
+        events: list[Event] = [PartStart(self.index, "tool_call", "", self._name, self._id or self._made_id)]
         arguments = "".join(self._arguments)
         if arguments:
-            events.append(ToolCallDelta(self._index, arguments))
+            events.append(ToolCallDelta(self.index, arguments))
         return events
 
     def finish(self, cut: bool) -> list[Event]:
@@ -520,12 +527,12 @@ class _Call:
         # silence means that they had not come yet.
         if not self._arguments and self._name and not cut:
             self._arguments.append("{}")  # a call without arguments
-            events.append(ToolCallDelta(self._index, "{}"))
-        error = "no_name" if not self._name else error_of("".join(self._arguments))
+            events.append(ToolCallDelta(self.index, "{}"))
+        error = self.error = "no_name" if not self._name else error_of("".join(self._arguments))
         if error is not None:
             code: NoticeCode = "incomplete_call" if error == "incomplete" else "unreadable_call"
             events.append(Notice(code, NOTICES[code], 0))
-        events.append(PartEnd(self._index, error != "incomplete", error))
+        events.append(PartEnd(self.index, error != "incomplete", error))
         return events
 
 
