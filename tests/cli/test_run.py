@@ -248,6 +248,24 @@ def test_think_takes_a_value_only_behind_an_equals_sign(run: Run, flag: str, sen
     assert upstream.asked[0]["messages"][0]["content"] == "high"
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("Hi", "--think", "off"), b'"off" is taken as part of the prompt; a value needs "=": --think=false'),
+        (("--think", "low"), b'"low" is taken as part of the prompt; a value needs "=": --think=low'),
+        (("--think", "Hi", "low"), b""),
+        (("--think=high", "low"), b""),
+        (("Hi", "--", "--think", "off"), b""),
+    ],
+)
+def test_a_value_without_an_equals_sign_is_not_silent(run: Run, words: tuple[str, ...], hint: bytes) -> None:
+    """It belongs to the prompt, as Ollama has it; who meant it as the value is told how to write it."""
+    with serve(lines("Hi"), kind="ollama") as upstream:
+        done = run("m", "--url", upstream.url, *words)
+    assert (done.returncode, done.stdout) == (0, b"Hi")
+    assert done.stderr == (b"asides: " + hint + b"\n" if hint else b"")
+
+
 def test_a_bad_value_gets_ollamas_words(run: Run) -> None:
     """The message of Ollama's own command, before any server is asked."""
     done = run("m", "hi", "--think=hard")

@@ -8,6 +8,7 @@ wrong flag load neither the HTTP client nor the configuration.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, OK
 from ..filter import find_format
 from ..options import Arguments, add_raw, add_reading, add_store, add_style, check_style, given_policies
-from ..streams import READ_SIZE, STDIN, Streams
+from ..streams import READ_SIZE, STDIN, Streams, complain
 
 if TYPE_CHECKING:
     from ..._config import Config
@@ -187,6 +188,16 @@ def spell_out(arguments: list[str]) -> list[str]:
     return ["--think=true" if word == "--think" and place < end else word for place, word in enumerate(arguments)]
 
 
+def hint_of(arguments: list[str]) -> str:
+    """What to tell who wrote a value behind a bare `--think`; empty where nobody did."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    for flag, word in itertools.pairwise(arguments[:end]):
+        value = {"on": "true", "off": "false"}.get(word, word)
+        if flag == "--think" and word and value in _VALUES:
+            return f'"{word}" is taken as part of the prompt; a value needs "=": --think={value}'
+    return ""
+
+
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = Arguments(
         prog="asides run",
@@ -224,4 +235,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     options = parser.parse_intermixed_args(spell_out(arguments))
     check_style(options)
+    if hint := hint_of(arguments):
+        complain(hint)
     return options
