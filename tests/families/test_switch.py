@@ -11,7 +11,7 @@ from asides._gateway.model_profile import make_profile
 from asides.detect import Detection
 from asides.detect.from_name import find_switch
 from asides.families import Switch, families, switch_of
-from asides.families.family import EFFORTS
+from asides.families.family import EFFORTS, nearest_effort
 
 KEYWORDS = {
     "enable_thinking": """
@@ -114,3 +114,19 @@ def test_run_and_gateway_have_one_switch(model: str) -> None:
     profile = make_profile(model, ModelSettings())
     assert profile.format is not None
     assert profile.switch == find_switch(model, profile.format)
+
+
+@pytest.mark.parametrize(
+    ("effort", "nearest"),
+    [("minimal", "low"), ("low", "low"), ("xhigh", "max"), ("ultra", "max"), ("none", ""), ("extreme", "")],
+)
+def test_the_nearest_effort(effort: str, nearest: str) -> None:
+    """The stronger of two that are as near, in whatever order an API lists its own."""
+    for known in (("low", "medium", "high", "max"), ("high", "medium", "low", "max")):
+        assert nearest_effort(effort, known) == nearest
+
+
+def test_every_effort_is_one_of_an_api_that_takes_efforts() -> None:
+    """The one list serves those that take them all, and those that take none."""
+    assert [nearest_effort(effort, EFFORTS) for effort in EFFORTS] == list(EFFORTS)
+    assert nearest_effort("high", ()) == ""

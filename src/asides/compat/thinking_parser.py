@@ -12,6 +12,7 @@ import msgspec
 from .._api import Parser
 from .._engine.format import Format
 from ..errors import UsageError
+from ..families.family import EFFORTS, nearest_effort
 from ..policies import Start
 from .streaming import TwoTexts, without_call_markers
 
@@ -21,16 +22,6 @@ Level = Literal["high", "medium", "low", "max"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 """How much to think, as Ollama names it."""
 _CHOICES = ", ".join(f'"{level}"' for level in LEVELS) + ", true, or false"
-_EFFORTS: dict[str, bool | Level] = {
-    "none": False,
-    "minimal": "low",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "xhigh": "max",
-    "ultra": "max",
-    "max": "max",
-}
 
 
 class ProcessedChunk(msgspec.Struct, frozen=True):
@@ -101,9 +92,10 @@ class ThinkValue(msgspec.Struct, frozen=True):
         """OpenAI's `reasoning_effort` as a `think`; None where none was given."""
         if not effort:
             return None
-        if effort not in _EFFORTS:
-            raise UsageError(f"invalid reasoning effort {effort!r}: must be {', '.join(_EFFORTS)}")
-        return cls(_EFFORTS[effort])
+        level = nearest_effort(effort, LEVELS)
+        if effort != "none" and not level:
+            raise UsageError(f"invalid reasoning effort {effort!r}: must be none, {', '.join(EFFORTS)}")
+        return cls.read(level or False)
 
     @property
     def enabled(self) -> bool:

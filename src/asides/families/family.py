@@ -21,7 +21,7 @@ from the cards, so that a fact about a model is written once. Users declare card
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -34,6 +34,8 @@ EFFORT = "reasoning_effort"
 """The keyword of the effort in most templates."""
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 """The efforts that requests name, weakest first."""
+_OTHER_EFFORTS = {"ultra": "max"}
+"""Those that few programs name, by what they are to all others."""
 UNRANKED = 100
 """The rank of a family that is like most others."""
 
@@ -81,10 +83,16 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
 
     def nearest(self, effort: str) -> str:
         """The effort that the template takes for one that was asked for, the stronger of two; empty: none fits."""
-        if effort in self.efforts or effort not in EFFORTS or not self.efforts:
-            return effort if effort in self.efforts else ""
-        wanted = EFFORTS.index(effort)
-        return min(reversed(self.efforts), key=lambda known: abs(EFFORTS.index(known) - wanted))
+        return nearest_effort(effort, self.efforts)
+
+
+def nearest_effort(effort: str, known: Collection[str]) -> str:
+    """The effort among those that a template or an API takes for one that was asked for: see `Switch.nearest`."""
+    effort = effort if effort in known else _OTHER_EFFORTS.get(effort, effort)
+    if effort in known or effort not in EFFORTS or not known:
+        return effort if effort in known else ""
+    wanted = EFFORTS.index(effort)
+    return min(known, key=lambda each: (abs(EFFORTS.index(each) - wanted), -EFFORTS.index(each)))
 
 
 class Model(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ...families.family import EFFORTS, nearest_effort
 from ..framing import to_json
 from ..request import (
     OWN_SIGNATURE,
@@ -55,6 +56,8 @@ NAME = "anthropic"
 
 MAX_TOKENS = 8192
 """What is asked for when the caller names no limit: this API wants one."""
+_EFFORTS = EFFORTS[1:]
+"""All but `minimal`."""
 SMALLEST_BUDGET = 1024
 """Anthropic refuses a smaller budget for thinking."""
 
@@ -287,8 +290,9 @@ def _write_thinking(request: Request, max_tokens: int) -> dict[str, Any]:
 
 def _write_config(request: Request) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    if request.thinking.effort not in (None, "none"):
-        config["effort"] = "low" if request.thinking.effort == "minimal" else request.thinking.effort
+    effort = request.thinking.effort
+    if effort is not None and effort != "none":
+        config["effort"] = nearest_effort(effort, _EFFORTS) or effort
     format = request.response_format
     if format is not None and format.get("type") != "text":
         if format.get("type") != "json_schema":

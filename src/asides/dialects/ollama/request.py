@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...families.family import nearest_effort
 from ..framing import to_json
 from ..request import (
     PLAIN,
@@ -52,8 +53,6 @@ NAME = "ollama"
 
 _LEVELS = ("high", "medium", "low", "max")
 _CHOICES = '"high", "medium", "low", "max", true, or false'
-_EFFORTS = {"minimal": "low", "xhigh": "max", "ultra": "max"}
-"""Efforts of other dialects, by this one's names."""
 _FIELDS = FieldTable(
     *COMMON,
     Field("logprobs", "logprobs", of(bool)),
@@ -296,9 +295,8 @@ def _write_think(request: Request) -> bool | str | None:
     if thinking.think is False or thinking.effort == "none":
         return False
     if thinking.effort:
-        effort = _EFFORTS.get(thinking.effort, thinking.effort)
         # Ollama answers 400 to a level that it does not know.
-        return effort if effort in _LEVELS else True
+        return nearest_effort(thinking.effort, _LEVELS) or True
     return thinking.think
 
 
