@@ -33,10 +33,6 @@ class Fences:
         self._next: dict[str, int] = {}
         self.reset(0)
 
-    def skip_to(self, at: int) -> None:
-        """What stands before this offset holds no fence."""
-        self.at = at
-
     def reset(self, at: int) -> None:
         """A new text begins here, outside of any block."""
         self.at = at

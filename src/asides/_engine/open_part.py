@@ -19,7 +19,7 @@ from .fences import Fences
 from .format import OUTSIDE, TEXT, THINKING, State
 from .holds import Holds
 from .markers import Found, Marker
-from .mentions import Lookahead, Verdict, judge
+from .mentions import PAIRS, Lookahead, Verdict, Verdicts, judge
 
 DELTA: dict[State, type[TextDelta] | type[ThinkingDelta]] = {TEXT: TextDelta, THINKING: ThinkingDelta}
 
@@ -181,10 +181,8 @@ class PartWriter:
         followed now."""
         part, fences = self.part, self.fences
         part.end = offset
-        if fences.at >= offset:
-            return
-        if self.markers.table.state != TEXT or not (self.quotes or self._bare_lines):
-            fences.skip_to(offset)
+        # Thinking has no fences, and another content begins outside of any.
+        if fences.at >= offset or self.markers.table.state != TEXT or not (self.quotes or self._bare_lines):
             return
         base = max(fences.at - LOOKBACK, part.content_from)
         text = self.cursor.tape.text(base, offset)
@@ -417,17 +415,15 @@ class PartWriter:
         part.overflowed = part.call_may_begin = False
         self.fences.reset(offset)
 
-    def begin_text(self) -> None:
-        """A text begins, where a call may stand without an opening marker."""
+    def begin_text(self, after_thinking: bool = False) -> None:
+        """A text begins, where a call may stand without an opening marker; behind a thought a weak opener may, too."""
+        if after_thinking:
+            self.part.weak_from = self.part.content_from
         self.part.call_may_begin = bool(self.markers.tables.bare) and self.markers.table.state == TEXT
 
     def expect_call(self, expected: bool) -> None:
         """Say whether a call without an opening marker may come first."""
         self.part.call_may_begin = expected
-
-    def allow_weak(self) -> None:
-        """Behind a thought: an opener of a weak name may come first."""
-        self.part.weak_from = self.part.content_from
 
     def settle_as_text(self, notice: Notice | None = None) -> None:
         """The start was undecided, and what was held back is text."""
@@ -443,9 +439,10 @@ class PartWriter:
 
     def judge_quotes(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
         """Whether a marker is quoted, and so only talked about; and where the mention ends."""
-        if not self.quotes or found.marker.certain:
-            return Verdict.ACTS, found.stop
         cursor = self.cursor
+        before = cursor.buffer[found.start - 1 : found.start]
+        if before not in PAIRS or not self.quotes or found.marker.certain:
+            return Verdicts.ACTS, found.stop
         return judge(
             cursor.buffer,
             cursor.base,

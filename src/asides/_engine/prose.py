@@ -176,14 +176,13 @@ class Prose:
             writer.close(True, marker.action is Actions.IGNORED and self._markers.table.state == THINKING)
             if marker.action is Actions.STRAY and (writer.part.seen_words or not marker.closes_thinking):
                 self._holds.notice("stray_close", offset, f"{marker.text} closes nothing; it is left out")
-            else:
+            elif marker.notice:
                 writer.notice_marker(marker, offset)
             self._markers.settle_on(marker.text)
             writer.enter(marker.target)
         writer.pass_marker(found.stop)
         if marker.action is Actions.CLOSE:
-            writer.begin_text()
-            writer.allow_weak()
+            writer.begin_text(after_thinking=True)
         return Outcomes.MARKER
 
     def _settle_as_thinking(self, close: int) -> ReadOutcome:
