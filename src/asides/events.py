@@ -97,7 +97,9 @@ class Notice(msgspec.Struct, frozen=True, tag="notice", tag_field="type"):
     """Where in the raw text, in characters."""
 
 
-Event = PartStart | ThinkingDelta | TextDelta | ToolCallDelta | PartEnd | Notice
+Delta = TextDelta | ThinkingDelta | ToolCallDelta
+"""A part grows."""
+Event = PartStart | Delta | PartEnd | Notice
 
 NOTICES: dict[NoticeCode, str] = {
     "after_stop": "something follows a stop marker; it is read on as text",

@@ -155,7 +155,7 @@ class Pipeline:
             # `_last` is of choice 0 alone, so deltas of other choices are always folded.
             if kind is not self._last or number or fold.collect:
                 self._last = kind
-                fold.delta(event)  # type: ignore[arg-type]  # nothing else comes alone
+                fold.delta(event)
             return (
                 self._delta(number, event) if self._delta is not None else self._writer.feed(ReplyEvent(number, event))
             )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -33,7 +33,8 @@ from .state import State
 from .upstreams import Upstream
 
 REASONING = openai_chat.THINKING_FIELDS
-STARTS = get_args(Start)
+STARTS: tuple[Start, ...] = get_args(Start)
+_Chosen = TypeVar("_Chosen", bound=str)
 PASSTHROUGH = get_format("passthrough")
 
 
@@ -139,8 +140,8 @@ def _check_count(data: dict[str, Any], most: int) -> None:
 def find_start(headers: Mapping[str, str], request: Request, target: Target) -> tuple[Start | None, bool]:
     """Where the reply begins (None: the format's own start), and whether anything but the format decided it."""
     header = _choice(headers, "X-Asides-Start", STARTS)
-    if header:
-        return header, True  # type: ignore[return-value]  # one of STARTS
+    if header is not None:
+        return header, True
     if target.settings.start is not None:
         return target.settings.start, True
     profile, format = target.profile, target.profile.format
@@ -162,12 +163,12 @@ def find_reasoning(headers: Mapping[str, str], settings: ModelSettings) -> str:
     return _choice(headers, "X-Asides-Reasoning", REASONING) or settings.reasoning or "reasoning_content"
 
 
-def _choice(headers: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    """What a header chooses; empty where it is not sent, a `Refusal` where it is none of the choices."""
-    chosen = headers.get(name.lower(), "").strip().lower().replace("-", "_")
-    if chosen and chosen not in choices:
+def _choice(headers: Mapping[str, str], name: str, choices: tuple[_Chosen, ...]) -> _Chosen | None:
+    """What a header chooses; None where it is not sent, a `Refusal` where it is none of the choices."""
+    sent = headers.get(name.lower(), "").strip().lower().replace("-", "_")
+    if sent and sent not in choices:
         raise Refusal(400, f"{name} must be one of {', '.join(choices)}", param=name)
-    return chosen
+    return choices[choices.index(sent)] if sent else None
 
 
 def reads_calls(request: Request, settings: ModelSettings) -> bool:

@@ -22,6 +22,7 @@ from ..reply.fold import Budget, Fold
 from ..reply.items import Begin, Failed, ReplyEvent, ReplyItem, Usage
 from ..reply.splitter import Splitter
 
+_DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
 LOGGED = (
     *("id", "method", "path", "route", "dialect", "status", "seconds", "model"),
     *("upstream", "upstream_status", "upstream_error", "stream", "cancelled"),
@@ -138,9 +139,8 @@ class RequestRecord:
             if fold is None:
                 fold = self._new_fold(item.choice)
             event = item.event
-            kind = type(event)
-            if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
-                fold.delta(event)  # type: ignore[arg-type]  # one of these
+            if isinstance(event, _DELTAS):
+                fold.delta(event)
             else:
                 fold.add(item)
                 if isinstance(event, PartStart) and event.kind == "tool_call":

@@ -109,6 +109,8 @@ class HttpExchange:
         self._idle = idle
         self._socket: socket.socket | None = None
         self._connection = _connection(address, connect)
+        self._reply: http.client.HTTPResponse | None = None
+        self._reply_headers = http.client.HTTPMessage()
         self.stopped: bool = False
         """Whether `stop` ended it."""
         self.status: int = 0
@@ -127,7 +129,7 @@ class HttpExchange:
             # Up to here the timeout was that of connecting; silence of the server has its own.
             self._socket.settimeout(self._idle)
             self._connection.request(self._method, self._path, self._body, self._headers)
-            self._reply = self._connection.getresponse()
+            reply = self._reply = self._connection.getresponse()
         except (OSError, http.client.HTTPException, UnicodeError, ValueError) as error:
             self.close()
             if self.stopped:
@@ -136,8 +138,8 @@ class HttpExchange:
         except BaseException:  # Ctrl-C among them: no socket stays open
             self.close()
             raise
-        self.status = self._reply.status
-        self.kind = self._reply.headers.get_content_type()
+        self.status, self._reply_headers = reply.status, reply.headers
+        self.kind = reply.headers.get_content_type()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -157,9 +159,8 @@ class HttpExchange:
         """Close the socket."""
         self._among.discard(self)
         # The response has a file of its own on the socket, which would keep it open.
-        reply = getattr(self, "_reply", None)
-        if reply is not None:
-            reply.close()
+        if self._reply is not None:
+            self._reply.close()
         self._connection.close()
         if self._socket is not None:
             self._socket.close()
@@ -167,15 +168,16 @@ class HttpExchange:
     @property
     def retry_after(self) -> str:
         """The header `Retry-After`: seconds, or a date; empty where there is none."""
-        return str(self._reply.headers.get("Retry-After", "")).strip()
+        return str(self._reply_headers.get("Retry-After", "")).strip()
 
     @property
     def moved_to(self) -> str:
         """The target of a redirect; empty where there is none."""
-        return self._reply.headers.get("Location", "") if 300 <= self.status < 400 else ""
+        return self._reply_headers.get("Location", "") if 300 <= self.status < 400 else ""
 
     def read(self) -> Iterator[bytes]:
         """The body as it comes. It just ends where it was cut off: the dialect knows whether it was whole."""
+        assert self._reply is not None  # inside `with` alone is there a body
         while not self.stopped:
             try:
                 # `read1` returns what has come; `read` would wait until there are so many bytes.

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..events import Delta, Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..message import Collector, Termination
 from ..parts import Part, Text
 from .items import Begin, Ended, ReplyEvent, ReplyItem, Usage
@@ -110,7 +110,7 @@ class Fold:
         """Whether there was more than the budget allows, so that the reply is not whole."""
         return self._budget.truncated
 
-    def delta(self, event: TextDelta | ThinkingDelta | ToolCallDelta) -> None:
+    def delta(self, event: Delta) -> None:
         """Take more of a part, whose start has been taken."""
         if type(event) is ThinkingDelta:
             # The clock is read once, not for every delta.

@@ -30,6 +30,7 @@ from .._engine.parser import Parser, termination_of
 from .._engine.raw_text import Tape
 from ..events import (
     NOTICES,
+    Delta,
     Event,
     Notice,
     NoticeCode,
@@ -50,6 +51,7 @@ MakeParser = Callable[[Format], Parser]
 """Makes the parser of a choice: the format with the caller's policies."""
 
 
+_ANSWER = (TextDelta, ToolCallDelta)
 MOST_PIECES = 64
 """How many more chunks of text are kept before it is decided again which are still needed."""
 LOOKBACK = 1024
@@ -130,7 +132,7 @@ class Splitter:
         """Characters of text and of calls' arguments in all choices."""
         return sum(choice.answer_characters for choice in self._choices.values())
 
-    def delta(self, number: int, text: str) -> Event | list[ReplyItem]:
+    def delta(self, number: int, text: str) -> Delta | list[ReplyItem]:
         """The fast path of a stream: read text without log probabilities.
 
         Returns the event itself where all that comes of it is more of an open part, so that no item has to be made.
@@ -221,7 +223,7 @@ class _Choice:
         found = self.delta(chunk.text)
         return found if isinstance(found, list) else [ReplyEvent(self._number, found)]
 
-    def delta(self, text: str) -> Event | list[ReplyItem]:
+    def delta(self, text: str) -> Delta | list[ReplyItem]:
         """More text, where `plain` says that the parser's events need no change."""
         assert self._parser is not None
         pieces = self._tape.pieces
@@ -441,30 +443,33 @@ class _Choice:
     def _emit(self, events: list[Event]) -> list[ReplyItem]:
         items: list[ReplyItem] = []
         for event in events:
-            kind = type(event)
-            if kind is TextDelta or kind is ToolCallDelta:
-                self.answer_characters += len(event.text)  # type: ignore[union-attr]
-            elif kind is ThinkingDelta:
-                self.thinking_characters += len(event.text)  # type: ignore[union-attr]
+            item = ReplyEvent(self._number, event)
+            if isinstance(event, _ANSWER):
+                self.answer_characters += len(event.text)
+            elif isinstance(event, ThinkingDelta):
+                self.thinking_characters += len(event.text)
             elif isinstance(event, PartStart):
                 self._note_start(event)
             elif isinstance(event, PartEnd):
                 self._calling = False
-            elif isinstance(event, Notice) and event.code == "implicit_close":
+                if event.error is not None:
+                    item = self._broken(event)
+            elif event.code == "implicit_close":
                 self._in_thought = True
-            item = ReplyEvent(self._number, event)
-            if isinstance(event, PartEnd) and event.error is not None:
-                own = self._written.get(event.index)
-                raw = self._raw(event) if own is None else own
-                written = without_markers(raw, self._format) if own is None else own
-                # Dialects that cannot express a broken call write it as text. One that was cut off inside an open
-                # thought is a piece of the thought, and must not appear in the answer that way.
-                withheld = own is None and self._in_thought and event.error == "incomplete"
-                item = ReplyEvent(self._number, event, written=written, withheld=withheld, raw=raw)
             if self._alignment is not None:
                 item = self._with_logprobs(item, self._alignment)
             items.append(item)
         return items
+
+    def _broken(self, end: PartEnd) -> ReplyEvent:
+        """The end of a call that may not be run, with what was written of it."""
+        own = self._written.get(end.index)
+        raw = self._raw(end) if own is None else own
+        written = without_markers(raw, self._format) if own is None else own
+        # Dialects that cannot express a broken call write it as text. One that was cut off inside an open thought is a
+        # piece of the thought, and must not appear in the answer that way.
+        withheld = own is None and self._in_thought and end.error == "incomplete"
+        return ReplyEvent(self._number, end, written=written, withheld=withheld, raw=raw)
 
     def _note_start(self, start: PartStart) -> None:
         self._calling = start.kind == "tool_call"

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 from ...errors import UsageError
-from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ...events import Delta, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
 from ..errors import UPSTREAM_ENDED
 from ..fields import as_object
@@ -48,10 +48,10 @@ class ResponsesWriter:
         if type(item) is ReplyEvent and not item.logprobs and item.choice == 0:
             event = item.event
             # The fast path: all but the text and the number of this event was written when the text began.
-            if type(event) is response.growing and event.index == response.grown and event.text:  # type: ignore[union-attr]
+            if type(event) is response.growing and event.index == response.grown and event.text:
                 channel = response.channel
-                channel.texts.append(event.text)  # type: ignore[union-attr]
-                return response.stream.grown(channel.head, event.text, channel.tail)  # type: ignore[union-attr]
+                channel.texts.append(event.text)
+                return response.stream.grown(channel.head, event.text, channel.tail)
         response.take(item)
         return self._taken()
 
@@ -166,7 +166,7 @@ class _Response:
         self._same = False
         self._ended: Ended | None = None
         self._usage: Usage | None = None
-        self.growing: type | None = None
+        self.growing: type[Delta] | None = None
         """The type of the event that would do no more than let the last text grow; of part `grown`, in `channel`."""
         self.grown = -1
         self.channel = _Channel("", {})
@@ -316,7 +316,7 @@ class _Response:
             call.channels.append(_Channel("function_call_arguments", call.place()))
             self._calls[event.index] = call
 
-    def _keep(self, event: TextDelta | ThinkingDelta | ToolCallDelta, item: _Open | None) -> None:
+    def _keep(self, event: Delta, item: _Open | None) -> None:
         """The next event may well be of the same kind."""
         # Thinking that is written raw and as a summary takes two events for each delta, which the fast path does not
         # write.
