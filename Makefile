@@ -95,7 +95,8 @@ peer-names: .venv/.test ## List the names of other projects' parsers, in their n
 
 # Not part of `test`: it needs transformers. Without it this fails, because "nothing was compared" is not a pass.
 test-hf: .venv-hf/.hf ## Compare the response templates that we write, and our drop-in, with transformers and TRL (no torch)
-	.venv-hf/bin/python -m pytest -p no:cacheprovider -s -q tests/hf/real_transformers.py tests/hf $(HF_ARGUMENTS)
+	.venv-hf/bin/python -m pytest -s -q tests/hf/real_transformers.py $(HF_ARGUMENTS)
+	.venv-hf/bin/python -m pytest -q tests/hf $(HF_ARGUMENTS)
 
 bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (minutes)
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)

@@ -30,6 +30,8 @@ from .patterns import SPACE, any_literal, escape
 
 NAME = r"(?P<name>[^\s<>{}\[\]()\"'|｜]+)"
 """A function's name, captured for the transform."""
+_FENCE = r"```[a-z]*\s+"
+"""The beginning of a code block. An optional word behind it would be read differently by each cutting of the stream."""
 _QUOTED_VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\{[^}]*\}|[^,()]+"""
 """A flat Python value."""
 
@@ -84,7 +86,7 @@ def _json(syntax: JsonCalls, portable: bool) -> CallField | None:
         again = opener
     close = any_literal(syntax.closers) if syntax.closers else ""
     if syntax.fenced:
-        opener, close = opener + r"\s*```(?:json)?\s*", rf"```{close}"
+        opener, close = opener + SPACE + _FENCE, rf"```{close}"
         loses = (*loses, "unfenced")
     if syntax.listed:
         content = {"content": "json", "transform": _function(f"{{{arguments}}}", f"{{{name}}}"), "transform_each": True}
@@ -122,7 +124,7 @@ def _named(syntax: NamedCalls, portable: bool) -> CallField:
     opener += escape(syntax.before_arguments)
     close = escape(syntax.behind_arguments) + (any_literal(syntax.close) if syntax.close else "")
     if syntax.fenced and not syntax.separators:
-        opener += r"\s*```(?:json)?\s*"
+        opener += SPACE + _FENCE
         close = rf"```\s*{close}"
     return CallField(
         open=opener,
@@ -175,13 +177,12 @@ def _nested(syntax: NestedCalls, portable: bool) -> CallField:
 
 
 def _keyed(syntax: KeyedCalls, portable: bool) -> CallField:
-    separator = rf"(?:{escape(syntax.separator)})?\s*" if syntax.separator else ""
     key = rf"{escape(syntax.key)}\s*(?P<key>.*?)\s*{escape(syntax.key_close)}"
     value = rf"{escape(syntax.value)}(?P<value>.*?){escape(syntax.value_close)}"
     if syntax.type:
         value = rf"(?:{escape(syntax.type)}.*?{escape(syntax.type_close)}\s*)?{value}"
     return CallField(
-        open=any_literal(syntax.open) + SPACE + NAME + SPACE + separator,
+        open=any_literal(syntax.open) + SPACE + NAME + SPACE,  # a separator stays in the body, where it is passed over
         close=any_literal(syntax.close),
         content={
             "content": "xml-inline",
