@@ -75,7 +75,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_probe_prints_a_template() -> None:
     """For a name; what is lost goes to standard error."""
-    done = run("probe", "Qwen/Qwen3-8B", "--response-template", "portable")
+    done = run("probe", "--response-template", "Qwen/Qwen3-8B", "--reader", "portable")
     assert done.returncode == 0
     assert json.loads(done.stdout) == template_for("qwen3", target="portable")
     assert b"portable loses: a marker that is quoted" in done.stderr

@@ -12,7 +12,7 @@ from .._engine.format import Format
 from ..detect import Detection, detect
 from ..detect.files import MOST_JSON, read_bytes
 from ..errors import UsageError
-from ..hf.writing import Target, written_template
+from ..hf.writing import TARGETS, Target, written_template
 from . import FAILED, ODD, OK
 from .options import Arguments, write_out
 from .streams import complain
@@ -29,7 +29,7 @@ examples:
   asides probe chat_template.jinja         a template alone
   asides probe model.gguf --json           for another program
   asides probe deepseek-ai/DeepSeek-R1     by name
-  asides probe ./Qwen3-8B --response-template   how transformers and TRL can read it
+  asides probe --response-template ./Qwen3-8B   how transformers and TRL can read it
 
 exit codes:
   {OK}    the model is known
@@ -48,16 +48,15 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--prompt", metavar="FILE", help="a prompt as it is sent: where does it leave the model?")
     parser.add_argument("--json", action="store_true", help="the same as JSON")
     parser.add_argument(
-        "--response-template",
-        nargs="?",
-        const="transformers",
-        choices=("transformers", "vllm", "sglang", "portable"),
-        help="a Hugging Face response template for it instead, for this reader (default transformers)",
+        "--response-template", action="store_true", help="a Hugging Face response template for it instead"
+    )
+    parser.add_argument(
+        "--reader", choices=TARGETS, default="transformers", help="who reads that template (default transformers)"
     )
     options = parser.parse_args(arguments)
     found = look(options.target, options.model, options.prompt)
-    if options.response_template is not None:
-        return _response_template(found, options.response_template)
+    if options.response_template:
+        return _response_template(found, options.reader)
     if options.json:
         write_out(msgspec.json.format(msgspec.json.encode(found.to_dict()), indent=2).decode() + "\n")
     else:
