@@ -328,8 +328,8 @@ class Search:
     __slots__ = ("_ahead_from", "_candidate", "_prefixes", "_window", "anchor", "limited")
 
     def __init__(self, anchor: Anchor) -> None:
-        self.anchor = anchor
-        self.limited = False
+        self.anchor: Anchor = anchor
+        self.limited: bool = False
         """Whether a pattern was given up because its window was full."""
         self._candidate = -1
         self._window = 0
@@ -389,7 +389,7 @@ class Search:
             self._window += 1
         if not final and rest < WINDOW_LIMIT:
             return None
-        self.limited |= rest > WINDOW_LIMIT
+        self.limited = self.limited or rest > WINDOW_LIMIT
         return _found(pattern.match(text, start, min(len(text), start + WINDOW_LIMIT)))
 
     def _reach_back(self, text: str, at: int, start: int) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..literals import any_of, beginnings
-from .reader import Sink, Statuses
+from .reader import Sink, Status, Statuses
 
 if TYPE_CHECKING:
     from .strings import StringBody
@@ -106,9 +106,9 @@ class StepReader:
     """Takes one step after another until one needs more."""
 
     def __init__(self, sink: Sink) -> None:
-        self.status = Statuses.READING
-        self.code = "unreadable"
-        self.reason = ""
+        self.status: Status = Statuses.READING
+        self.code: str = "unreadable"
+        self.reason: str = ""
         self._sink = sink
         self._step: Step = self._lead
 

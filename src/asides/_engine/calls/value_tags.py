@@ -106,7 +106,7 @@ class ValueTags:
         self.begins: Callable[[str, int, int], int] = spelling.unfinished.find
         """Where a possible beginning of a tag stands at the end of `text[at:end]`, or `end`."""
         self._prefixes = spelling.unfinished.prefixes
-        self.body = EncodedBody(self.search, self.begins, spelling.pieces, framed=True)
+        self.body: EncodedBody = EncodedBody(self.search, self.begins, spelling.pieces, framed=True)
         """What may be passed on of a value without looking at it tag by tag."""
 
     def read(self, text: str, place: int, found: str, end: int) -> tuple[Piece, WholeTag] | None:
