@@ -11,6 +11,9 @@ BITS = 10
 """Leading bits of a number that are kept: below 1,024 every number has a bucket of its own, above it a bucket is at
 most 1/512 of the number wide. Numbers up to a billion fill at most some 11,000 buckets."""
 
+EXACT = 1 << BITS
+"""Below it every number has a bucket of its own."""
+
 
 class Distribution(msgspec.Struct):
     """Whole numbers, not below zero, counted in buckets. Merging in any order gives the same."""
@@ -24,11 +27,14 @@ class Distribution(msgspec.Struct):
 
     def add(self, number: int) -> None:
         """Count one number in."""
-        self.lowest = min(self.lowest, number) if self.count else number
-        self.highest = max(self.highest, number)
+        # Compared in place: a dozen of these are called for every reply.
+        if number < self.lowest or not self.count:
+            self.lowest = number
+        if number > self.highest:
+            self.highest = number
         self.count += 1
         self.total += number
-        bucket = _bucket(number)
+        bucket = number if number < EXACT else _bucket(number)
         self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
 
     def merge(self, other: Distribution) -> None:

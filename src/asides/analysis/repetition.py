@@ -55,14 +55,28 @@ def repetition(text: str, words: list[str]) -> Repetition:
 
 def _longest_run(text: str) -> list[Loop]:
     """The longest run of one character, where it is long enough to be a loop."""
-    # The first question is quick and rules out nearly every text.
-    if max(map(len, text.split()), default=0) < PLAIN_LOOP_WORDS:
+    # Both questions are quick, the first very much so, and rule out nearly every text.
+    if not _may_run(text) or max(map(len, text.split()), default=0) < PLAIN_LOOP_WORDS:
         return []
     runs = [found.group() for found in _CHARACTER.finditer(text)]
     if not runs:
         return []
     longest = max(runs, key=len)
     return [Loop(len(longest), len(longest), longest[0])]
+
+
+def _may_run(text: str) -> bool:
+    """Whether there may be so many characters in a row without a space: goes from space to space in long strides."""
+    at = 0
+    while at + PLAIN_LOOP_WORDS <= len(text):
+        end = at + PLAIN_LOOP_WORDS
+        space = text.rfind(" ", at, end)
+        if space < 0:
+            space = text.rfind("\n", at, end)
+        if space < 0:
+            return True
+        at = space + 1
+    return False
 
 
 def _longest_loop(words: list[str], grams: list[int]) -> list[Loop]:
@@ -72,7 +86,10 @@ def _longest_loop(words: list[str], grams: list[int]) -> list[Loop]:
     period, start = 0, 0
     for at, gram in enumerate(grams):
         # A run goes on as long as it can, even where the same n-gram stood nearer: a passage may repeat inside itself.
-        if not period or grams[at - period] != gram:
+        if not period:
+            if gram in last:
+                period, start = at - last[gram], at
+        elif grams[at - period] != gram:
             longest = _longer(longest, words, start, period, at)
             period, start = at - last.get(gram, at), at
         last[gram] = at
@@ -83,7 +100,7 @@ def _longest_loop(words: list[str], grams: list[int]) -> list[Loop]:
 def _longer(longest: Loop | None, words: list[str], start: int, period: int, end: int) -> Loop | None:
     """The longest loop so far, after a run of n-grams from `start` up to `end` that each stood `period` before."""
     covered = end - start + SIZE - 1 + period if period else 0
-    if covered < max(LOOP_WORDS, LOOP_TIMES * period) or (longest and covered <= longest.words):
+    if covered < LOOP_WORDS or covered < LOOP_TIMES * period or (longest and covered <= longest.words):
         return longest
     passage = " ".join(words[start - period : start - period + min(period, EXCERPT)])[:EXCERPT]
     if covered < PLAIN_LOOP_WORDS and not any(map(str.isalpha, passage)):

@@ -119,24 +119,32 @@ class Summary(msgspec.Struct):
         """Count one reply in. `place` says where it stands, for a person; `excerpt` is how it begins."""
         self.replies += 1
         thinks = figures.blocks > 0
+        totals, having, spreads = self.totals, self.having, self.spreads
         for name in COUNTED:
-            value = getattr(figures, name)
-            if value is not None:
-                self.totals[name] = self.totals.get(name, 0) + value
+            count = getattr(figures, name)
+            # Most figures of most replies are zero; a name that was never met must get its sum nevertheless.
+            if count or (count is not None and name not in totals):
+                totals[name] = totals.get(name, 0) + count
         for name in HAVING:
             any_of = thinks if name == "thinking" else getattr(figures, name)
-            self.having[name] = self.having.get(name, 0) + (1 if any_of else 0)
-        for measure in MEASURES:
-            if measure.over == "replies" or thinks:
-                value = figures.quality.score if measure.name == "quality_score" else getattr(figures, measure.name)
+            if any_of or name not in having:
+                having[name] = having.get(name, 0) + (1 if any_of else 0)
+        for name, scale, over_all in _SPREAD:
+            if over_all or thinks:
+                value: Any = figures.quality.score if name == "quality_score" else getattr(figures, name)
                 if value is not None:
-                    self._spread(measure.name).add(max(0, round(value * measure.scale)))
+                    spread = spreads.get(name)
+                    if spread is None:
+                        spread = spreads[name] = Distribution()
+                    spread.add(value if scale == 1 else max(0, round(value * scale)))
         if thinks:
             for kind, count in figures.turn_kinds.items():
                 self.turn_kinds[kind] = self.turn_kinds.get(kind, 0) + count
             for part, value in figures.quality.parts.items():
                 self.quality_parts[part] = self.quality_parts.get(part, 0) + round(value * 1000)
-            _remember(self.longest, Notable(figures.thinking_words, place[:PLACE], excerpt[:EXCERPT]))
+            # Few are among the longest: for the others no record is made.
+            if len(self.longest) < NOTABLE or figures.thinking_words >= self.longest[-1].words:
+                _remember(self.longest, Notable(figures.thinking_words, place[:PLACE], excerpt[:EXCERPT]))
         if figures.loop is not None:
             _remember(self.loops, Notable(figures.loop.words, place[:PLACE], figures.loop.text[:EXCERPT]))
 
@@ -232,12 +240,25 @@ class Groups(msgspec.Struct):
 
     summaries: dict[str, Summary] = {}
 
+    most: int = MOST_GROUPS
+    """How many are kept apart. What will be merged keeps all of them: which ones stay is decided there."""
+
     def add(self, group: str, figures: Figures, place: str = "", excerpt: str = "") -> None:
         """Count one reply in."""
-        name = group[:PLACE] or NAMELESS
-        if name not in self.summaries and len(self.summaries) >= MOST_GROUPS:
-            name = OTHERS
-        self.summaries.setdefault(name, Summary()).add(figures, place, excerpt)
+        self._summary(group[:PLACE] or NAMELESS).add(figures, place, excerpt)
+
+    def merge(self, other: Groups) -> None:
+        """Count in all that another has counted which came after this one and kept all its groups."""
+        for name, summary in other.summaries.items():
+            self._summary(name).merge(summary)
+
+    def _summary(self, name: str) -> Summary:
+        summary = self.summaries.get(name)
+        if summary is None:
+            if len(self.summaries) >= self.most:
+                name = OTHERS
+            summary = self.summaries.setdefault(name, Summary())
+        return summary
 
     def largest_first(self) -> list[tuple[str, Summary]]:
         """The groups, those of the most replies first."""
@@ -252,6 +273,7 @@ class Groups(msgspec.Struct):
 
 
 _SCALES = {measure.name: measure.scale for measure in MEASURES}
+_SPREAD = [(measure.name, measure.scale, measure.over == "replies") for measure in MEASURES]
 
 
 def summarize(figures: Iterable[Figures]) -> Summary:

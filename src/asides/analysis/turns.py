@@ -2,6 +2,9 @@
 
 A phrase is a regular expression in lower case. `opening` ones count only where a sentence or clause begins, because in
 the middle of one they mean something else ("the wait", "it is actually so"); `anywhere` ones count wherever they stand.
+
+All phrases of a script are searched for at once. A search tries every alternative at every word, so `_trie` puts those
+that begin alike together: at most words the first letters rule all of them out.
 """
 
 from __future__ import annotations
@@ -127,7 +130,7 @@ FRENCH: dict[TurnKind, Phrases] = {
     ),
 }
 SPANISH: dict[TurnKind, Phrases] = {
-    "stop": Phrases(("espera", "esperen", "un (?:momento|segundo)", "m{2,}", "a ver")),
+    "stop": Phrases(("espera", "esperen", "un (?:momento|segundo)", "mm+", "a ver")),
     "correction": Phrases(
         ("en realidad", "de hecho", "mejor dicho", "corrijo", "perdón"),
         (
@@ -224,16 +227,71 @@ JAPANESE: dict[TurnKind, Phrases] = {
     ),
 }
 Language = dict[TurnKind, Phrases]
+SearchPatterns = tuple[re.Pattern[str], list[tuple[TurnKind, re.Pattern[str]]]]
+"""What finds a phrase, and what tells its kind."""
 
 CLAUSE = r"\n.!?…:;,(\[—–。！？，、；："
 """What a clause begins after."""
-LEADS = r"(?:(?:but|oh|ah|no|so|ok|okay|well|and|hmm|aber|ach|mais|bon|pero|но|а)[ ,]{1,2}){0,2}"
+LEADS = ["but", "oh", "ah", "no", "so", "ok", "okay", "well", "and", "hmm"]
+LEADS += ["aber", "ach", "mais", "bon", "pero", "но", "а"]
 UNSPACED_LEADS = "(?:但是?|啊|哦|でも|あ|え)?[，、]?"
 """Little words that may come before a phrase that opens a clause."""
 APART = 3
 """Turns of one sentence with no more characters than this between them are one: "wait, no, actually"."""
 SENTENCE = frozenset("\n.!?…。！？")
 """What ends a sentence."""
+
+
+SPECIAL = frozenset(r"\.^$*+?{}[]()|")
+"""Characters of a regular expression that do not stand for themselves."""
+
+
+def _trie(phrases: list[str]) -> str:
+    """A pattern of the same alternatives, those that begin with the same letter together, in their order.
+
+    What begins with different letters never matches at the same place, so their order does not matter. Where the first
+    letter of one cannot be read off its pattern, the alternatives stay as they are.
+    """
+    groups: dict[str, list[str]] = {}
+    spelled = [each for phrase in phrases for each in _spell(phrase)]
+    if len(spelled) == 1 or not all(each and each[0] not in SPECIAL for each in spelled):
+        return "|".join(phrases)
+    for each in spelled:
+        # `h+` is an `h` and then any number of them; no other repeat of a first letter reaches this place.
+        groups.setdefault(each[0], []).append(f"{each[0]}*{each[2:]}" if each[1:2] == "+" else each[1:])
+    return "|".join(
+        letter + (tails[0] if len(tails) == 1 else f"(?:{_trie(tails)})") for letter, tails in groups.items()
+    )
+
+
+def _spell(phrase: str) -> list[str]:
+    """The same pattern as alternatives that begin with a letter each, where that is plain to see."""
+    if phrase.startswith("(?:"):
+        inner, rest = _first_group(phrase)
+        if rest[:1] not in ("*", "+", "{"):
+            optional = rest.startswith("?")
+            rest = rest[optional:]
+            return [each for one in [*inner, *([""] if optional else [])] for each in _spell(one + rest)]
+    if phrase.startswith("["):
+        letters, _, rest = phrase[1:].partition("]")
+        if rest[:1] not in ("?", "*", "+", "{") and letters.isalpha():
+            return [letter + rest for letter in letters]
+    if phrase[1:2] == "?" and phrase[0] not in SPECIAL:
+        return [phrase[0] + phrase[2:], *_spell(phrase[2:])]
+    return [phrase] if phrase[1:2] not in ("*", "{") else [f"(?:{phrase})"]
+
+
+def _first_group(phrase: str) -> tuple[list[str], str]:
+    """The alternatives of the group that a pattern begins with, and what follows it. No class here holds a bracket."""
+    depth, alternatives, start = 0, [], len("(?:")
+    for at, character in enumerate(phrase):
+        depth += (character == "(") - (character == ")")
+        if depth == 0 or (depth == 1 and character == "|"):
+            alternatives.append(phrase[start:at])
+            start = at + 1
+            if depth == 0:
+                break
+    return alternatives, phrase[start:]
 
 
 class Script:
@@ -249,26 +307,36 @@ class Script:
         return re.compile(f"[{self._letters}]")
 
     @cached_property
-    def _patterns(self) -> list[tuple[re.Pattern[str], list[tuple[TurnKind, re.Pattern[str]]]]]:
+    def _plain(self) -> list[SearchPatterns]:
+        return self._patterns("[^a-z0-9]")
+
+    @cached_property
+    def _any(self) -> list[SearchPatterns]:
+        return self._patterns(r"[\W_]")
+
+    def _patterns(self, apart: str) -> list[SearchPatterns]:
         """For phrases that open and those that stand anywhere: what finds one, and what tells its kind.
 
         The first holds no groups, because plain alternatives are what makes a search fast. The character before the
-        phrase is taken in for the same reason.
+        phrase is taken in for the same reason. `apart` is what stands between words; of ASCII it is a plain class,
+        which is searched for several times as fast.
         """
         before_opening = (
-            rf"[{CLAUSE}][ \t\"'“„«¿¡*_]{{0,4}}{LEADS}"
+            rf"[{CLAUSE}][ \t\"'“„«¿¡*_]{{0,4}}+(?:(?:{_trie(LEADS)})[ ,]{{1,2}}){{0,2}}"
             if self._spaced
-            else (rf"[{CLAUSE}][ 　「『“\"（]{{0,3}}{UNSPACED_LEADS}")
+            else (rf"[{CLAUSE}][ 　「『“\"（]{{0,3}}+{UNSPACED_LEADS}")
         )
-        before_anywhere, after = (r"[\W_]", r"(?!\w)") if self._spaced else ("", "")
+        before_anywhere, after = (apart, r"(?!\w)") if self._spaced else ("", "")
         found = []
         for before, place in ((before_opening, "opening"), (before_anywhere, "anywhere")):
-            phrases: dict[TurnKind, str] = {
-                kind: "|".join(phrase for language in self._languages for phrase in getattr(language[kind], place))
+            phrases: dict[TurnKind, list[str]] = {
+                kind: [phrase for language in self._languages for phrase in getattr(language[kind], place)]
                 for kind in KINDS
             }
-            by_kind = [(kind, re.compile(f"{before}(?:{each}){after}")) for kind, each in phrases.items() if each]
-            every = "|".join(each for each in phrases.values() if each)
+            by_kind = [
+                (kind, re.compile(f"{before}(?:{_trie(each)}){after}")) for kind, each in phrases.items() if each
+            ]
+            every = _trie([phrase for each in phrases.values() for phrase in each])
             found.append((re.compile(f"{before}(?:{every}){after}"), by_kind))
         return found
 
@@ -277,7 +345,7 @@ class Script:
         found: list[tuple[int, int, TurnKind]] = []
         if self._letters and self._letter.search(text) is None:
             return found
-        for pattern, by_kind in self._patterns:
+        for pattern, by_kind in self._plain if text.isascii() else self._any:
             for match in pattern.finditer(text):
                 kind = next(kind for kind, of_kind in by_kind if of_kind.match(text, match.start()))
                 found.append((match.start(), match.end(), kind))

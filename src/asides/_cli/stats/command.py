@@ -11,12 +11,16 @@ import json
 import os
 from collections.abc import Callable
 from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
 
-from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, OK
 from ..options import Arguments, add_reading, policies
 from ..streams import STDOUT, Interrupt, OutputStream, Streams
 from .read import Counting, count_files, count_history
+
+if TYPE_CHECKING:
+    from ...terminal.progress import Progress
+    from .jobs import Jobs
 
 DESCRIPTION = """\
 Counts how a model thinks: steps, lengths, questions, turns of mind ("wait",
@@ -35,6 +39,7 @@ examples:
   asides stats traces.jsonl --by model     models side by side
   asides stats --by-file a.jsonl b.jsonl   files side by side
   asides stats traces/*.jsonl --by model --html report.html
+  asides stats --jobs auto traces.jsonl    with every core
   asides stats --history --by model        what was kept
   some-model | asides stats --json         for another program
 
@@ -48,21 +53,23 @@ exit codes:
 def run(arguments: list[str]) -> int:
     """`asides stats`."""
     options = _parse(arguments)
-    counting = Counting(
-        format=options.format,
-        policies=policies(options),
-        field=options.field or "",
-        seconds_field=options.seconds_field or "",
-        by=options.by or "",
-        by_file=options.by_file,
-        tokens=load_tokenizer(options.tokenizer) if options.tokenizer else None,
-    )
+    setup: dict[str, Any] = {
+        "format": options.format,
+        "policies": policies(options),
+        "field": options.field or "",
+        "seconds_field": options.seconds_field or "",
+        "by": options.by or "",
+        "by_file": options.by_file,
+        "tokenizer": options.tokenizer or "",
+    }
+    counting = Counting(**setup)
+    make_jobs = _jobs(options.jobs, setup, counting) if options.jobs > 1 else None
     streams = Streams()
     with Interrupt() as interrupt:
         if options.history is not None:
             count_history(options.history, options.since, options.until, counting, interrupt, streams)
         else:
-            count_files(options.files or ["-"], options.reads, counting, interrupt, streams)
+            count_files(options.files or ["-"], options.reads, counting, interrupt, streams, make_jobs)
         interrupted = interrupt.came
     if interrupted:
         streams.message("interrupted; these are the figures up to here")
@@ -76,6 +83,22 @@ def run(arguments: list[str]) -> int:
     if interrupted:
         return INTERRUPTED
     return FAILED if counting.failed else OK
+
+
+def _jobs(count: int, setup: dict[str, Any], counting: Counting) -> Callable[[Progress], Jobs]:
+    from .jobs import Jobs  # here, because one process needs none of it
+
+    return lambda progress: Jobs(count, setup, counting, progress)
+
+
+def _job_count(written: str) -> int:
+    """How many processes `--jobs` asks for."""
+    if written in ("0", "auto"):
+        allowed = getattr(os, "sched_getaffinity", None)
+        return len(allowed(0)) if allowed else os.cpu_count() or 1
+    if not written.isdecimal():
+        raise argparse.ArgumentTypeError(f"{written!r} is no number of processes, nor auto")
+    return int(written)
 
 
 def _show(options: argparse.Namespace, counting: Counting) -> None:
@@ -106,24 +129,6 @@ def _write_report(path: str, counting: Counting, *, private: bool) -> None:
             # It quotes loops, and kept thoughts are for their owner alone.
             os.fchmod(file.fileno(), 0o600)
         file.write(page)
-
-
-def load_tokenizer(path: str) -> Callable[[str], int]:
-    """A function that counts tokens, from a tokenizer.json or a folder that holds one."""
-    try:
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise UsageError("counting tokens needs a package: pip install 'asides[tokens]'") from error
-    if os.path.isdir(path):
-        path = os.path.join(path, "tokenizer.json")
-    if not os.path.exists(path):
-        raise UsageError(f"{path}: no such file")
-    try:
-        tokenizer = Tokenizer.from_file(path)
-    except Exception as error:  # the package raises plain exceptions
-        raise UsageError(f"{path}: not a tokenizer.json: {error}") from error
-    # Half a surrogate pair is no text that a tokenizer takes.
-    return lambda text: len(tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids)
 
 
 def _speaks_unicode() -> bool:
@@ -159,6 +164,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         default="auto",
         help="what a FILE is (default auto: by its name and its first line)",
     )
+    reading.add_argument(
+        "--jobs",
+        type=_job_count,
+        default=1,
+        metavar="N",
+        help="processes that count lines of traces (default 1; 0 or auto: one for each core); the figures are the same",
+    )
     reading.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, to count tokens too")
     add_reading(parser, start="as in `split`")
     grouping = parser.add_argument_group("what to compare")
@@ -176,6 +188,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.history is not None and (options.files or options.field or options.by_file):
         parser.error("--history reads no files; --history=STORE names the store")
+    if options.history is not None and options.jobs != 1:
+        parser.error("--jobs is for files; one process reads the history")
     if options.html == "-" and options.json:
         parser.error("--html - and --json would write to the same place; name a file for the report")
     if options.history is None and (options.since or options.until):

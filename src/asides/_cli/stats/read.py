@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ..._api import parse
 from ...analysis import analyze, analyze_thoughts
@@ -28,12 +32,22 @@ from ..streams import STDIN, Interrupt, Streams, split_lines
 
 if TYPE_CHECKING:
     from ..._history import KeptReply
+    from .jobs import Jobs
 
 KEPT_GROUPS = ("model", "source", "agent", "conversation", "format", "termination")
 """What replies of the history can be compared by."""
 NAMED = 3
 """Oddities of one kind that are named one by one; the rest is only counted."""
 TRACES = (".jsonl", ".ndjson", ".jsonlines")
+
+
+class Counted(msgspec.Struct):
+    """What a part of the lines came to."""
+
+    groups: Groups
+    fields: dict[str, int]
+    odd: dict[str, list[str]]
+    skipped: dict[str, int]
 
 
 class Counting:
@@ -48,7 +62,7 @@ class Counting:
         seconds_field: str = "",
         by: str = "",
         by_file: bool = False,
-        tokens: Callable[[str], int] | None = None,
+        tokenizer: str = "",
     ) -> None:
         self.groups = Groups()
         self.by = "file" if by_file else by
@@ -67,9 +81,29 @@ class Counting:
         self._by_file = by_file
         self._field = field
         self._seconds_field = seconds_field
-        self._tokens = tokens
+        self._tokens = load_tokenizer(tokenizer) if tokenizer else None
         self._format = find_format(format)
         self._policies = policies
+
+    def counted(self) -> Counted:
+        """What was counted in lines, for `merge`."""
+        return Counted(self.groups, self.fields, self.odd, self.skipped)
+
+    def clear(self) -> None:
+        """Begin anew, with lines that will be merged into another counting. Every group is kept apart."""
+        self.groups = Groups(most=sys.maxsize)
+        self.fields = {}
+        self.odd = {kind: [] for kind in self.odd}
+        self.skipped = dict.fromkeys(self.odd, 0)
+
+    def merge(self, later: Counted) -> None:
+        """Count in lines that come after all that was counted here: the result is as if they had been counted here."""
+        self.groups.merge(later.groups)
+        for field, count in later.fields.items():
+            self.fields[field] = self.fields.get(field, 0) + count
+        for kind, places in later.odd.items():
+            self.odd[kind] = (self.odd[kind] + places)[:NAMED]
+            self.skipped[kind] += later.skipped[kind]
 
     @property
     def replies(self) -> int:
@@ -182,9 +216,35 @@ class Counting:
         }
 
 
-def count_files(paths: list[str], reads: str, counting: Counting, interrupt: Interrupt, streams: Streams) -> None:
-    """Count every file that can be read."""
-    with Progress(streams.err, total=_sizes(paths), bar=True) as progress:
+def load_tokenizer(path: str) -> Callable[[str], int]:
+    """A function that counts tokens, from a tokenizer.json or a folder that holds one."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise UsageError("counting tokens needs a package: pip install 'asides[tokens]'") from error
+    if os.path.isdir(path):
+        path = os.path.join(path, "tokenizer.json")
+    if not os.path.exists(path):
+        raise UsageError(f"{path}: no such file")
+    try:
+        tokenizer = Tokenizer.from_file(path)
+    except Exception as error:  # the package raises plain exceptions
+        raise UsageError(f"{path}: not a tokenizer.json: {error}") from error
+    # Half a surrogate pair is no text that a tokenizer takes.
+    return lambda text: len(tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids)
+
+
+def count_files(
+    paths: list[str],
+    reads: str,
+    counting: Counting,
+    interrupt: Interrupt,
+    streams: Streams,
+    make_jobs: Callable[[Progress], Jobs] | None = None,
+) -> None:
+    """Count every file that can be read. Where jobs can be made, they count the lines."""
+    with Progress(streams.err, total=_sizes(paths), bar=True) as progress, ExitStack() as stack:
+        jobs = stack.enter_context(make_jobs(progress)) if make_jobs is not None else None
         for path in paths:
             if interrupt.came:
                 break
@@ -195,17 +255,26 @@ def count_files(paths: list[str], reads: str, counting: Counting, interrupt: Int
                 continue
             try:
                 counting.files += 1
-                _count_file("standard input" if path == "-" else path, descriptor, reads, counting, interrupt, progress)
+                name = "standard input" if path == "-" else path
+                _count_file(name, descriptor, reads, counting, interrupt, progress, jobs)
             finally:
                 if descriptor != STDIN:
                     os.close(descriptor)
             if interrupt.failure is not None:
                 counting.failed.append(f"{path}: {interrupt.failure.strerror}")
                 interrupt.failure = None
+        if jobs is not None:
+            jobs.finish()
 
 
 def _count_file(
-    path: str, descriptor: int, reads: str, counting: Counting, interrupt: Interrupt, progress: Progress
+    path: str,
+    descriptor: int,
+    reads: str,
+    counting: Counting,
+    interrupt: Interrupt,
+    progress: Progress,
+    jobs: Jobs | None,
 ) -> None:
     lines = split_lines(_measured(interrupt.read(descriptor), counting))
     # Blank lines before the first are kept for a reply and mean nothing in traces.
@@ -217,15 +286,23 @@ def _count_file(
         before.append(first)
     first = first.removeprefix(b"\xef\xbb\xbf") if not before else first
     if reads == "text" or (reads == "auto" and not _is_traces(path, first, counting)):
+        if jobs is not None:
+            jobs.finish()
         _count_whole(b"\n".join([*before, first, *lines]), path, reads, counting)
         return
     if first.lstrip().startswith(b"[") or first.strip() == b"{":
         whole = b"\n".join([first, *lines])
+        if jobs is not None:
+            jobs.finish()
         if _count_document(whole, path, counting):
             return
         first, lines = b"", iter(whole.split(b"\n"))
     for number, line in enumerate(chain([first] if first else [], lines), start=len(before) + 1):
-        if line.strip():
+        if not line.strip():
+            pass
+        elif jobs is not None:
+            jobs.add(line, path, number)
+        else:
             counting.count_line(line, path, f"{path}:{number}")
             counting.show(progress)
         if interrupt.came:
