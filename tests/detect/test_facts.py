@@ -39,7 +39,7 @@ FORMATS = {
     "llama-cpp-rwkv-world": "rwkv_world",
     "muse-glimmer": "muse",
     "openai-gpt-oss-120b": "harmony",
-    "poolside-Laguna-S-2.1": "poolside_v1",
+    "poolside-Laguna-S-2.1": "laguna_s2.1",
     "tencent-Hy3": "hy_v3",
     "upstage-Solar-Open-100B": "solar_open",
 }
