@@ -303,9 +303,10 @@ Few = tuple[str, str | None, str, str]
 
 def _few(characters: list[str]) -> Few | None:
     """The characters, where they are so few; the second is None where there is one."""
-    if not 0 < len(characters) <= 4:
+    if len(characters) > 4:
         return None
-    one, *more = characters
+    # Where no character matters, one that hardly any text holds: still cheaper than a search that never finds.
+    one, *more = characters or ["\0"]
     two, three, four = (more * 3)[:3] if more else (None, "", "")
     return one, two, three or "", four or ""
 
