@@ -11,8 +11,8 @@ TIMES = 100
 """How many times more examples a long run tries."""
 
 SHARE = 0.6
-"""How many of the examples that a law names an ordinary run tries: there are over eighty formats, and all tests together
-shall take minutes. What a law is worth is seen in the long run."""
+"""The share of the examples that a law names which an ordinary run tries: there are over eighty formats, and all tests
+together shall take minutes."""
 
 
 def examples(count: int) -> int:
