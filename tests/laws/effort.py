@@ -10,7 +10,7 @@ LONG = os.environ.get("ASIDES_LAWS") == "long"
 TIMES = 100
 """How many times more examples a long run tries."""
 
-SHARE = 0.6
+SHARE = 0.5
 """The share of the examples that a law names which an ordinary run tries: there are over eighty formats, and all tests
 together shall take minutes."""
 
