@@ -18,14 +18,12 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks import calls, measure, performance, samples, streaming, whole
+from benchmarks.performance import Run, streamed
 
 BOUND = 1.15
 BEFORE = "asides_before"
 CHUNK = 4
 LENGTH = 20_000
-
-Run = Callable[[ModuleType], Callable[[], object]]
-"""Makes what is measured, for one of the two packages."""
 
 
 def load(revision: str, folder: str) -> ModuleType:
@@ -35,22 +33,6 @@ def load(revision: str, folder: str) -> ModuleType:
     Path(folder, "src", "asides").rename(Path(folder, BEFORE))
     sys.path.insert(0, folder)
     return import_module(BEFORE)
-
-
-def streamed(name: str, chunks: list[str], **policies: Any) -> Run:
-    """Feeds chunks to a parser, to their end."""
-
-    def make(package: ModuleType) -> Callable[[], object]:
-        def run() -> None:
-            parser = package.Parser(name, **policies)
-            feed = parser.feed
-            for chunk in chunks:
-                feed(chunk)
-            parser.finish()
-
-        return run
-
-    return make
 
 
 def parsed(name: str, text: str, **policies: Any) -> Run:

@@ -70,13 +70,13 @@ def rows() -> Iterator[Row]:
         for size in CHUNKS:
             chunks = samples.cut("x " + samples.of_length(sample, LENGTH), size)
             for name in FORMATS:
-                yield Row(f"chunk of {size}, {kind}, {name}", _fed(name, chunks), len(chunks), _bare(chunks))
+                yield Row(f"chunk of {size}, {kind}, {name}", streamed(name, chunks), len(chunks), _bare(chunks))
     for grammar in calls.GRAMMARS:
         text = grammar.before + grammar.write(samples.of_length(samples.CODE, LENGTH)) + grammar.after
         chunks = samples.cut(text, calls.TOKEN)
         yield Row(
             f"code in a call, chunk of 4, {grammar.name}",
-            _fed(grammar.format, chunks, tools=calls.TOOLS),
+            streamed(grammar.format, chunks, tools=calls.TOOLS),
             len(chunks),
             _bare(chunks),
         )
@@ -113,7 +113,9 @@ def _decode(lines: list[bytes]) -> None:
         partition(decode(line)["output"])
 
 
-def _fed(name: str, chunks: list[str], **policies: Any) -> Run:
+def streamed(name: str, chunks: list[str], **policies: Any) -> Run:
+    """Feeds chunks to a parser, to their end."""
+
     def make(package: ModuleType) -> Callable[[], object]:
         def run() -> None:
             parser = package.Parser(name, **policies)
