@@ -19,7 +19,8 @@ from .streams import STDOUT, OutputStream
 
 DESCRIPTION = """\
 Lists the formats, with the names that each answers to. Names compare without
-case, `-`, `_`, `.` and spaces. With a name, shows that format's markers.
+case, `-`, `_`, `.` and spaces. With a name, shows that format in detail: its
+family, its markers, how it writes calls, how its thinking is switched.
 """
 COLUMNS = ("name", "start", "calls", "aliases", "source")
 MOST_ALIASES = 32

@@ -219,7 +219,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     asking.add_argument(
         "--tools", metavar="FILE", help="a JSON list of tool definitions; in a conversation you give their results"
     )
-    add_reading(parser, start="found out", format="told by the model's name, else auto", tools=False)
+    add_reading(parser, start="found out", format="by the model's name, else auto", tools=False)
     showing = parser.add_argument_group("what to show and keep")
     showing.add_argument("--hidethinking", action="store_true", help="think, but show no thoughts")
     add_style(showing)
