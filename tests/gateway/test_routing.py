@@ -163,6 +163,16 @@ def test_odd_times_of_models() -> None:
             assert len(get(running.url, "/api/tags").json()["models"]) == 5
 
 
+def test_each_model_has_a_digest_of_its_own(servers: Servers) -> None:
+    """To Ollama's clients two names with one digest are one model; what an Ollama itself says stays."""
+    first, again = (get(servers.gateway.url, "/api/tags").json()["models"] for _ in range(2))
+    digests = {model["name"]: model["digest"] for model in first}
+    assert digests == {model["name"]: model["digest"] for model in again}
+    assert digests.pop("qwen3:8b") == "abc"
+    assert len(set(digests.values())) == len(digests) == 3
+    assert all(len(digest) == 64 for digest in digests.values())
+
+
 # Counting tokens.
 
 

@@ -117,14 +117,27 @@ def test_numbers_stay_numbers(servers: Servers) -> None:
 
 
 def test_characters_stay_characters(servers: Servers) -> None:
-    """Words of any script, controls and halves of pairs pass both ways."""
+    """Words of any script and controls pass both ways."""
     words = "\x00\x1f\u2028\u2029\x85é日本🙂\ufeff"
     servers.upstream.say(words, cuts=1)
     for dialect in ("chat", "messages", "responses", "ollama_chat"):
         assert ask(dialect, servers.gateway.url, stream=True, question=words).text == words
         assert servers.upstream.question().body["messages"][-1]["content"] == words
-    lone = b'{"model": "m", "messages": [{"role": "user", "content": "a\\ud800b"}]}'
-    assert post(servers.gateway.url, PATHS["chat"], lone).status_code in (200, 400)
+
+
+@pytest.mark.parametrize("half", [b"\\ud800", b"\\uDFFF", "\ud800".encode("utf-8", "surrogatepass")])
+def test_half_a_surrogate_pair_is_replaced(servers: Servers, half: bytes) -> None:
+    """A client that cuts its text in the middle of a character is served; whole pairs and numbers beside it stay."""
+    body = b'{"model": "m", "seed": 12345678901234567890, "temperature": 1.0, "messages": [%b]}'
+    message = b'{"role": "user", "content": "a%bb \\ud83d\\ude42 \\\\ud800"}'
+    assert post(servers.gateway.url, PATHS["chat"], body % (message % half)).status_code == 200
+    sent = servers.upstream.question().body
+    halves = sent["messages"][0]["content"].removeprefix("a").removesuffix("b \U0001f642 \\ud800")
+    assert set(halves) == {"\ufffd"}
+    assert (sent["seed"], sent["temperature"]) == (12345678901234567890, 1.0)
+    broken = post(servers.gateway.url, PATHS["chat"], body % (message % half) + b"}")
+    assert broken.status_code == 400
+    assert "not JSON" in broken.json()["error"]["message"]
 
 
 # Replies that are not what they say.

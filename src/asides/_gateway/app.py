@@ -155,7 +155,7 @@ class Gateway:
 
     async def _read_json(self, body: bytes) -> dict[str, Any]:
         """The JSON object that a body must be."""
-        return await off_loop(len(body), read_json, body, self._config.limits.values)
+        return await off_loop(len(body), read_json, body, self._config.limits.values, True)
 
     def _key(self, http: HttpRequest) -> str:
         """The client's key for an upstream that has none configured."""

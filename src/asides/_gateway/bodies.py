@@ -25,17 +25,37 @@ async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
     return await asyncio.to_thread(work, *arguments)
 
 
-def read_json(body: bytes, most: int = sys.maxsize) -> dict[str, Any]:
-    """The JSON object that a body must be, of at most `most` values; a `Refusal` for anything else."""
+def read_json(body: bytes, most: int = sys.maxsize, mend: bool = False) -> dict[str, Any]:
+    """The JSON object that a body must be, of at most `most` values; a `Refusal` for anything else.
+
+    `mend`: halves of surrogate pairs are replaced, as in what a client sends; an upstream's text is left as it is.
+    """
     if holds_more(body, most):
         raise Refusal(400, f"the body holds more than {most} values (limits.values)")
     try:
         data = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise Refusal(400, f"the body is not JSON: {error}") from error
+        data = _without_halves(body) if mend else None
+        if data is None:
+            raise Refusal(400, f"the body is not JSON: {error}") from error
     if not isinstance(data, dict):
         raise Refusal(400, "the body must be a JSON object")
     return data
+
+
+def _without_halves(body: bytes) -> Any:
+    """JSON that is sound but for halves of surrogate pairs, each replaced by U+FFFD; None for anything else.
+
+    Clients that cut a text by UTF-16 units send them. Other servers take such a request, and no tokenizer has a token
+    for half a character.
+    """
+    from json import dumps, loads  # here, because hardly any client sends such a body
+
+    try:
+        text = dumps(loads(body.decode("utf-8", "surrogatepass")), ensure_ascii=False)
+        return msgspec.json.decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
 
 
 def holds_more(body: bytes, most: int) -> bool:

@@ -56,7 +56,7 @@ class Exchange:
     async def run(self, body: bytes) -> None:
         """Do it. A `Refusal` is raised while nothing of the answer has been sent."""
         state, record = self._state, self._record
-        data = await off_loop(len(body), read_json, body, state.config.limits.values)
+        data = await off_loop(len(body), read_json, body, state.config.limits.values, True)
         # First of all: the line of a request that is refused below names the model too.
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
         record.stream = bool(data.get("stream", self._dialect.STREAMS_BY_DEFAULT))

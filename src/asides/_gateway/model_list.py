@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,8 +51,11 @@ def write_tags(models: list[ListedModel]) -> dict[str, Any]:
 
 
 def _tag(model: ListedModel) -> dict[str, Any]:
-    plain = {"name": model.id, "model": model.id, "modified_at": _time(model.created), "size": 0, "digest": ""}
-    return {**plain, "details": no_details(), **model.details}
+    plain = {"name": model.id, "model": model.id, "modified_at": _time(model.created), "size": 0}
+    # To Ollama's clients two names with one digest are one model, and some then ask for either. A server that is no
+    # Ollama has none, so the name is hashed: always the same, and no other model's.
+    digest = model.details.get("digest") or hashlib.sha256(model.id.encode("utf-8", "surrogatepass")).hexdigest()
+    return {**plain, "details": no_details(), **model.details, "digest": digest}
 
 
 def _time(seconds: int) -> str:
