@@ -31,6 +31,7 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "replay_cache": schema.ReplayCacheSettings,
     "log": schema.Log,
     "history": schema.HistorySettings,
+    "telemetry": schema.Telemetry,
     "run": schema.RunSettings,
     "terminal": schema.Terminal,
 }

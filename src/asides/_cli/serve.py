@@ -66,6 +66,8 @@ def run(arguments: list[str]) -> int:
     if options.check:
         return _check(loaded, warnings)
     server = _gateway("server")
+    if loaded.config.telemetry.spans:
+        _gateway("observe.spans", extra="otel")
     logs.setup(loaded.config.log, secrets=logs.secrets_of(loaded.config))
     for warning in warnings:
         logging.getLogger("asides").warning("%s", warning)
@@ -160,7 +162,7 @@ def _check(loaded: Loaded, warnings: list[str]) -> int:
     return code
 
 
-def _gateway(name: str) -> ModuleType:
+def _gateway(name: str, *, extra: str = "gateway") -> ModuleType:
     """Import a module of the gateway; a `UsageError` that names the extra where a package is missing."""
     try:
         return import_module(f"asides._gateway.{name}")
@@ -168,5 +170,5 @@ def _gateway(name: str) -> ModuleType:
         if (error.name or "asides").partition(".")[0] == "asides":
             raise
         raise UsageError(
-            f"the gateway needs the package {error.name}; install what it needs with: pip install 'asides[gateway]'"
+            f"the gateway needs the package {error.name}; install what it needs with: pip install 'asides[{extra}]'"
         ) from error

@@ -160,6 +160,15 @@ class HistorySettings(Section, frozen=True):
     """A gateway that keeps deletes replies that are older, whoever kept them: at its start and every hour. 0: none."""
 
 
+class Telemetry(Section, frozen=True):
+    """Spans of OpenTelemetry, by its GenAI conventions. Where they go is for its own variables (`OTEL_...`)."""
+
+    spans: bool = False
+    """Whether each request for a reply is reported as a span. Needs the extra `otel`."""
+    content: bool = False
+    """Whether spans hold the text of requests and replies."""
+
+
 class RunSettings(Section, frozen=True):
     """`asides run`."""
 
@@ -220,6 +229,7 @@ class Config(Section, frozen=True):
     replay_cache: ReplayCacheSettings = ReplayCacheSettings()
     log: Log = Log()
     history: HistorySettings = HistorySettings()
+    telemetry: Telemetry = Telemetry()
     run: RunSettings = RunSettings()
     terminal: Terminal = Terminal()
     inference_service: InferenceService = InferenceService()

@@ -30,6 +30,7 @@ from .model_profile import fetch_json
 from .observe import logs
 from .observe.metrics import Metrics
 from .origins import Origins
+from .readiness import Readiness
 from .record import UPSTREAM_ERRORS, RequestRecord
 from .refusals import Refusal
 from .state import State, no_model
@@ -54,6 +55,7 @@ class Gateway:
         self._state = State(config)
         self._open: set[RequestRecord] = set()
         """The requests that are being answered, of the routes that need a key."""
+        self._readiness = Readiness()
         self._origins = Origins(config)
         self._router = routes.Router(config.pass_on)
         self._metrics = Metrics(upstream.name for upstream in config.upstreams)
@@ -68,6 +70,7 @@ class Gateway:
             "version": self._version,
             "running": self._running,
             "health": self._health,
+            "ready": self._ready,
             "home": self._home,
             "metrics": self._render_metrics,
             "options": self._options,
@@ -111,6 +114,8 @@ class Gateway:
             self._allow_origin(http)
             if route.needs_key:
                 self._check(http)
+            if self._state.spans is not None and route.handler == "generate":
+                self._state.spans.begin(http)
             await self._handlers[route.handler](http, match)
         except Refusal as refusal:
             await self._refuse(http, route.dialect, refusal)
@@ -130,6 +135,8 @@ class Gateway:
             self._open.discard(record)
             record.finish()
             self._metrics.count(record)
+            if self._state.spans is not None:
+                self._state.spans.end(record)
             if route.logged:
                 logs.log_request(record, bodies=self._config.log.bodies)
 
@@ -295,6 +302,14 @@ class Gateway:
 
     async def _health(self, http: HttpRequest, match: routes.Match) -> None:
         await http.answer(200, to_json({"status": "ok", "open": len(self._open)}))
+
+    async def _ready(self, http: HttpRequest, match: routes.Match) -> None:
+        """Whether a request for a model can be answered: one upstream that answers is enough, the others may fail."""
+        upstreams = self._state.upstreams
+        reachable = await self._readiness.reachable(upstreams)
+        status, found = (200, "ready") if reachable else (503, "no upstream answers")
+        body = {"status": found, "upstreams": len(upstreams), "reachable": reachable}
+        await http.answer(status, to_json(body), headers=() if reachable else ((b"retry-after", b"2"),))
 
     async def _home(self, http: HttpRequest, match: routes.Match) -> None:
         await http.answer(200, b"asides is running\n", "text/plain; charset=utf-8")

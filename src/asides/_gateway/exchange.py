@@ -187,7 +187,7 @@ class Exchange:
         # Who refused to see thinking is not given it as the answer either.
         fills = settings.empty_answer == "thinking" and plan.request.thinking.show
         cached = self._state.replay_cache.limit if plan.request.tools else 0
-        all_of_it = fills or config.log.bodies or self._state.history_writer is not None
+        all_of_it = fills or self._state.keeps_text
         limit = config.limits.body if all_of_it else cached
         splitter = plan.splitter(whole=whole)
         self._record.begin_reply(splitter, collect=limit > 0, limit=limit)
@@ -249,7 +249,9 @@ class Exchange:
         self._save(plan)
 
     def _save(self, plan: RequestPlan) -> None:
-        """Put each choice of the reply into history, where one is kept."""
+        """Put each choice of the reply into history and into the request's span, where there are such."""
+        if self._state.spans is not None:
+            self._state.spans.add_content(self._record, plan.request)
         if self._state.history_writer is not None:
             from .to_history import kept_replies  # here, because few gateways keep replies
 

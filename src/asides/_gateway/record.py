@@ -67,6 +67,7 @@ class RequestRecord:
         "request_body",
         "route",
         "seconds",
+        "span",
         "splitter",
         "started",
         "status",
@@ -119,6 +120,8 @@ class RequestRecord:
         """Why the reply broke off."""
         self.splitter: Splitter | None = None
         """What takes the reply apart, and counts its characters."""
+        self.span: Any = None
+        """OpenTelemetry's record of it, where there is one."""
         self.reply_id = ""
         """The upstream's own id of the reply; empty until it has come."""
         self._begin = Begin()

@@ -96,6 +96,7 @@ ROUTES = (
     Route(GET, "/api/ps", "running", ollama),
     Route(GET, "/healthz", "health", needs_key=False, logged=False),
     Route(GET, "/health", "health", needs_key=False, logged=False),
+    Route(GET, "/readyz", "ready", needs_key=False, logged=False),
     Route(GET, "/", "home", needs_key=False, logged=False),
     Route(GET, "/metrics", "metrics", logged=False),
     *_passed_on(("POST /embeddings", "POST /rerank", "POST /v2/rerank", "POST /score", "POST /moderations")),

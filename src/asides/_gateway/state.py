@@ -30,6 +30,7 @@ from .upstreams import KEEP_IDLE, HttpUpstream, RecordedUpstream, Upstream, Upst
 
 if TYPE_CHECKING:
     from .._history import BackgroundWriter
+    from .observe.spans import Spans
 
 log = logging.getLogger("asides.gateway")
 
@@ -54,11 +55,20 @@ class State:
         """By the upstream's id of a reply that is being streamed: the credential of its client, and the upstream."""
         self.history_writer: BackgroundWriter | None = None
         """Writes replies to history in the background; None where none is kept."""
+        self.spans: Spans | None = None
+        """Reports requests to OpenTelemetry; None where nobody asked for it."""
         self.upstreams: list[Upstream] = []
         self._connector: aiohttp.TCPConnector | None = None
         self._settings: BoundedDict[str, ModelSettings] = BoundedDict(MOST_MODELS)
         self._lists: BoundedDict[tuple[str, bytes], tuple[float, list[ListedModel]]] = BoundedDict(MOST_LISTS)
         """When each list of models came, by upstream and a hash of the client's key."""
+
+    @property
+    def keeps_text(self) -> bool:
+        """Whether somebody besides the client gets the text of every reply."""
+        return (
+            self.config.log.bodies or self.history_writer is not None or (self.spans is not None and self.spans.content)
+        )
 
     @property
     def guarded(self) -> bool:
@@ -77,6 +87,10 @@ class State:
             from .._history import BackgroundWriter  # here, because few gateways keep replies
 
             self.history_writer = BackgroundWriter(history.store, keep_days=history.keep_days, warn=log.warning)
+        if self.config.telemetry.spans:
+            from .observe.spans import Spans  # here, because its packages are an extra
+
+            self.spans = Spans(content=self.config.telemetry.content)
         if not self.config.upstreams:
             self.upstreams = [RecordedUpstream(Recorded())]
             return
@@ -94,6 +108,8 @@ class State:
             await self._connector.close()
         if self.history_writer is not None:
             await asyncio.to_thread(self.history_writer.close)
+        if self.spans is not None:
+            await asyncio.to_thread(self.spans.close)
 
     def settings(self, model: str) -> ModelSettings:
         """The configuration of a model: its own section, the defaults, and what a recorded upstream knows."""

@@ -1,0 +1,54 @@
+"""Whether the upstreams answer: what `/readyz` reports.
+
+A balancer asks `/readyz` every few seconds, and without a key; so upstreams are asked at most once in `FRESH` seconds,
+however many ask, and the answer holds numbers only: names and addresses of upstreams are in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+
+from .refusals import Refusal
+from .upstreams import Upstream, UpstreamLost, own_headers
+
+log = logging.getLogger("asides.gateway")
+
+FRESH = 2.0
+"""Seconds for which upstreams are not asked again."""
+LONGEST = 5.0
+"""Seconds that an upstream has to answer its list of models."""
+
+
+class Readiness:
+    """Asks upstreams whether they answer, and logs when that changes."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, bool] = {}
+        self._asked = 0.0
+        self._lock = asyncio.Lock()
+
+    async def reachable(self, upstreams: Sequence[Upstream]) -> int:
+        """How many of them answer, as of `FRESH` seconds ago at most."""
+        async with self._lock:
+            if time.monotonic() - self._asked > FRESH or self._answers.keys() != {each.name for each in upstreams}:
+                found = await asyncio.gather(*map(answers, upstreams))
+                for upstream, now in zip(upstreams, found, strict=True):
+                    if now != self._answers.get(upstream.name, True):
+                        log.warning("the upstream %s %s", upstream.name, "answers again" if now else "does not answer")
+                self._answers = {upstream.name: now for upstream, now in zip(upstreams, found, strict=True)}
+                self._asked = time.monotonic()
+            return sum(self._answers.values())
+
+
+async def answers(upstream: Upstream) -> bool:
+    """Whether an upstream answers the request for its list of models; that it wants a key is an answer too."""
+    try:
+        async with asyncio.timeout(LONGEST):
+            kind = await upstream.find_kind()
+            async with upstream.ask("GET", kind.models_path, None, own_headers(upstream.settings)) as answer:
+                return answer.status < 500
+    except (Refusal, UpstreamLost, TimeoutError):
+        return False

@@ -1,0 +1,56 @@
+"""`/readyz`: whether an upstream answers, without a key, and without asking upstreams more than is needed."""
+
+from __future__ import annotations
+
+from asides._gateway.readiness import FRESH
+from tests.gateway.clients import get
+from tests.gateway.running import gateway
+from tests.gateway.upstream import json_reply, upstream
+from tests.waiting import eventually
+
+GONE = "http://127.0.0.1:9"
+
+
+def test_ready_while_one_upstream_answers() -> None:
+    """One is enough: the others may come back. Addresses are in the log, not in the answer."""
+    with upstream() as server:
+        config = {"upstreams": [{"url": server.url}, {"url": GONE, "name": "far"}], "keys": ["k-1"]}
+        with gateway(config) as running:
+            answer = get(running.url, "/readyz")
+            assert answer.status_code == 200
+            assert answer.json() == {"status": "ready", "upstreams": 2, "reachable": 1}
+            eventually(lambda: "the upstream far does not answer" in running.log, "nothing is logged")
+
+
+def test_not_ready_without_any() -> None:
+    """A balancer is to look elsewhere; the gateway itself is well."""
+    with gateway(None, "--upstream", GONE) as running:
+        answer = get(running.url, "/readyz")
+        assert answer.status_code == 503
+        assert answer.json()["reachable"] == 0
+        assert answer.headers["retry-after"] == "2"
+        assert get(running.url, "/healthz").status_code == 200
+
+
+def test_a_server_that_fails_or_wants_a_key() -> None:
+    """A server that answers 5xx cannot serve; one that wants a key is there."""
+    with upstream() as server, gateway(None, "--upstream", server.url, "--kind", "openai") as running:
+        server.replies["/v1/models"] = json_reply({}, 503)
+        assert get(running.url, "/readyz").status_code == 503
+        server.replies["/v1/models"] = json_reply({}, 401)
+        eventually(lambda: get(running.url, "/readyz").status_code == 200, "it is not ready again")
+        eventually(lambda: "answers again" in running.log, "nothing is logged")
+
+
+def test_upstreams_are_asked_seldom() -> None:
+    """Whoever asks, and however often: without a key this must not become a load on the upstream."""
+    with upstream() as server, gateway(None, "--upstream", server.url, "--kind", "openai") as running:
+        for _ in range(20):
+            assert get(running.url, "/readyz").status_code == 200
+        assert len(server.asked) <= 2, f"within {FRESH} s"
+
+
+def test_the_recordings_are_ready() -> None:
+    """Without an upstream the recordings answer."""
+    with gateway() as running:
+        assert get(running.url, "/readyz").json() == {"status": "ready", "upstreams": 1, "reachable": 1}
