@@ -1,33 +1,50 @@
-"""Section `dialects`: what a frame costs to read and to write, for every dialect.
+"""Section `dialects`: what a frame costs to read and to write, and what a whole reply costs, for every dialect.
 
-The reference is `msgspec` decoding and encoding the same frames without looking at them. Knows the face that every
-dialect has, and none by itself.
+The reference of frames is `msgspec` decoding and encoding them without looking at them, that of whole replies the same
+with a parser for each, as if there were no shortcut. Knows the face that every dialect has, and none by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import msgspec
 
 import asides
+from asides._engine.shortcut import parse_ordinary
+from asides._gateway.exchange import read_whole
+from asides._gateway.pipeline import ItemFilter, split_whole
+from asides._gateway.record import RequestRecord
+from asides.dialects.framing import to_json
 from asides.dialects.request import Request
 from asides.families import get_format
-from asides.reply.items import Begin, Ended, RawText, ReplyItem, Usage
+from asides.policies import DEFAULTS, Policies
+from asides.reply.items import Begin, Chunk, Ended, RawText, ReplyItem, Usage
 from asides.reply.splitter import Splitter
 from benchmarks import measure, samples
 
 DIALECTS = ("openai_chat", "openai_completions", "anthropic", "openai_responses", "ollama")
 CHUNK = 4
 SIZE = 20_000
+WHOLE = 2_000
 CALL = '\n<tool_call>\n{"name": "find", "arguments": {"query": "%s"}}\n</tool_call>' % ("abc " * 200)
 
 
 def splitter() -> Splitter:
     format = get_format("qwen3")
     return Splitter(format, lambda format: asides.Parser(format))
+
+
+def whole_splitter(policies: Policies, *, shortcut: bool) -> Splitter:
+    """As the gateway makes one for a reply in one piece."""
+    format = get_format("qwen3")
+    ordinary = partial(parse_ordinary, format=format, policies=policies.but(collect=True)) if shortcut else None
+    return Splitter(
+        format, lambda format: asides.Parser(format, policies.but(start="undecided")), parse_ordinary=ordinary
+    )
 
 
 def items() -> list[ReplyItem]:
@@ -57,6 +74,22 @@ def run() -> None:
         rows,
     )
     print("`through`: read, split by the parser and written again, as a ratio to decoding and encoding.\n")
+    measure.print_table(
+        f"Whole replies of {WHOLE} characters: split into items, and all the way from body to body; by a parser, and "
+        "by the shortcut that the gateway takes for those of the ordinary shape",
+        [
+            "dialect",
+            "split: calls",
+            "shortcut",
+            "time",
+            "shortcut",
+            "body to body: calls",
+            "shortcut",
+            "time",
+            "shortcut",
+        ],
+        [[name, *_measure_whole(import_module(f"asides.dialects.{name}"))] for name in DIALECTS],
+    )
 
 
 def _measure(dialect: Any) -> list[str]:
@@ -111,3 +144,40 @@ def _measure(dialect: Any) -> list[str]:
         measure.ratio(times["through"], floor),
         measure.rate(len(bodies), both, "frames"),
     ]
+
+
+def _measure_whole(dialect: Any) -> list[str]:
+    """Calls and time of one whole reply, by a parser and by the shortcut."""
+    request = Request(dialect=dialect.NAME, model="model", include_usage=True)
+    policies = DEFAULTS.but(collect=False, seed=1)
+    prose = samples.of_length(samples.PROSE, WHOLE // 2)
+    plain = Splitter(get_format("passthrough"), lambda format: asides.Parser(format))
+    sent: list[Chunk] = [Begin("reply_1", "model", 1_700_000_000), RawText(0, f"<think>\n{prose}\n</think>\n\n{prose}")]
+    items = [item for chunk in (*sent, Ended(0), Usage(10, 20)) for item in plain.feed(chunk)]
+    body = to_json(dialect.write_reply(items, request))
+    chunks = read_whole(dialect, body)
+
+    def split(chunks: list[Chunk], shortcut: bool) -> list[ReplyItem]:
+        record = RequestRecord("id", "POST", "/")
+        filter = ItemFilter(whole_splitter(policies, shortcut=shortcut), record)
+        record.begin_reply(filter.splitter, collect=False, limit=0)
+        return split_whole(chunks, filter, on_error=_raise)
+
+    def through(shortcut: bool) -> bytes:
+        return to_json(dialect.write_reply(split(read_whole(dialect, body), shortcut), request))
+
+    cells: list[str] = []
+    for run in (partial(split, chunks), through):
+        functions: dict[str, Callable[[], object]] = {
+            "parser": partial(run, shortcut=False),
+            "shortcut": partial(run, shortcut=True),
+        }
+        number = measure.enough(functions["parser"], seconds=0.01)
+        times = measure.best_of_each(functions, repeat=15, number=number)
+        cells += [str(measure.calls(function)) for function in functions.values()]
+        cells += map(measure.duration, times.values())
+    return cells
+
+
+def _raise(error: Exception) -> None:
+    raise error

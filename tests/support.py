@@ -28,8 +28,10 @@ from asides import (
     ToolCallDelta,
 )
 from asides._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING
+from asides._engine.shortcut import events_of, parse_ordinary
 from asides._engine.suffixes import split_suffix, split_tag
 from asides.events import NOTICES, Event
+from asides.policies import DEFAULTS
 
 Policies = Mapping[str, Any]
 Chunks = Sequence[str]
@@ -188,13 +190,18 @@ def check_chunking(
 
 
 def check_one_path(format: str | Format, text: str, policies: Policies) -> None:
-    """Law 2: `parse` is a `Parser` that was fed and finished."""
+    """Law 2: `parse` is a `Parser` that was fed and finished; so are the events of a text that needs no machine."""
     whole = asides.parse(text, format, **policies)
-    fed = run(format, (text,), **as_parse(format, policies)).message
+    outcome = run(format, (text,), **as_parse(format, policies))
+    fed = outcome.message
     if whole != fed:
         fail(
             "law 2: parse differs from Parser", format, text, policies, f"parse:\n{show_parts(whole)}", show_parts(fed)
         )
+    ordinary = parse_ordinary(text, asides.get_format(format), DEFAULTS.but(**policies))
+    if ordinary is not None and events_of(ordinary) != outcome.events:
+        found = show_events(events_of(ordinary))
+        fail("law 2: the shortcut's events differ", format, text, policies, found, show_events(outcome.events))
 
 
 def check_kept(format: str | Format, text: str, outcome: Outcome, policies: Policies) -> None:

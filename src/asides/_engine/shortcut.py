@@ -7,6 +7,9 @@ the first marker of each state is searched for, and if each is the one that this
 once. Anything else (a second thought, a call, a quoted or fenced marker, a foreign one, a header, words before the
 opener, words behind a stop) is the machine's: `parse` returns None and has decided nothing. The shortcut knows no rule
 of its own about what a marker means; it asks the same tables. A law holds it equal to the machine.
+
+    message = parse_ordinary("<think>2+2</think>It is 4.", get_format("qwen3"), DEFAULTS)   # None: not of this shape
+    events_of(message)                                                                      # for those who need events
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import logging
 import re
 from functools import lru_cache
 
+from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
 from ..message import Message, Termination
 from ..parts import Part, Text, Thinking
 from ..policies import DEFAULTS, CallsInThinking, Policies, Start
@@ -200,3 +204,19 @@ def parse_ordinary(text: str, format: Format, policies: Policies) -> Message | N
     else:
         found = _shortcut(format, policies.start, policies.calls_in_thinking, policies.calls)
     return found.parse(text) if found is not None else None
+
+
+def events_of(message: Message) -> list[Event]:
+    """The events of a message of the ordinary shape, as the machine would emit them: each text is one delta."""
+    events: list[Event] = []
+    for index, part in enumerate(message.parts):
+        # At most one thought and one text, so neither has a gap before it, and both are complete.
+        if isinstance(part, Thinking):
+            events += (
+                PartStart(index, "thinking"),
+                ThinkingDelta(index, part.text),
+                PartEnd(index, True, span=part.span),
+            )
+        elif isinstance(part, Text):
+            events += (PartStart(index, "text"), TextDelta(index, part.text), PartEnd(index, True, span=part.span))
+    return events

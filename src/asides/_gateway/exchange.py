@@ -24,7 +24,7 @@ from . import headers
 from .bodies import holds_more, off_loop, read_json
 from .http_request import Headers, HttpRequest
 from .keepalive import KeepAlive
-from .pipeline import HEAD, ItemFilter, Pipeline, explained, malformed
+from .pipeline import HEAD, ItemFilter, Pipeline, explained, malformed, split_whole
 from .plan import RequestPlan, Target, make_plan
 from .refusals import Refusal
 from .state import State
@@ -201,16 +201,9 @@ class Exchange:
         await self._http.begin(200, [*own, *back])
 
     def _read_items(self, body: bytes, filter: ItemFilter, plan: RequestPlan) -> list[ReplyItem]:
-        """The items of a whole reply. What cannot be read of it is left out."""
-        items: list[ReplyItem] = []
-        for chunk in read_whole(plan.upstream_dialect, body, self._state.config.limits.values):
-            if filter.over:
-                break
-            try:
-                items += filter.apply(filter.splitter.feed(chunk))
-            except Exception as error:
-                self._log_failure(error)
-        return items
+        """The items of a whole reply."""
+        chunks = read_whole(plan.upstream_dialect, body, self._state.config.limits.values)
+        return split_whole(chunks, filter, on_error=self._log_failure)
 
     def _write_whole(self, items: list[ReplyItem], plan: RequestPlan) -> bytes:
         """A whole reply in the client's dialect; without what cannot be written of it, if that is what it takes."""

@@ -8,6 +8,7 @@ Reader and writer are those of the two dialects; the splitter (`asides.reply`) t
 events of parts. `ItemFilter` is what is ours: every item is recorded, the model gets the name that the client knows, an
 answer that never came may be filled in, and too many calls end the reply. Nearly all frames of a stream hold one more
 delta; for these the pipeline uses the fast paths of reader, splitter and writer, and builds no record between them.
+A reply that came in one piece has a shorter way still (`split_whole`): most of these need no parser.
 
 Whatever an upstream sends, and whatever fails in a reader or writer of ours, `feed` and `finish` return bytes that the
 client can read: all that was understood, then an error.
@@ -17,13 +18,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 import msgspec
 
 from .._config.schema import Limits
 from ..dialects.base import StreamReader, StreamWriter
 from ..events import PartEnd, PartStart, TextDelta
-from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem
+from ..reply.items import Begin, Chunk, Ended, Failed, RawText, ReplyEvent, ReplyItem
 from ..reply.splitter import Splitter
 from .record import RequestRecord
 
@@ -222,6 +224,26 @@ class Pipeline:
         with contextlib.suppress(Exception):
             out.append(self._writer.finish())
         return b"".join(out)
+
+
+def split_whole(
+    chunks: Sequence[Chunk], filter: ItemFilter, *, on_error: Callable[[Exception], object]
+) -> list[ReplyItem]:
+    """The items of a reply that came in one piece. What cannot be read of it is left out, and `on_error` called."""
+    items: list[ReplyItem] = []
+    splitter = filter.splitter
+    for chunk, following in zip_longest(chunks, chunks[1:]):
+        if filter.over:
+            break
+        try:
+            # Only where nothing stands between a text and the end of its choice: no item may change places with it.
+            if type(chunk) is RawText and type(following) is Ended and following.choice == chunk.choice:
+                items += filter.apply(splitter.feed_last(chunk))
+            else:
+                items += filter.apply(splitter.feed(chunk))
+        except Exception as error:
+            on_error(error)
+    return items
 
 
 def malformed(message: str) -> Failed:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 from .._config.schema import ModelSettings, policies_of
 from .._engine.format import HEADER, TEXT, Format
 from .._engine.parser import Parser
+from .._engine.shortcut import parse_ordinary
 from ..dialects import Dialect, openai_chat
 from ..dialects.framing import to_json
 from ..dialects.request import CallPiece, Request, RequestError, WriteOptions, without_seals
@@ -72,15 +74,20 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def splitter(self, *, whole: bool) -> Splitter:
         """What takes the reply apart. `whole`: it comes in one piece."""
-        policies = self.policies
-        if whole and not self.start_is_known and self.format.start == TEXT:
-            policies = policies.but(start="undecided")  # a lone close is honoured where nothing has to flow
+        policies, own = self.policies, self.format
 
         def make(format: Format) -> Parser:
-            undecided = format.start == HEADER and policies.start == "undecided"  # a header decides it by itself
-            return Parser(format, policies.but(start=None) if undecided else policies)
+            chosen = policies
+            if whole and not self.start_is_known and own.start == TEXT:
+                chosen = policies.but(start="undecided")  # a lone close is honoured where nothing has to flow
+            undecided = format.start == HEADER and chosen.start == "undecided"  # a header decides it by itself
+            return Parser(format, chosen.but(start=None) if undecided else chosen)
 
-        return Splitter(self.format, make, seed=policies.seed, choices=max(1, self.request.choices))
+        # As `make` does, the shortcut takes a text that has neither start nor prompt for undecided. It has to collect,
+        # because what it returns is a message; nothing of that is kept.
+        ordinary = partial(parse_ordinary, format=own, policies=policies.but(collect=True)) if whole else None
+        choices = max(1, self.request.choices)
+        return Splitter(own, make, seed=policies.seed, choices=choices, parse_ordinary=ordinary)
 
 
 def make_plan(

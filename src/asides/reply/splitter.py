@@ -28,6 +28,7 @@ from .._engine.calls.json_scan import JsonScanner
 from .._engine.format import TEXT, THINKING, Format, State
 from .._engine.parser import Parser, termination_of
 from .._engine.raw_text import Tape
+from .._engine.shortcut import events_of
 from ..events import (
     NOTICES,
     Delta,
@@ -40,7 +41,7 @@ from ..events import (
     ThinkingDelta,
     ToolCallDelta,
 )
-from ..message import Termination
+from ..message import Message, Termination
 from .items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, ReplyEvent, ReplyItem, ThinkingChunk, Usage
 from .logprobs import Alignment
 
@@ -49,6 +50,8 @@ MOST_EARLY = 1024
 
 MakeParser = Callable[[Format], Parser]
 """Makes the parser of a choice: the format with the caller's policies."""
+ParseOrdinary = Callable[[str], Message | None]
+"""Takes a whole text of the ordinary shape apart as that parser would, without one; None for any other text."""
 
 
 _ANSWER = (TextDelta, ToolCallDelta)
@@ -74,13 +77,18 @@ class Splitter:
         *,
         seed: int = 0,
         choices: int | None = None,
+        parse_ordinary: ParseOrdinary | None = None,
     ) -> None:
-        """`choices`: how many were asked for; chunks of others are left out and counted. None: any number."""
+        """`choices`: how many were asked for; chunks of others are left out and counted. None: any number.
+
+        `parse_ordinary`: the shortcut for replies that come in one piece; without it every text has a parser.
+        """
         self._most = sys.maxsize if choices is None else choices
         self.surplus: int = 0
         """How many chunks belonged to choices that nobody asked for."""
         self._format = format
         self._make_parser = make_parser
+        self._parse_ordinary = parse_ordinary
         self._seed = seed
         self._choices: dict[int, _Choice] = {}
         self.fields: set[str] = set()
@@ -102,6 +110,17 @@ class Splitter:
         except _SurplusChoiceError:
             self.surplus += 1
             return []
+
+    def feed_last(self, chunk: RawText) -> list[ReplyItem]:
+        """Read text behind which its choice has nothing more than its end.
+
+        Where it is also the first of its choice, so that it is all of it, and of the ordinary shape, no parser is made.
+        """
+        if self._parse_ordinary is not None and not chunk.logprobs and chunk.choice not in self._choices:
+            message = self._parse_ordinary(chunk.text)
+            if message is not None and 0 <= chunk.choice < self._most:
+                return self._choice(chunk.choice).ordinary(message)
+        return self.feed(chunk)
 
     def _other(self, chunk: Chunk) -> list[ReplyItem]:
         """What comes only once or twice in a reply."""
@@ -222,6 +241,11 @@ class _Choice:
             return self._emit(self._read(self._parser, chunk.text))
         found = self.delta(chunk.text)
         return found if isinstance(found, list) else [ReplyEvent(self._number, found)]
+
+    def ordinary(self, message: Message) -> list[ReplyItem]:
+        """All of the content, which was taken apart without a parser."""
+        self.termination = message.termination
+        return self._emit(events_of(message))
 
     def delta(self, text: str) -> Delta | list[ReplyItem]:
         """More text, where `plain` says that the parser's events need no change."""
