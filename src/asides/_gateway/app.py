@@ -19,6 +19,7 @@ from typing import Any
 from .._config.schema import Config
 from ..detect import detect
 from ..dialects import Dialect
+from ..dialects.arrange import arrange
 from ..dialects.framing import to_json
 from ..dialects.request import RequestError
 from ..dialects.servers import ServerKind
@@ -240,7 +241,8 @@ class Gateway:
             raise Refusal(error.status, error.message, param=error.param) from error
         upstream = await self._find_upstream(http, request.model)
         name = self._state.settings(request.model).name
-        tokens, estimated = await token_count.count(upstream, request, name, self._key(http))
+        # As it would be sent, so that the count is that of the prompt.
+        tokens, estimated = await token_count.count(upstream, arrange(request).request, name, self._key(http))
         found = to_json(write_count(tokens))
         await http.answer(200, found, headers=token_count.ESTIMATE if estimated else ())
 

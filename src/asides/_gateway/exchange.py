@@ -16,9 +16,13 @@ import sys
 import time
 from typing import Any
 
+import msgspec
+
 from .._config.values import hide_url
 from ..dialects import Dialect
+from ..dialects.arrange import arrange, may_need_arranging
 from ..dialects.framing import read_odd_json, to_json
+from ..dialects.request import RequestError
 from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem
 from . import headers
 from .bodies import holds_more, off_loop, read_json
@@ -79,10 +83,30 @@ class Exchange:
         """Byte for byte: nothing is split and both sides speak the same dialect."""
         settings = target.settings
         changed = {**({"model": settings.name} if settings.name else {}), **settings.extra_body}
+        if may_need_arranging(body):
+            changed = await off_loop(len(body), self._arranged, data) | changed
         if changed:
             body = to_json({**data, **changed})
         sent = self._state.headers_for(self._http, target.upstream, same=True)
         await pass_on(self._http, target.upstream, "POST", self._dialect.PATHS[self._path], body, sent)
+
+    def _arranged(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a body that is passed on which must change for chat templates; all else stays as it came."""
+        try:
+            request = self._dialect.read_request(data, self._path)
+        except RequestError:
+            return {}  # not ours to refuse: the upstream may take it
+        arranged = arrange(request)
+        self._record.arranged = arranged.changes
+        if not arranged.changes or not isinstance(data.get("messages"), list):
+            return self._dialect.write_request(arranged.request) if arranged.changes else {}
+        # Each message as the client wrote it. Only one of instructions is ever new.
+        sent = {id(turn): message for turn, message in zip(request.turns, data["messages"], strict=True)}
+        for turn in arranged.request.turns:
+            if id(turn) not in sent:
+                alone = msgspec.structs.replace(request, turns=(turn,))
+                sent[id(turn)] = self._dialect.write_request(alone)["messages"][0]
+        return {"messages": [sent[id(turn)] for turn in arranged.request.turns]}
 
     async def _send(self, plan: RequestPlan) -> None:
         same = plan.target.kind.speaks(self._dialect)

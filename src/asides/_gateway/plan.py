@@ -21,6 +21,7 @@ from .._engine.format import HEADER, TEXT, Format
 from .._engine.parser import Parser
 from .._engine.shortcut import parse_ordinary
 from ..dialects import Dialect, openai_chat
+from ..dialects.arrange import arrange
 from ..dialects.framing import to_json
 from ..dialects.request import CallPiece, Request, RequestError, WriteOptions, without_seals
 from ..dialects.servers import ServerKind
@@ -98,8 +99,11 @@ def make_plan(
     _check_count(data, limits.messages)
     try:
         request = dialect.read_request(data, path)
+        # Before the conversation is hashed: a line that differs from one request to the next would hide its thoughts.
+        arranged = arrange(request)
+        http.record.arranged = arranged.changes
         # Before the seals are taken off: an omitted thought is recognised by the signature that we gave it.
-        restored = state.replay_cache.restore(credential, request, http.headers)
+        restored = state.replay_cache.restore(credential, arranged.request, http.headers)
         http.record.replay_cache_hits, http.record.replay_cache_misses = restored.hits, restored.misses
         upstream_dialect = target.kind.dialect(request)
         asked = without_seals(restored.request)

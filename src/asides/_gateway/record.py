@@ -27,7 +27,7 @@ LOGGED = (
     *("upstream", "upstream_status", "upstream_error", "stream", "cancelled"),
     *("first_byte", "first_thought", "first_answer"),
     *("input_tokens", "thinking_tokens", "answer_tokens", "thinking_characters", "answer_characters"),
-    *("notices", "empty_answers", "replay_cache_hits", "replay_cache_misses", "error"),
+    *("notices", "empty_answers", "replay_cache_hits", "replay_cache_misses", "arranged", "error"),
 )
 """What a line of the log has, in this order."""
 BODIES = ("request_body", "reply_body")
@@ -51,6 +51,7 @@ class RequestRecord:
         "_budget",
         "_collect",
         "answered",
+        "arranged",
         "calls",
         "cancelled",
         "dialect",
@@ -103,6 +104,8 @@ class RequestRecord:
         """Why the upstream failed, as `UPSTREAM_ERRORS` names it, or `status_4xx` or `status_5xx`."""
         self.answered: float | None = None
         """When the upstream began to answer, by the monotonic clock."""
+        self.arranged: tuple[str, ...] = ()
+        """What of the request was put in order for chat templates, by the names of `dialects.arrange.CHANGES`."""
         self.replay_cache_hits = 0
         """Thoughts that the client had dropped and the replay cache put back."""
         self.replay_cache_misses = 0

@@ -53,6 +53,9 @@ class Metrics:
         )
         self._notices = Counter("asides_notices", "Oddities that were met in replies.", ("code",), registry=registry)
         self._empty = Counter("asides_empty_answers", "Replies with neither text nor calls.", registry=registry)
+        self._arranged = Counter(
+            "asides_requests_arranged", "Requests put in order for chat templates.", ("change",), registry=registry
+        )
         self._hits = Counter("asides_replay_cache_hits", "Dropped thoughts that were put back.", registry=registry)
         self._misses = Counter("asides_replay_cache_misses", "Dropped thoughts that were not known.", registry=registry)
         self._upstream_errors = Counter(
@@ -112,6 +115,8 @@ class Metrics:
         for code, count in record.notices.items():
             self._notices.labels(_known(code, NOTICES)).inc(count)
         self._empty.inc(record.empty_answers)
+        for change in record.arranged:
+            self._arranged.labels(change).inc()
         self._hits.inc(record.replay_cache_hits)
         self._misses.inc(record.replay_cache_misses)
 
