@@ -17,10 +17,12 @@ WRITTEN = {
         ("001_replies_and_thoughts", "97dbc23935029483"),
         ("002_words", "d59abc1ac854b017"),
         ("003_client", "ce79411b2aeed107"),
+        ("004_entries", "109a73e0f2d66d4e"),
     ],
     "postgres": [
         ("001_replies_and_thoughts", "dbc10c593d71be94"),
         ("002_client", "c97c0418ac8d6ccf"),
+        ("003_entries", "ba1f1610cea16c41"),
     ],
 }
 """The migrations that stores out there have, with a hash of each. Lines are added here, and none is changed."""

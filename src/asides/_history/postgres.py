@@ -31,6 +31,7 @@ from .store import (
 from .text_search import Term, plain_words
 
 PASSWORD = re.compile(r"(?<=://)([^:/@]*:)[^/@]+(?=@)|(password=)[^&]+")
+TABLES = ("replies", "thoughts", "entries")
 CONNECT_SECONDS = 10
 MOST_INDEXED = 100_000
 """Characters of a thought whose words are indexed: a `tsvector` may not be larger than 1 MiB."""
@@ -104,7 +105,7 @@ class PostgresHistory(History):
     def compact(self) -> None:
         """Free the space of what was purged, for the same tables."""
         with self._errors():
-            for table in ("replies", "thoughts"):
+            for table in TABLES:
                 self._connection.execute(f"VACUUM {table}")
 
     def reindex(self) -> Iterator[int]:
@@ -126,8 +127,8 @@ class PostgresHistory(History):
 
     def size(self) -> int:
         """Bytes of the tables and their indexes."""
-        rows = self._rows("SELECT pg_total_relation_size('replies') + pg_total_relation_size('thoughts')")
-        return int(rows[0][0])
+        sizes = " + ".join(f"pg_total_relation_size('{table}')" for table in TABLES)
+        return int(self._rows(f"SELECT {sizes}")[0][0])
 
     def _migrate(self, *, create: bool) -> None:
         done = self._known_migrations()

@@ -41,4 +41,23 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
         "ALTER TABLE replies ADD COLUMN client text NOT NULL DEFAULT ''",
         "CREATE INDEX replies_by_client ON replies (client, time)",
     ),
+    "003_entries": (
+        """CREATE TABLE entries (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            kind text COLLATE "C" NOT NULL,
+            client text COLLATE "C" NOT NULL,
+            id text COLLATE "C" NOT NULL,
+            previous text COLLATE "C" NOT NULL,
+            time bigint NOT NULL,
+            used bigint NOT NULL,
+            size bigint NOT NULL,
+            model text NOT NULL,
+            source text NOT NULL DEFAULT 'gateway',
+            agent text NOT NULL DEFAULT '',
+            conversation text NOT NULL,
+            data bytea NOT NULL,
+            UNIQUE (kind, client, id)
+        )""",
+        "CREATE INDEX entries_by_use ON entries (kind, used, number, size)",
+    ),
 }

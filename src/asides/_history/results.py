@@ -73,6 +73,8 @@ class PurgeProgress(msgspec.Struct, frozen=True):
     replies: int = 0
     """Replies that were deleted, or would be."""
     thoughts: int = 0
+    entries: int = 0
+    """What a gateway keeps for clients (`entries`) and was deleted with them, or would be."""
 
 
 class CheckProgress(msgspec.Struct, frozen=True):

@@ -209,14 +209,16 @@ class SqliteHistory(History):
         self._migrate()
 
     def _prepare_to_read(self) -> None:
-        """Give an older store the columns of today, for this connection alone."""
+        """Give an older store the tables and columns of today, for this connection alone."""
         done = self._known_migrations()
         if "002_words" not in done:
             raise HistoryError(f"there is no history at {self.name}, and none can be made: {self.read_only}")
+        # What is temporary needs a temporary database, and there may be no folder for one that can be written.
+        self._connection.execute("PRAGMA temp_store = MEMORY")
         if "003_client" not in done:
-            # A temporary view needs a temporary database, and there may be no folder for one that can be written.
-            self._connection.execute("PRAGMA temp_store = MEMORY")
             self._connection.execute("CREATE TEMP VIEW replies AS SELECT *, '' AS client FROM main.replies")
+        if "004_entries" not in done:
+            self._connection.execute(MIGRATIONS["004_entries"][0].replace("CREATE", "CREATE TEMP", 1))
 
     def _wait_for(self, action: Callable[[], object]) -> None:
         deadline = time.monotonic() + self._patience

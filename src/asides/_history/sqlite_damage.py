@@ -108,7 +108,7 @@ def _describe(name: str) -> str:
     """A table or an index of a history, for a person."""
     if name.startswith("words"):
         return "the index of words"
-    kind = "table" if name in ("replies", "thoughts", "migrations", "sqlite_schema") else "index"
+    kind = "table" if name in ("replies", "thoughts", "entries", "migrations", "sqlite_schema") else "index"
     return f"the {kind} {name}"
 
 

@@ -45,4 +45,25 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
         "ALTER TABLE replies ADD COLUMN client TEXT NOT NULL DEFAULT ''",
         "CREATE INDEX replies_by_client ON replies (client, time)",
     ),
+    "004_entries": (
+        # The data last: what stands behind a large value is slow to reach.
+        """CREATE TABLE entries (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            kind TEXT NOT NULL,
+            client TEXT NOT NULL,
+            id TEXT NOT NULL,
+            previous TEXT NOT NULL,
+            time INTEGER NOT NULL,
+            used INTEGER NOT NULL,
+            size INTEGER NOT NULL,
+            model TEXT NOT NULL,
+            source TEXT NOT NULL DEFAULT 'gateway',
+            agent TEXT NOT NULL DEFAULT '',
+            conversation TEXT NOT NULL,
+            data BLOB NOT NULL,
+            UNIQUE (kind, client, id)
+        )""",
+        # With the sizes, so that finding what to evict does not read the entries.
+        "CREATE INDEX entries_by_use ON entries (kind, used, number, size)",
+    ),
 }

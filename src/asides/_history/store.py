@@ -24,6 +24,7 @@ import msgspec
 from ..dialects.request import Turn
 from ..message import Message
 from ..reply.reply import Reply
+from .entries import EntryTable, purge_entries
 from .errors import DamagedError, HistoryError
 from .records import (
     KeptReply,
@@ -158,6 +159,15 @@ class History(ABC):
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def entries(self, kind: str) -> EntryTable:
+        """What gateways keep for clients under ids, of one kind."""
+        return EntryTable(self._rows, kind)
+
+    def count_entries(self, where: ReplyFilter = ALL) -> int:
+        """How many entries there are, of every kind."""
+        conditions, values = where.conditions()
+        return int(self._rows(f"SELECT count(*) FROM entries AS r WHERE 1 = 1{conditions}", values)[0][0])
+
     def keep(self, reply: Reply | Message, **fields: Any) -> str:
         """Write one reply, or a parser's message, and return its id. The fields are those of `KeptReply.of`."""
         kept = KeptReply.of(reply, **fields).named()
@@ -290,7 +300,8 @@ class History(ABC):
     def purge(
         self, where: ReplyFilter = ALL, match: re.Pattern[str] | None = None, *, dry_run: bool = False
     ) -> Iterator[PurgeProgress]:
-        """Delete replies, or those of them in which `match` is found. Yields its progress after each step.
+        """Delete replies, or those of them in which `match` is found, and what a gateway keeps (`entries`) likewise.
+        Yields its progress after each step.
 
         Each step is one transaction, so a caller may stop between two. `compact` afterwards removes it from the disk.
         """
@@ -303,6 +314,10 @@ class History(ABC):
             replies += len(chosen)
             thoughts += sum(len(reply.thoughts) for _, reply in chosen)
             yield PurgeProgress(seen, replies, thoughts)
+        kept = 0
+        for deleted in purge_entries(self._rows, where, match, dry_run=dry_run):
+            kept += deleted
+            yield PurgeProgress(seen, replies, thoughts, kept)
 
     def verify(self) -> Iterator[CheckProgress]:
         """Check the store itself, then that every reply has the hash that is its id. Yields its progress."""

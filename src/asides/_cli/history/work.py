@@ -205,7 +205,7 @@ def purge(options: argparse.Namespace) -> int:
     with open_store(options, write=not options.dry_run) as history:
         with Interrupt() as interrupt:
             total = history.count(chosen)
-            found = PurgeProgress(total.replies, total.replies, total.thoughts)
+            found = PurgeProgress(total.replies, total.replies, total.thoughts, history.count_entries(chosen))
             if pattern is not None:
                 found = _last(history.purge(chosen, pattern, dry_run=True), total.replies, interrupt)
             if interrupt.came:
@@ -214,7 +214,8 @@ def purge(options: argparse.Namespace) -> int:
         if options.dry_run:
             complain(f"{what} would be deleted from {history.name}")
             return OK
-        if found.replies and not options.yes and not _agrees(f"Delete {what} from {history.name} for good?"):
+        any_found = found.replies or found.entries
+        if any_found and not options.yes and not _agrees(f"Delete {what} from {history.name} for good?"):
             return ODD
         with Interrupt() as interrupt:
             gone = _last(history.purge(chosen, pattern), total.replies, interrupt)
@@ -243,7 +244,8 @@ def _last(steps: Iterator[PurgeProgress], total: int, interrupt: Interrupt) -> P
 
 
 def _what(purged: PurgeProgress) -> str:
-    return f"{replies(purged.replies)} with {amount(purged.thoughts, 'thought', 'thoughts')}"
+    what = f"{replies(purged.replies)} with {amount(purged.thoughts, 'thought', 'thoughts')}"
+    return f"{what} and {amount(purged.entries, 'stored response', 'stored responses')}" if purged.entries else what
 
 
 def _agrees(question: str) -> bool:
