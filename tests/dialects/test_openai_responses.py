@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
@@ -19,6 +20,7 @@ from asides import Text, Thinking
 from asides.dialects import openai_chat as chat
 from asides.dialects import openai_responses as responses
 from asides.dialects.framing import SseReader
+from asides.dialects.openai_responses import ids
 from asides.dialects.request import (
     CallPiece,
     ImagePiece,
@@ -34,7 +36,19 @@ from asides.dialects.request import (
 )
 from asides.events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.families import Switch, get_format
-from asides.reply.items import Begin, CallChunk, Chunk, Ended, Failed, RawText, Reason, ReplyEvent, ReplyItem, Usage
+from asides.reply.items import (
+    Begin,
+    CallChunk,
+    Chunk,
+    Ended,
+    Failed,
+    RawText,
+    Reason,
+    ReplyEvent,
+    ReplyItem,
+    ThinkingChunk,
+    Usage,
+)
 from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, DEATH, FAILING, WHOLE, Shape, expected, items, make_parser, told
@@ -95,7 +109,7 @@ def ask_whole(body: dict[str, Any], cuts: int | None = None) -> Response:
 
 def without_ids(body: dict[str, Any]) -> dict[str, Any]:
     output = [{name: value for name, value in item.items() if name != "id"} for item in body["output"]]
-    return {**body, "output": output}
+    return {**body, "id": "", "output": output}
 
 
 def deltas(found: list[Any]) -> list[dict[str, Any]]:
@@ -356,7 +370,7 @@ def test_calls_that_grow_side_by_side() -> None:
         ("function_call", "call_b", "g", "{}", "completed"),
         ("function_call", "call_c", "h", '{"c": ', "incomplete"),
     ]
-    assert final.id == "resp_1"
+    assert re.fullmatch("resp_[0-9a-f]{32}", final.id)
     assert told(split(read_stream(stream(found, request()), 9))) == told(found)
 
 
@@ -1320,3 +1334,37 @@ def _plain(turn: Turn) -> list[tuple[Any, ...]]:
         else (type(piece).__name__, getattr(piece, "text", ""), getattr(piece, "url", ""))
         for piece in turn.pieces
     ]
+
+
+def test_ids_are_ours_and_lead_from_an_item_to_its_reply() -> None:
+    """Upstreams number their replies from 1, or not at all; ours are never the same, and tell where an item is."""
+    replies = [responses.write_reply(split([Begin("chatcmpl-1", "m"), *CALLING]), request()) for _ in range(2)]
+    assert replies[0]["id"] != replies[1]["id"]
+    for reply in replies:
+        token = reply["id"].removeprefix("resp_")
+        assert re.fullmatch("[0-9a-f]{32}", token)
+        assert [item["id"] for item in reply["output"]] == [f"rs_{token}_0", f"msg_{token}_1", f"fc_{token}_2"]
+        assert {ids.response_of(item["id"]) for item in reply["output"]} == {reply["id"]}
+    assert ids.response_of(ids.input_id(reply["id"], "message", 3)) == reply["id"]
+    for foreign in ("", "rs_1", "resp_" + token, f"rs_{token}", f"RS_{token}_0", f"rs_{token}_0_0", "rs_\ud800_0"):
+        assert ids.response_of(foreign) == ""
+
+
+def test_the_last_event_waits_for_the_end() -> None:
+    """A client that reads it may go on from this reply at once; what comes after the usage changes nothing."""
+    writer = responses.ReplyWriter(request())
+    before = b"".join(map(writer.feed, [*split([Begin("chatcmpl-1", "m"), *CALLING]), Failed("late", 502)]))
+    after = writer.finish()
+    assert after.startswith(b"event: response.completed")
+    assert b"response.completed" not in before
+    assert b"late" not in before
+    assert events(before + after)[-1]["response"]["usage"]["total_tokens"] == 3
+
+
+CALLING: list[Chunk] = [
+    ThinkingChunk(0, "Hm."),
+    RawText(0, "I look."),
+    CallChunk(0, 0, "call_a", "f", "{}"),
+    Ended(0),
+    Usage(1, 2),
+]

@@ -171,6 +171,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The name that a field came by, where its dialect has several: `{"max_tokens": "max_completion_tokens"}`."""
     essential: tuple[str, ...] = ()
     """Those of `extra` that change what is asked, so that no other dialect may leave them out."""
+    echo: dict[str, Any] = {}
+    """Fields of the reply that repeat what was asked, where who serves the request and not its upstream honours them:
+    Responses' `store`, `previous_response_id`. For replies of the same dialect."""
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):

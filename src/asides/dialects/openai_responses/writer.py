@@ -21,6 +21,7 @@ from ..framing import sse, to_json
 from ..openai_chat.reader import refusal_of
 from ..request import Request, TextPiece
 from .errors import CODES, write_error
+from .ids import PREFIXES, RESPONSE
 from .reader import OWN
 from .request import NAME, seal, write_choice, write_tool
 
@@ -30,7 +31,6 @@ request asks for one."""
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why a reply is not whole, by this dialect's names."""
-_PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
 
 
 class ResponsesWriter:
@@ -186,13 +186,15 @@ class _Response:
         self._ids: dict[str, str] = {}
         """The upstream's id of the next item, by its type."""
         self._used: set[str] = set()
+        self._token = ""
+        """What the ids of all items have in common with that of the reply."""
         self._foreign: dict[str, int] = {}
         """Items that only this dialect understands: their place in the upstream's output, and in ours."""
 
     def take(self, item: ReplyItem) -> None:
         """Take in an item."""
         self.growing = None
-        if self._over:
+        if self._over or (self._ended is not None and self._usage is not None):
             return
         if not self.body:
             self._begin(item if isinstance(item, Begin) else Begin())
@@ -211,12 +213,11 @@ class _Response:
             self._take_foreign(item.event, item.data)
         elif isinstance(item, Foreign) and (refusal := refusal_of(item)):
             self._take_refusal(refusal)
-        # The last event holds the usage, which comes behind the end of the choice; `finish` writes it where none comes.
-        if self._ended is not None and self._usage is not None and not self._over:
-            self._end(self._ended)
 
     def finish(self) -> None:
         """Nothing more will come."""
+        # Only now, though all of it may have come before: a client that reads the last event may go on from this reply
+        # at once, and who keeps replies does so before `finish` is written.
         if not self._over and self._ended is not None:
             self._end(self._ended)
         elif not self._over:
@@ -227,6 +228,7 @@ class _Response:
     def _begin(self, begin: Begin) -> None:
         self._same = begin.dialect == NAME
         self.body = _head(begin, self._request) | (begin.extra if self._same else {})
+        self._token = self.body["id"].removeprefix(RESPONSE)
         for kind in ("response.created", "response.in_progress"):
             self.stream.event(kind, {"response": self.body})
 
@@ -265,7 +267,7 @@ class _Response:
         # The upstream's own id where it gave one, because a client may have to send it back; each for one item only,
         # since clients find an item by its id.
         if not id or id in self._used:
-            id = _PREFIXES[kind] + secrets.token_hex(16)
+            id = f"{PREFIXES[kind]}{self._token}_{len(self._output)}"
         self._used.add(id)
         item = _Open(len(self._output), {"id": id, "type": kind, "status": "in_progress", **fields})
         self._output.append(item.body)
@@ -517,13 +519,13 @@ def _without(body: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def _head(begin: Begin, request: Request) -> dict[str, Any]:
     """The reply before any of its parts."""
-    id = begin.id or secrets.token_hex(16)
     first = request.turns[0] if request.turns and request.turns[0].role == "system" else None
     format = request.response_format
     if format is not None and isinstance(format.get("json_schema"), dict):
         format = {"type": "json_schema", **format["json_schema"]}
     return {
-        "id": id if id.startswith("resp_") else "resp_" + id.removeprefix("chatcmpl-"),
+        # Ours, unless the upstream speaks this API: others count from 1, or write the same id for every reply.
+        "id": (begin.id if begin.dialect == NAME else "") or RESPONSE + secrets.token_hex(16),
         "object": "response",
         "created_at": begin.created or int(time.time()),
         "status": "in_progress",
@@ -538,7 +540,7 @@ def _head(begin: Begin, request: Request) -> dict[str, Any]:
         "model": begin.model or request.model,
         "output": [],
         "parallel_tool_calls": request.parallel_calls is not False,
-        "previous_response_id": request.extra.get("previous_response_id"),
+        "previous_response_id": None,
         "reasoning": {"effort": request.thinking.effort, "summary": request.thinking.summary},
         "store": False,
         "temperature": request.sampling.get("temperature"),
@@ -549,6 +551,7 @@ def _head(begin: Begin, request: Request) -> dict[str, Any]:
         "truncation": "disabled",
         "usage": None,
         "user": request.user,
+        **request.echo,
     }
 
 
