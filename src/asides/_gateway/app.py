@@ -337,7 +337,7 @@ class Gateway:
             allowed = b"*" if "*" in self._config.cors else origin.encode("latin-1")
             http.extra_headers = [
                 (b"access-control-allow-origin", allowed),
-                (b"access-control-expose-headers", b"x-request-id, x-asides-estimate, retry-after"),
+                (b"access-control-expose-headers", b"x-request-id, x-asides-effort, x-asides-estimate, retry-after"),
                 (b"vary", b"Origin"),
             ]
 

@@ -21,6 +21,7 @@ import msgspec
 from .._config.values import hide_url
 from ..dialects import Dialect
 from ..dialects.arrange import arrange, may_need_arranging
+from ..dialects.efforts import allowed_efforts
 from ..dialects.framing import read_odd_json, to_json
 from ..dialects.request import RequestError
 from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem
@@ -38,6 +39,8 @@ log = logging.getLogger("asides.gateway")
 
 STEP = 16 * 1024
 """Bytes of a stream that are worked on at once, however many came: then other streams have their turn."""
+LONGEST_ERROR = 16 * 1024
+"""Bytes of an upstream's error that are searched for efforts."""
 STOPPED = Refusal(503, "the gateway was stopped", code="stopped")
 
 
@@ -77,7 +80,9 @@ class Exchange:
             await self._pass(target, data, body)
             return
         arguments = (state, self._http, self._dialect, self._path, data, target, self._credential)
-        await self._send(await off_loop(len(body), make_plan, *arguments))
+        plan = await off_loop(len(body), make_plan, *arguments)
+        if not await self._send(plan, learn=plan.effort is not None):
+            await self._send(await off_loop(len(body), make_plan, *arguments), learn=False)
 
     async def _pass(self, target: Target, data: dict[str, Any], body: bytes) -> None:
         """Byte for byte: nothing is split and both sides speak the same dialect."""
@@ -108,7 +113,8 @@ class Exchange:
                 sent[id(turn)] = self._dialect.write_request(alone)["messages"][0]
         return {"messages": [sent[id(turn)] for turn in arranged.request.turns]}
 
-    async def _send(self, plan: RequestPlan) -> None:
+    async def _send(self, plan: RequestPlan, *, learn: bool) -> bool:
+        """Send the request and carry the reply back. False: something was learned, and it is to be planned again."""
         same = plan.target.kind.speaks(self._dialect)
         sent = self._state.headers_for(self._http, plan.target.upstream, same=same)
         sent["accept"] = "application/json" if not plan.request.stream else "text/event-stream, application/x-ndjson"
@@ -119,16 +125,38 @@ class Exchange:
             if 300 <= answer.status < 400:
                 raise moved(answer)
             back = headers.for_client(answer.headers, same=same)
+            error = await answer.read(self._state.config.limits.body) if answer.status >= 400 else b""
+            if learn and answer.status in (400, 422) and self._learn_efforts(error, plan):
+                return False
+            self._report_effort(plan)
             if answer.status >= 400:
-                await self._pass_error(answer, plan, back)
+                await self._pass_error(answer, error, plan, back)
             elif plan.request.stream and "application/json" not in answer.headers.get("content-type", ""):
                 await self._stream(answer, plan, back)
             else:
                 await self._whole(answer, plan, back)
+        return True
 
-    async def _pass_error(self, answer: UpstreamResponse, plan: RequestPlan, back: Headers) -> None:
+    def _report_effort(self, plan: RequestPlan) -> None:
+        """Tell the client, and the log, of an effort that is not the one that it asked for."""
+        asked = plan.request.thinking.effort
+        if plan.effort != asked:
+            self._record.effort = plan.effort or "default"
+            self._http.extra_headers = [*self._http.extra_headers, (b"x-asides-effort", self._record.effort.encode())]
+
+    def _learn_efforts(self, body: bytes, plan: RequestPlan) -> bool:
+        """Whether an upstream's error names efforts that it takes in place of the one that it was asked for."""
+        error = body[:LONGEST_ERROR].decode("utf-8", "replace").replace('\\"', '"')
+        known = allowed_efforts(error, plan.effort or "")
+        if not known:
+            return False
+        upstream, model = plan.target.upstream.name, plan.request.model
+        log.warning("%s takes no effort %r for %r; it takes: %s", upstream, plan.effort, model[:200], ", ".join(known))
+        self._state.efforts[upstream, model] = known
+        return True
+
+    async def _pass_error(self, answer: UpstreamResponse, body: bytes, plan: RequestPlan, back: Headers) -> None:
         """The upstream's own error: unchanged for a client of its dialect, else in the client's shape."""
-        body = await answer.read(self._state.config.limits.body)
         self._record.upstream_error = "status_5xx" if answer.status >= 500 else "status_4xx"
         kind = "application/json"
         if plan.target.kind.speaks(self._dialect):

@@ -72,6 +72,11 @@ class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
         return any(target == THINKING for table in self.format.states.values() for target in table.values())
 
     @property
+    def efforts(self) -> tuple[str, ...]:
+        """The efforts that a request for it may name, as far as its family's card says; empty where any may pass."""
+        return self.switch.requestable if self.switch is not None else ()
+
+    @property
     def special(self) -> bool:
         """Whether markers of the format are special tokens, which servers leave out unless asked not to."""
         return self.format is not None and has_special_markers(self.format)

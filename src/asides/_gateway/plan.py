@@ -22,6 +22,7 @@ from .._engine.parser import Parser
 from .._engine.shortcut import parse_ordinary
 from ..dialects import Dialect, openai_chat
 from ..dialects.arrange import arrange
+from ..dialects.efforts import with_effort
 from ..dialects.framing import to_json
 from ..dialects.request import CallPiece, Request, RequestError, WriteOptions, without_seals
 from ..dialects.servers import ServerKind
@@ -67,6 +68,8 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Where thinking is written, for clients that have several places for it."""
     conversation: ConversationHash
     """Where the reply stands in its conversation, for the replay cache."""
+    effort: str | None = None
+    """The effort that the upstream is asked for; not always the client's."""
 
     @property
     def format(self) -> Format:
@@ -110,6 +113,9 @@ def make_plan(
         # It may be a person's name; Anthropic's clients put ids of device, account and session there.
         if asked.user is not None and not state.config.forward_user:
             asked = msgspec.structs.replace(asked, user=None)
+        # What the upstream has said itself counts more than what is known of the model.
+        known = state.efforts.get((target.upstream.name, request.model)) or target.profile.efforts
+        asked = with_effort(asked, known)
         field = state.fields.get((target.upstream.name, request.model), "")
         start, start_is_known = find_start(http.headers, request, target)
         reasoning = find_reasoning(http.headers, target.settings)
@@ -137,6 +143,7 @@ def make_plan(
         start_is_known=start_is_known,
         reasoning=reasoning,
         conversation=restored.conversation,
+        effort=asked.thinking.effort,
     )
 
 
@@ -157,7 +164,9 @@ def find_start(headers: Mapping[str, str], request: Request, target: Target) -> 
         return target.settings.start, True
     profile, format = target.profile, target.profile.format
     # A format that begins in a header says by itself what follows; a start in text would show its header.
-    if request.thinking.think is False and format is not None and format.start != HEADER:
+    # Nor does a model whose thinking nothing turns off begin in text because a request asks for none.
+    stays_on = profile.switch is not None and profile.switch.off is None
+    if request.thinking.think is False and format is not None and format.start != HEADER and not stays_on:
         return "text", True
     if request.prompt is not None:
         return None, True  # the end of the bare prompt says it

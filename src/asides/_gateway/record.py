@@ -27,7 +27,7 @@ LOGGED = (
     *("upstream", "upstream_status", "upstream_error", "stream", "cancelled"),
     *("first_byte", "first_thought", "first_answer"),
     *("input_tokens", "thinking_tokens", "answer_tokens", "thinking_characters", "answer_characters"),
-    *("notices", "empty_answers", "replay_cache_hits", "replay_cache_misses", "arranged", "error"),
+    *("notices", "empty_answers", "replay_cache_hits", "replay_cache_misses", "arranged", "effort", "error"),
 )
 """What a line of the log has, in this order."""
 BODIES = ("request_body", "reply_body")
@@ -55,6 +55,7 @@ class RequestRecord:
         "calls",
         "cancelled",
         "dialect",
+        "effort",
         "error",
         "failed",
         "folds",
@@ -106,6 +107,8 @@ class RequestRecord:
         """When the upstream began to answer, by the monotonic clock."""
         self.arranged: tuple[str, ...] = ()
         """What of the request was put in order for chat templates, by the names of `dialects.arrange.CHANGES`."""
+        self.effort = ""
+        """The effort that the upstream was asked for, where it is not the client's."""
         self.replay_cache_hits = 0
         """Thoughts that the client had dropped and the replay cache put back."""
         self.replay_cache_misses = 0

@@ -51,6 +51,8 @@ class State:
         self.replay_cache = ReplayCache(config.replay_cache)
         self.fields: BoundedDict[tuple[str, str], str] = BoundedDict(MOST_MODELS)
         """By upstream and model: the field in which the upstream sends thinking, and wants it back."""
+        self.efforts: BoundedDict[tuple[str, str], tuple[str, ...]] = BoundedDict(MOST_MODELS)
+        """By upstream and model: the efforts that the upstream named when it refused another."""
         self.running: dict[str, tuple[str, Upstream]] = {}
         """By the upstream's id of a reply that is being streamed: the credential of its client, and the upstream."""
         self.history_writer: BackgroundWriter | None = None

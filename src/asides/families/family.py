@@ -77,9 +77,21 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
         """The template's arguments for a request that asks for thinking, for none, or (None) for neither."""
         value = None if think is None else self.on if think else self.off
         found = {} if value is None else {self.keyword: value}
-        if think is not False and effort is not None and (nearest := self.nearest(effort)):
+        if think is False and self.off is None and self.efforts:
+            found[self.effort] = self.efforts[0]  # what nothing turns off can be kept short
+        elif think is not False and effort is not None and (nearest := self.nearest(effort)):
             found[self.effort] = nearest
         return found
+
+    @property
+    def requestable(self) -> tuple[str, ...]:
+        """The efforts that a request may name; empty where the template takes none, so that any may pass.
+
+        `none` is one of them where thinking can be turned off.
+        """
+        named = (self.on,) if self.keyword == EFFORT and self.on in EFFORTS else ()
+        efforts = (*self.efforts, *(each for each in named if each not in self.efforts))
+        return (*(("none",) if self.off is not None else ()), *efforts) if efforts else ()
 
     def nearest(self, effort: str) -> str:
         """The effort that the template takes for one that was asked for, the stronger of two; empty: none fits."""
@@ -89,10 +101,12 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
 def nearest_effort(effort: str, known: Collection[str]) -> str:
     """The effort among those that a template or an API takes for one that was asked for: see `Switch.nearest`."""
     effort = effort if effort in known else _OTHER_EFFORTS.get(effort, effort)
-    if effort in known or effort not in EFFORTS or not known:
+    # `none` is no weak effort, and names that are on no ladder cannot be compared.
+    steps = [each for each in known if each in EFFORTS]
+    if effort in known or effort not in EFFORTS or not steps:
         return effort if effort in known else ""
     wanted = EFFORTS.index(effort)
-    return min(known, key=lambda each: (abs(EFFORTS.index(each) - wanted), -EFFORTS.index(each)))
+    return min(steps, key=lambda each: (abs(EFFORTS.index(each) - wanted), -EFFORTS.index(each)))
 
 
 class Model(msgspec.Struct, frozen=True):
