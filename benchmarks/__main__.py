@@ -16,6 +16,7 @@ SECTIONS = {
     "peers": "side_by_side",
     "startup": "startup",
     "calls": "calls",
+    "calls-per-marker": "calls_per_marker",
     "dialects": "dialects",
     "tokens": "tokens",
     "analysis": "analysis",

@@ -76,11 +76,11 @@ class Message(msgspec.Struct, frozen=True):
 class Collector:
     """Builds parts from events: the one place that joins them, for the parser's `Message` and for a `Reply`.
 
-    The parser holds the raw text, so it hands over no text and thinking as they grow; they are cut out by their spans
-    at the end. Who has no raw text puts their deltas into `texts`.
+    The parser holds the raw text, so its text and thinking are cut out by their spans at the end; it appends its events
+    to `pending`, which costs no call, and `message` takes note of them. Who has no raw text puts deltas into `texts`.
     """
 
-    __slots__ = ("_ends", "notices", "raw", "starts", "texts")
+    __slots__ = ("_ends", "notices", "pending", "raw", "starts", "texts")
 
     def __init__(self) -> None:
         self.starts: list[PartStart] = []
@@ -90,6 +90,8 @@ class Collector:
         self.raw: dict[int, str] = {}
         """By index: what the model wrote of a call, where there is no raw text to cut it from."""
         self.notices: list[Notice] = []
+        self.pending: list[Event] = []
+        """Events that have not been taken note of."""
 
     def add(self, event: Event) -> None:
         """Take note of an event."""
@@ -129,5 +131,8 @@ class Collector:
 
     def message(self, raw: str, open_span: Span, termination: Termination) -> Message:
         """The message so far, its texts cut from `raw`."""
+        for event in self.pending:
+            self.add(event)
+        self.pending.clear()
         parts, thinking, text = self.parts(raw, open_span)
         return Message(parts, raw, tuple(self.notices), termination, thinking, text)

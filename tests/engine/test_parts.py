@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -13,7 +17,7 @@ from asides._engine.active_markers import ActiveMarkers
 from asides._engine.call_region import CallOptions, Region
 from asides._engine.calls.strings import JSON_BODY, up_to
 from asides._engine.calls_in_progress import CallsInProgress
-from asides._engine.cursor import Cursor
+from asides._engine.cursor import Cursor, Tape
 from asides._engine.fast_path import ALWAYS, FastPath, OpenString, string_search
 from asides._engine.format import OUTSIDE, TEXT, THINKING
 from asides._engine.holds import Holds
@@ -21,7 +25,6 @@ from asides._engine.literals import Beginnings, any_of
 from asides._engine.modes import ReadOutcome
 from asides._engine.open_part import OpenPart, PartWriter
 from asides._engine.prose import Prose
-from asides._engine.raw_text import Tape
 from asides.message import Collector
 
 QWEN = asides.get_format("qwen3")
@@ -96,11 +99,11 @@ def test_holds_nest_and_are_released_or_dropped() -> None:
     holds.emit(TextDelta(0, "c"))
     holds.release()
     assert out == [TextDelta(0, "a")]
-    assert holds
+    assert holds.stack
     assert outer == [TextDelta(0, "b"), TextDelta(0, "c")]
     holds.open()
     holds.drop(outer)
-    assert not holds
+    assert not holds.stack
     holds.emit(TextDelta(0, "d"))
     assert out == [TextDelta(0, "a"), TextDelta(0, "d")]
 
@@ -114,7 +117,7 @@ def test_an_undecided_start_goes_out_before_what_is_inside_it() -> None:
     holds.emit(TextDelta(0, "b"))
     holds.settle_start()
     assert out == [TextDelta(0, "a")]
-    assert holds
+    assert holds.stack
     assert not holds.undecided
     holds.release()
     assert out == [TextDelta(0, "a"), TextDelta(0, "b")]
@@ -170,7 +173,8 @@ def test_whitespace_beside_a_marker_is_the_gap() -> None:
     out = writer.holds.collect()
     writer.flow(3, beside=True)
     writer.close(True)
-    writer.pass_marker(writer.cursor.at)
+    writer.cursor.pass_over(writer.cursor.at)
+    writer.begin_content(writer.cursor.scan)
     feed(writer, " b")
     writer.flow(writer.cursor.at + 2, beside=False)
     assert out[-2:] == [PartStart(1, "text", "\n\n"), TextDelta(1, "b")]
@@ -376,6 +380,28 @@ def test_one_pattern_for_several() -> None:
 
 
 # A parser as a whole.
+
+
+def test_a_marker_takes_a_short_way() -> None:
+    """`</thi` + `nk>`, counted: `python -m benchmarks calls-per-marker` shows the same by file."""
+    root = str(Path(asides.__file__).parent)
+    calls: Counter[str] = Counter()
+
+    def see(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(root):
+            calls[frame.f_code.co_filename] += 1
+
+    for counted in (False, True):  # what is made once for each format is no cost of a marker
+        parser = asides.Parser("qwen3")
+        parser.feed("<think>")
+        parser.feed("words")
+        before = sys.getprofile()
+        sys.setprofile(see if counted else before)
+        events = parser.feed("</thi") + parser.feed("nk>")
+        sys.setprofile(before)
+        assert events == [PartEnd(0, True, None, (7, 12))]
+    assert 0 < calls.total() <= 28
+    assert len(calls) <= 8
 
 
 def test_a_parser_can_be_copied_and_pickled_in_the_middle() -> None:

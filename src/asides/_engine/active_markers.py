@@ -42,25 +42,27 @@ class ActiveMarkers:
         """Begin at the first character, in this state. What the format has settled on stays settled."""
         self.runs_calls = True
         self.watching = False
-        self.table = self._table_of(state)
+        self.enter(state)
 
-    def enter(self, state: State) -> None:
-        """What follows is in this state."""
+    def enter(self, state: State, met: str | CallSyntax | None = None) -> None:
+        """What follows is in this state, and in the format of the marker or call syntax that was met.
+
+        In a message that its header addresses to no tool, calls are only talked about.
+        """
+        if met is not None and (self.format.settle is not None or self.format.suffixed is not None):
+            self.settle_on(met)
         self.runs_calls = self.runs_calls or state == OUTSIDE
-        self.table = self._table_of(state)
+        tables = self.tables
+        if self.watching and state != THINKING:
+            self.table = tables.watching
+        elif self.runs_calls:
+            self.table = tables.thinking if state == THINKING else tables.text
+        else:
+            self.table = tables.thinking_without_calls if state == THINKING else tables.text_without_calls
 
     def let_calls(self, run: bool) -> None:
         """Say whether calls run in the message that begins. `enter` comes next."""
         self.runs_calls = run
-
-    def _table_of(self, state: State) -> Table:
-        """What acts in a state. In a message that its header addresses to no tool, calls are only talked about."""
-        tables = self.tables
-        if self.watching and state != THINKING:
-            return tables.watching
-        if self.runs_calls:
-            return tables.thinking if state == THINKING else tables.text
-        return tables.thinking_without_calls if state == THINKING else tables.text_without_calls
 
     def settle_on(self, met: str | CallSyntax) -> None:
         """Go on with the format that this marker or call syntax belongs to: in `auto`, or where it has a suffix."""
@@ -75,7 +77,7 @@ class ActiveMarkers:
         # Without bare calls behind prose: these are read only in a format that the caller named, never in one `auto`
         # settled on.
         self.tables = compile_tables(format, self.calls_in_thinking, self._reads_calls)
-        self.table = self._table_of(self.table.state)
+        self.enter(self.table.state)
 
     def read_bare_headers(self) -> bool:
         """From here on headers are read by their words alone; whether that is new."""
@@ -95,7 +97,7 @@ class ActiveMarkers:
         """What was read is text after all."""
         if self.watching:
             self.watching = False
-            self.table = self._table_of(self.table.state)
+            self.enter(self.table.state)
 
     @property
     def reads_calls(self) -> bool:

@@ -415,6 +415,7 @@ class Region:
         if self.holds_closer:
             self.holds_closer = False
             holds.release()
+        self._writer.cursor.scan_from(span[1])
         self._writer.begin_content(span[1])  # what follows begins anew
 
     def _mend(self, error: str) -> bool:

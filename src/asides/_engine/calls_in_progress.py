@@ -203,7 +203,7 @@ class CallsInProgress:
         # What was given back is not tried again from its middle, so that cost stays linear.
         if begins or offset < self._reread_until or not begins_line(cursor.buffer, place, writer.floor):
             return False
-        writer.fences.advance(cursor.buffer, cursor.base, place, writer.floor)
+        writer.fences.advance(cursor.buffer, cursor.base, place, part.content_from)
         if writer.fences.inside:
             return False
         return may_follow(cursor.tape.text(max(part.content_from, offset - REACH), offset))
@@ -348,7 +348,9 @@ class CallsInProgress:
 
     def _close(self, outcome: ReadOutcome) -> ReadOutcome:
         self.region = None
-        self._writer.pass_marker(self._cursor.at)
+        cursor = self._cursor
+        cursor.pass_over(cursor.at)
+        self._writer.begin_content(cursor.scan)
         return outcome
 
     def _reject(self, region: Region, code: str, reason: str) -> ReadOutcome:
@@ -495,8 +497,7 @@ class CallsInProgress:
         syntax = self.region.reader_syntax
         self.draft = None
         self._holds.release()
-        self._writer.enter(TEXT)
-        self._markers.settle_on(syntax)
+        self._writer.enter(TEXT, syntax)
         return self._close(Outcomes.CLOSED)
 
     # Calls that do not end as they should.

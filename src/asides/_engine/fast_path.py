@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 from ..events import Event, TextDelta, ThinkingDelta, ToolCallDelta
 from ..message import Collector
 from .calls.strings import StringBody
-from .cursor import NON_SPACE, NOWHERE
+from .cursor import NON_SPACE, NOWHERE, Tape
 from .markers import Few, Table
 from .open_part import DELTA
-from .raw_text import Tape
 
 LONG_SPACE = 256
 """From this length on, held whitespace is no longer joined with every chunk."""
@@ -75,7 +74,7 @@ class FastPath:
         "_string_room",
         "_tape",
         "_waiting_size",
-        "collector",
+        "arguments",
         "delta",
         "few",
         "glance",
@@ -98,8 +97,8 @@ class FastPath:
         """Every chunk is appended to it first."""
         self.most = NOWHERE
         """How many pieces there may be before the machine is asked what can be forgotten."""
-        self.collector = collector
-        """Takes note of the arguments of calls; None where nothing is collected."""
+        self.arguments: list[Event] | None = collector.pending if collector is not None else None
+        """Where the arguments of calls go for the message; None where nothing is collected."""
         self._limit = limit
         self.tidy = tidy
         """Whether whitespace at a chunk's end is held."""
@@ -135,8 +134,8 @@ class FastPath:
     def hold(self, text: str, for_words: bool) -> None:
         """The machine has come as far as it can. `for_words`: nothing but a word can change what is held."""
         self.held = text
-        self.close()
-        if self.collector is None:
+        self.delta = self.inline = self._armed = self.string = None
+        if self.arguments is None:
             self.most = len(self.pieces) + MANY
         if for_words and len(text) >= LONG_SPACE:
             self.waiting = []
@@ -144,14 +143,17 @@ class FastPath:
 
     def write_prose(self, table: Table, index: int) -> None:
         """Words may be emitted as they come, if what is held is whitespace or the beginning of a marker."""
+        held = self.held
+        stop = table.begins(held, 0, len(held)) if held else 0
         self.table = table
         self.suspect = table.suspect
         self.index = index
-        before = self.held[: self._aim(self.held)]
-        if not before or (self.tidy and before.isspace()):
+        # While the beginning of a marker is held, every chunk is looked at.
+        self.few, self.glance = (table.few, table.glance) if stop == len(held) else (None, ALWAYS)
+        if not stop or (self.tidy and held[:stop].isspace()):
             self.delta = DELTA[table.state]
-            self._armed = self.delta if self.tidy and self.collector is not None else None
-            self.inline = None if self.held else self._armed
+            self._armed = self.delta if self.tidy and self.arguments is not None else None
+            self.inline = None if held else self._armed
 
     def write_string(self, index: int, string: OpenString) -> None:
         """A string of a call goes on."""
@@ -243,13 +245,17 @@ class FastPath:
         """Words in which something may be, or become, a marker; None when the machine must read."""
         delta = self.delta
         text = self.held + chunk
-        if delta is None or len(text) >= SHORT or self.table.holds_marker(text):
+        stop = -1 if delta is None or len(text) >= SHORT else self.table.unmarked(text)
+        if stop < 0 or delta is None:
             return None
-        self.keep(chunk)
-        stop = self._aim(text)
+        self.few, self.glance = (self.table.few, self.table.glance) if stop == len(text) else (None, ALWAYS)
         words = text[:stop].rstrip() if self.tidy else text[:stop]
         self.held = held = text[len(words) :]
         self.inline = self._armed if not held else None
+        pieces = self.pieces
+        pieces.append(chunk)
+        if len(pieces) > self.most:
+            self.close()
         return [delta(self.index, words)] if words else []
 
     def take_cut(self, words: str, space: str) -> list[Event]:
@@ -288,9 +294,9 @@ class FastPath:
             if body is None or stop >= SHORT:
                 return None
             if markers.suspect(text) is not None:
-                if markers.holds_marker(text):
+                stop = markers.unmarked(text)
+                if stop < 0:
                     return None
-                stop = markers.begins(text, 0, stop)
             found = body.split(text, stop)
             if found is None:
                 return None
@@ -300,12 +306,6 @@ class FastPath:
         if not words:
             return []
         event = ToolCallDelta(self.index, words)
-        if self.collector is not None:
-            self.collector.add(event)
+        if self.arguments is not None:
+            self.arguments.append(event)
         return [event]
-
-    def _aim(self, text: str) -> int:
-        """Where the beginning of a marker stands in what is held; while there is one, every chunk is looked at."""
-        stop = self.table.begins(text, 0, len(text))
-        self.few, self.glance = (self.table.few, self.table.glance) if stop == len(text) else (None, ALWAYS)
-        return stop

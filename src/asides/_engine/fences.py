@@ -58,8 +58,14 @@ class Fences:
     def _closes(self) -> bool:
         return self._opening is not None and self._character == self._opening[0] and self._count >= self._opening[1]
 
-    def advance(self, text: str, base: int, stop: int, floor: int) -> None:
-        """Follow `text` up to the index `stop`. `text[0]` is at offset `base`; the text began at index `floor`."""
+    def advance(self, text: str, base: int, stop: int, content_from: int) -> None:
+        """Follow `text` up to the index `stop`. `text[0]` is at the offset `base`; the content began at `content_from`.
+
+        Where that is behind all that was followed, it is another content, which begins outside of any block.
+        """
+        if content_from > self.at:
+            self.reset(content_from)
+        floor = max(content_from - base, 0)
         at = max(self.at - base, 0)
         # Places are indices of this buffer and mean nothing in the next one.
         self._next = {"`": -2, "~": -2}

@@ -19,24 +19,21 @@ Hold = list[Event]
 class Holds:
     """The stack of holds, and the list of events that `feed` will return."""
 
-    __slots__ = ("_collector", "_stack", "_strict", "out", "undecided")
+    __slots__ = ("_pending", "_strict", "out", "stack", "undecided")
 
     def __init__(self, collector: Collector | None = None, strict: frozenset[str] = frozenset()) -> None:
-        self._collector = collector
+        self._pending = collector.pending if collector is not None else None
         self._strict = strict
-        self._stack: list[Hold] = []
+        self.stack: list[Hold] = []
+        """The open holds, the innermost last."""
         self.out: list[Event] = []
         """What this call to `feed` returns."""
         self.undecided = False
         """Whether the outermost hold is that of an undecided start."""
 
-    def __bool__(self) -> bool:
-        """Whether anything may be held back."""
-        return bool(self._stack)
-
     def restart(self) -> None:
         """Drop everything: the text is read again from its first character."""
-        self._stack.clear()
+        self.stack.clear()
         self.undecided = False
 
     def collect(self) -> list[Event]:
@@ -46,14 +43,14 @@ class Holds:
 
     def emit(self, event: Event) -> None:
         """Append an event to this call's output, or to the innermost hold while one is open."""
-        if self._stack:
+        if self.stack:
             # Neither collected nor judged by `strict` yet: what a dropped hold held has never happened.
-            self._stack[-1].append(event)
+            self.stack[-1].append(event)
             return
         self.out.append(event)
-        if self._collector is not None:
-            self._collector.add(event)
-        if isinstance(event, Notice) and event.code in self._strict:
+        if self._pending is not None:
+            self._pending.append(event)
+        if self._strict and isinstance(event, Notice) and event.code in self._strict:
             raise StrictError(event, self.out)
 
     def notice(self, code: NoticeCode, offset: int, message: str = "") -> None:
@@ -63,22 +60,22 @@ class Holds:
     def open(self) -> Hold:
         """From here on events wait."""
         hold: Hold = []
-        self._stack.append(hold)
+        self.stack.append(hold)
         return hold
 
     def release(self) -> None:
         """Let the events of the innermost hold go out, to the hold around it or to the caller."""
-        for event in self._stack.pop():
+        for event in self.stack.pop():
             self.emit(event)
 
     def drop(self, hold: Hold | None = None) -> None:
         """Discard the events of this hold, or of the innermost, and of all holds inside it: the text is read again."""
-        while self._stack.pop() is not hold and hold is not None:
+        while self.stack.pop() is not hold and hold is not None:
             pass
 
     def expire(self, offset: int, message: str = "") -> None:
         """The innermost hold has reached the limit: put the notice before the events that it holds."""
-        self._stack[-1].insert(0, Notice("limit", message or NOTICES["limit"], offset))
+        self.stack[-1].insert(0, Notice("limit", message or NOTICES["limit"], offset))
 
     def open_undecided(self) -> None:
         """The start is undecided: everything waits."""
@@ -88,11 +85,11 @@ class Holds:
     def settle_start(self, notice: Notice | None = None) -> None:
         """The start is settled: what the outermost hold has goes out, what is inside it goes on waiting."""
         self.undecided = False
-        outermost, *inner = self._stack
-        self._stack = []
+        outermost, *inner = self.stack
+        self.stack = []
         # Empty while they go out: `emit` would put them into an inner hold, which is younger than they are.
         if notice is not None:
             self.emit(notice)
         for event in outermost:
             self.emit(event)
-        self._stack = inner
+        self.stack = inner

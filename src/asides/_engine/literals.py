@@ -73,7 +73,7 @@ class Beginnings:
     that have other spellings. All of these begin with `<` and hold no other.
     """
 
-    __slots__ = ("_first", "_flat", "_fold", "_longest", "_may_become", "_reach", "_seconds", "firsts", "prefixes")
+    __slots__ = ("_first", "_fold", "_longest", "_may_become", "_reach", "firsts", "only", "prefixes", "seconds")
 
     def __init__(
         self,
@@ -94,16 +94,19 @@ class Beginnings:
         self._fold = ignore_case
         self._longest = max(map(len, literals), default=0)
         self._reach = max(reach, self._longest)
-        self._seconds = seconds
+        self.seconds = seconds
+        """What stands second in literals that have other spellings."""
         self._may_become = may_become
-        # Whether only the last of one character can begin a literal, because none holds it again.
-        self._flat = len(firsts) == 1 and not any(self.firsts in name[1:] for name in literals)
+        flat = len(firsts) == 1 and not any(self.firsts in name[1:] for name in literals)
+        self.only: str = self.firsts if flat else ""
+        """The one character whose last place alone can begin a literal, because all begin with it and none holds it
+        again; empty where it is not so."""
 
     def find(self, text: str, start: int, end: int) -> int:
         """Where a beginning stands at the end of `text[start:end]`, or `end`."""
-        if self._flat:
+        if self.only:
             low = end - self._reach
-            at = text.rfind(self.firsts, low if low > start else start, end)
+            at = text.rfind(self.only, low if low > start else start, end)
             return at if at >= 0 and self.holds(text[at:end]) else end
         at = end - self._longest
         if at <= start:
@@ -125,7 +128,7 @@ class Beginnings:
             text = text.lower()
         if text in self.prefixes:
             return True
-        return text[1:2] in self._seconds and self._may_become is not None and self._may_become(text)
+        return text[1:2] in self.seconds and self._may_become is not None and self._may_become(text)
 
 
 @lru_cache(maxsize=512)

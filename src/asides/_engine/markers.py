@@ -81,7 +81,13 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     certain: bool = False
     """Whether it is a token of its own (see `tokens.py`), which nobody writes when talking about it."""
 
+    place_matters: bool = False
+    """Whether it is plain words in some places, or a notice says where it stands; told by the fields above."""
+
     def __post_init__(self) -> None:
+        told = self.action in (Action.FOREIGN, Action.NESTED)
+        matters = told or self.leading or self.weak or self.joined or self.at_line
+        msgspec.structs.force_setattr(self, "place_matters", matters)
         if any("\ud800" <= character <= "\udbff" for character in self.text):
             msgspec.structs.force_setattr(self, "certain", True)
 
@@ -129,9 +135,10 @@ class Table:
         flags = re.IGNORECASE | re.ASCII if ignore_case else re.NOFLAG
         # Longest first, so that a marker is preferred to another that it begins with.
         fold = str.lower if ignore_case else str
-        self._by_text = {fold(name): marker for name, marker in self.markers.items()}
-        names = sorted(self._by_text, key=lambda name: (name[0], -len(name)))
-        taking = {name: found for name, marker in self._by_text.items() if (found := _after_name(marker, attributes))}
+        self.by_text = {fold(name): marker for name, marker in self.markers.items()}
+        """The markers by their text, in lower case where case does not matter."""
+        names = sorted(self.by_text, key=lambda name: (name[0], -len(name)))
+        taking = {name: found for name, marker in self.by_text.items() if (found := _after_name(marker, attributes))}
         open_ended = [name for name in names if suffixed is not None and is_tag(name) and not split_suffix(name)[1]]
         tags = {name: tag_rules[name] for name in names if name in tag_rules and is_tag(name)}
         # One pattern for each first character, with that character in front: a search for one literal character runs
@@ -186,9 +193,10 @@ class Table:
         )
         self.begins = self._beginnings.find
         """Where a possible beginning of a marker stands at the end of `text[start:end]`, or `end`."""
-        self._extendable = {self._by_text[name].text for name in self._beginnings.prefixes & self._by_text.keys()}
+        self.extendable = {self.by_text[name].text for name in self._beginnings.prefixes & self.by_text.keys()}
+        """The markers that others begin with."""
         if foreign:
-            self._extendable.add(FOREIGN.text)
+            self.extendable.add(FOREIGN.text)
         self.firsts = self._beginnings.firsts
         """The characters that markers begin with."""
         self.beginnings = tuple(sorted({name[:2] for name in names}))
@@ -215,7 +223,7 @@ class Table:
         return {
             text: marker
             for text, marker in self.markers.items()
-            if not (marker.leading or marker.weak or marker.joined or marker.notice or text in self._extendable)
+            if not (marker.leading or marker.weak or marker.joined or marker.notice or text in self.extendable)
             and not (self.has_spellings and text[0] != "<")
         }
 
@@ -223,20 +231,20 @@ class Table:
         """The marker that a search has found as `text`."""
         if self._ignore_case:
             text = text.lower()
-        found = self._by_text.get(text)
+        found = self.by_text.get(text)
         if found is None and self._suffixed is not None:
             found = self._with_suffix(text, self._suffixed)
         if found is None:
             name = text[:-1].split(None, 1)[0] + ">"
             folded = name.lower()
-            found = self._by_text.get(folded if folded in self._tags else name) or self._foreign
+            found = self.by_text.get(folded if folded in self._tags else name) or self._foreign
             assert found is not None
         return found
 
     def _with_suffix(self, text: str, suffixed: Callable[[str], Format]) -> Marker | None:
         """The marker with a suffix that was found as `text`."""
         plain, suffix = split_suffix(text)
-        marker = self._by_text.get(plain)
+        marker = self.by_text.get(plain)
         if marker is None or not suffix:
             return None
         calls = suffixed(suffix).calls if marker.syntaxes else ()
@@ -271,7 +279,7 @@ class Table:
 
     def may_extend(self, text: str, found: Found, end: int) -> bool:
         """Whether what was found may still turn out to be a longer marker."""
-        return found.marker.text in self._extendable and self._beginnings.holds(text[found.start : end])
+        return found.marker.text in self.extendable and self._beginnings.holds(text[found.start : end])
 
     def may_enclose(self, text: str, found: Found, start: int, end: int) -> bool:
         """Whether a tag that is not at its end yet begins before what was found, and may hold it in an attribute."""
@@ -289,12 +297,22 @@ class Table:
             found += [self.marker(name) for name in names if name not in self.markers]
         return found
 
-    def holds_marker(self, text: str) -> bool:
-        """Whether a marker stands in the text."""
-        for first, search in self._short_searches:  # noqa: SIM110 - this is a hot path, and a generator costs more
+    def unmarked(self, text: str) -> int:
+        """How far a short text cannot be, or become, part of a marker: up to its end, or to a possible beginning there.
+        -1 if a marker stands in it."""
+        for first, search in self._short_searches:
             if first in text and search(text):
-                return True
-        return False
+                return -1
+        beginnings = self._beginnings
+        # What `begins` would find, where one look tells: this is asked of every chunk with a `<` in it.
+        if beginnings.only and not self._ignore_case:
+            at = text.rfind(beginnings.only)
+            tail = text[at:]
+            if at < 0 or (tail not in beginnings.prefixes and tail[1:2] not in beginnings.seconds):
+                return len(text)
+            if tail in beginnings.prefixes:
+                return at
+        return beginnings.find(text, 0, len(text))
 
 
 Few = tuple[str, str | None, str, str]

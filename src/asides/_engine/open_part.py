@@ -14,11 +14,12 @@ from __future__ import annotations
 from ..events import NOTICES, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta
 from ..parts import Kind
 from .active_markers import ActiveMarkers
+from .calls.syntax import CallSyntax
 from .cursor import LOOKBACK, NON_SPACE, NOWHERE, Cursor
 from .fences import Fences
 from .format import OUTSIDE, TEXT, THINKING, State
 from .holds import Holds
-from .markers import Found, Marker
+from .markers import Actions, Found, Marker
 from .mentions import PAIRS, Lookahead, Verdict, Verdicts, judge
 
 DELTA: dict[State, type[TextDelta] | type[ThinkingDelta]] = {TEXT: TextDelta, THINKING: ThinkingDelta}
@@ -182,11 +183,12 @@ class PartWriter:
         part, fences = self.part, self.fences
         part.end = offset
         # Thinking has no fences, and another content begins outside of any.
-        if fences.at >= offset or self.markers.table.state != TEXT or not (self.quotes or self._bare_lines):
+        if self.markers.table.state != TEXT or not (self.quotes or self._bare_lines):
             return
-        base = max(fences.at - LOOKBACK, part.content_from)
-        text = self.cursor.tape.text(base, offset)
-        fences.advance(text, base, len(text), 0)
+        if fences.at < offset and part.content_from < offset:
+            base = max(fences.at - LOOKBACK, part.content_from)
+            text = self.cursor.tape.text(base, offset)
+            fences.advance(text, base, len(text), part.content_from)
 
     def mark_cut(self, cut: bool) -> None:
         """Say whether the output ended inside thinking or a call."""
@@ -286,7 +288,7 @@ class PartWriter:
             part.seen_words = part.seen_words or state == TEXT
         self.holds.emit(DELTA[state](part.index, text))
         if state == TEXT and (self.quotes or self._bare_lines):
-            self.fences.advance(cursor.buffer, cursor.base, stop, max(part.content_from - cursor.base, 0))
+            self.fences.advance(cursor.buffer, cursor.base, stop, part.content_from)
         cursor.move(stop)
         part.end = cursor.base + stop
 
@@ -382,9 +384,9 @@ class PartWriter:
             self.cut = True
         self.close(not thinks)
 
-    def enter(self, state: State) -> None:
-        """Enter a state; the part before has ended."""
-        self.markers.enter(state)
+    def enter(self, state: State, met: str | CallSyntax | None = None) -> None:
+        """Enter a state, led there by the marker or call that was met; the part before has ended."""
+        self.markers.enter(state, met)
         part = self.part
         part.outside_message = state == OUTSIDE
         part.new_message = part.new_message or part.outside_message
@@ -398,28 +400,20 @@ class PartWriter:
         self.close(True)
         self.part.new_message = True
 
-    def pass_marker(self, stop: int) -> None:
-        """A marker ends at this index, and the content of the state it leads to begins."""
-        self.cursor.pass_over(stop)
-        self._begin_content(self.cursor.scan)
+    def begin_content(self, offset: int, *, after_thinking: bool = False, begins_message: bool = False) -> None:
+        """Behind a marker or a call, or again behind an opener: content begins at this offset.
 
-    def begin_content(self, offset: int) -> None:
-        """Behind a call, or again behind an opener: content begins at this offset."""
-        self.cursor.scan_from(offset)
-        self._begin_content(offset)
-
-    def _begin_content(self, offset: int) -> None:
+        In a text that follows a thought or a header a call may stand without an opening marker; behind a thought a weak
+        opener may, too.
+        """
         part = self.part
         part.content_from = offset
         part.after_marker = part.empty = True
         part.overflowed = part.call_may_begin = False
-        self.fences.reset(offset)
-
-    def begin_text(self, after_thinking: bool = False) -> None:
-        """A text begins, where a call may stand without an opening marker; behind a thought a weak opener may, too."""
         if after_thinking:
-            self.part.weak_from = self.part.content_from
-        self.part.call_may_begin = bool(self.markers.tables.bare) and self.markers.table.state == TEXT
+            part.weak_from = offset
+        if (after_thinking or begins_message) and self.markers.tables.bare:
+            part.call_may_begin = self.markers.table.state == TEXT
 
     def expect_call(self, expected: bool) -> None:
         """Say whether a call without an opening marker may come first."""
@@ -437,11 +431,28 @@ class PartWriter:
         """The index where the content begins."""
         return max(self.part.content_from - self.cursor.base, 0)
 
+    def judge_marker(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
+        """Whether a marker acts or is only talked about, quoted or in a fence; and where the mention ends."""
+        # A marker that came as its own token acts whatever stands around it.
+        if not self.quotes or found.marker.certain:
+            return Verdicts.ACTS, found.stop
+        buffer = self.cursor.buffer
+        verdict, stop = Verdicts.ACTS, found.stop
+        if buffer[found.start - 1 : found.start] in PAIRS:
+            verdict, stop = self.judge_quotes(found, end, final)
+        if verdict is Verdicts.ACTS and self.markers.table.state == TEXT and self.in_fence(found.start):
+            verdict, stop = Verdicts.LITERAL, found.stop
+        if verdict is Verdicts.LITERAL and found.marker.action is Actions.STOP:
+            # A stop marker with nothing but whitespace behind it is a stop, wherever it stands.
+            after = NON_SPACE.search(buffer, found.stop, end)
+            if after is None and end - found.stop <= self.limit:
+                return (Verdicts.ACTS if final else Verdicts.WAIT_FOR_WORDS), found.stop
+        return verdict, stop
+
     def judge_quotes(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
         """Whether a marker is quoted, and so only talked about; and where the mention ends."""
         cursor = self.cursor
-        before = cursor.buffer[found.start - 1 : found.start]
-        if before not in PAIRS or not self.quotes or found.marker.certain:
+        if not self.quotes or found.marker.certain:
             return Verdicts.ACTS, found.stop
         return judge(
             cursor.buffer,
@@ -456,7 +467,7 @@ class PartWriter:
 
     def in_fence(self, place: int) -> bool:
         """Whether a marker at this index stands in a fenced block of a text."""
-        self.fences.advance(self.cursor.buffer, self.cursor.base, place, self.floor)
+        self.fences.advance(self.cursor.buffer, self.cursor.base, place, self.part.content_from)
         inside = self.fences.inside and self.fences.opened_at < self._fences_until
         self._fenced = self._fenced or inside
         return inside
@@ -464,7 +475,7 @@ class PartWriter:
     @property
     def left_in_fence(self) -> bool:
         """Whether a marker was taken as literal in a block that never closed."""
-        return self._fenced and self.fences.inside
+        return self._fenced and self.fences.at >= self.part.content_from and self.fences.inside
 
 
 def _width(run: str) -> tuple[int, int]:

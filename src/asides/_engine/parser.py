@@ -172,8 +172,8 @@ class Parser:
         elif not fast.held and fast.string_into is None and fast.string(chunk) is None and chunk:
             fast.keep(chunk)
             event = ToolCallDelta(fast.index, chunk)
-            if fast.collector is not None:
-                fast.collector.add(event)
+            if fast.arguments is not None:
+                fast.arguments.append(event)
             return [event]
         else:
             events = fast.take_string(chunk)
@@ -244,7 +244,7 @@ class Parser:
         fast.hold(cursor.stop(), outcome is _WAIT_FOR_WORDS)
         if self._collector is None:
             self._forget()
-        if len(text) <= SHORT and not self._finished and not holds:
+        if len(text) <= SHORT and not self._finished and not holds.stack:
             self._open_fast_path()
         return out
 
@@ -287,6 +287,8 @@ class Parser:
             held = self._calls.region is not None or self._holds.undecided
             horizon = self._horizon() - cursor.base if held else end
             if horizon >= end:
+                if cursor.at == end and self._mode is _PROSE and not final:
+                    return _WAIT  # a marker ended the chunk, and there is nothing behind it
                 outcome = readers[self._mode](end, final)
                 if outcome is _WAIT or outcome is _WAIT_FOR_WORDS:
                     return outcome

@@ -18,12 +18,12 @@ import msgspec
 from .bare_headers import BareStart, BareStarts, read_bare_header, starts_bare
 from .calls.steps import marker_at
 from .calls_in_progress import CallsInProgress
-from .cursor import NON_SPACE, NOWHERE
+from .cursor import NOWHERE
 from .fences import begins_line
 from .format import HEADER, TEXT, THINKING, State
 from .headers import LONGEST, HeaderResult, read_header, starts_header
 from .markers import Actions, Found
-from .mentions import Verdict, Verdicts
+from .mentions import Verdicts
 from .modes import Outcomes, ReadOutcome
 from .open_part import PartWriter
 
@@ -70,11 +70,11 @@ class Prose:
                 continue
             # A tag that is still open may hold this marker in an attribute. A whole text would show that, so a stream
             # waits.
-            if not final and table.may_enclose(buffer, found, scan, end):
+            if table.has_spellings and not final and table.may_enclose(buffer, found, scan, end):
                 hold = table.begins(buffer, scan, end)
                 break
             # Markers may begin alike, and in a whole text the longest is found. So a stream waits for the rest of it.
-            if table.may_extend(buffer, found, end):
+            if marker.text in table.extendable and table.may_extend(buffer, found, end):
                 if not final:
                     hold = found.start
                     break
@@ -85,12 +85,12 @@ class Prose:
                     return self._calls.begin_line(found.start)
                 scan = found.stop
                 continue
-            verdict, stop = self._judge(found, end, final)
+            verdict, stop = writer.judge_marker(found, end, final)
             if verdict is Verdicts.WAIT or verdict is Verdicts.WAIT_FOR_WORDS:
                 hold = found.start
                 break
             # Quotes first, then the place: a quoted marker must give no notice that it stands in the wrong place.
-            if verdict is Verdicts.ACTS and not self._is_literal(found):
+            if verdict is Verdicts.ACTS and not (marker.place_matters and self._is_literal(found)):
                 return self._act(found)
             if verdict is Verdicts.SPENT:
                 writer.write_literal(found.start)
@@ -101,22 +101,6 @@ class Prose:
         space = writer.flow(hold, beside=False, final=final)
         for_words = (space and hold == end) or verdict is Verdicts.WAIT_FOR_WORDS
         return Outcomes.WAIT_FOR_WORDS if for_words else Outcomes.WAIT
-
-    def _judge(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
-        """Whether a marker acts or is only talked about."""
-        writer, cursor = self._writer, self._cursor
-        verdict, stop = writer.judge_quotes(found, end, final)
-        # A marker that came as its own token acts whatever stands around it.
-        if not writer.quotes or found.marker.certain:
-            return verdict, stop
-        if verdict is Verdicts.ACTS and self._markers.table.state == TEXT and writer.in_fence(found.start):
-            verdict, stop = Verdicts.LITERAL, found.stop
-        if verdict is Verdicts.LITERAL and found.marker.action is Actions.STOP:
-            # A stop marker with nothing but whitespace behind it is a stop, wherever it stands.
-            after = NON_SPACE.search(cursor.buffer, found.stop, end)
-            if after is None and end - found.stop <= writer.limit:
-                return (Verdicts.ACTS if final else Verdicts.WAIT_FOR_WORDS), found.stop
-        return verdict, stop
 
     def _is_literal(self, found: Found) -> bool:
         """Whether a marker that acts elsewhere is plain words here, and saying so."""
@@ -178,11 +162,9 @@ class Prose:
                 self._holds.notice("stray_close", offset, f"{marker.text} closes nothing; it is left out")
             elif marker.notice:
                 writer.notice_marker(marker, offset)
-            self._markers.settle_on(marker.text)
-            writer.enter(marker.target)
-        writer.pass_marker(found.stop)
-        if marker.action is Actions.CLOSE:
-            writer.begin_text(after_thinking=True)
+            writer.enter(marker.target, marker.text)
+        cursor.pass_over(found.stop)
+        writer.begin_content(cursor.scan, after_thinking=marker.action is Actions.CLOSE)
         return Outcomes.MARKER
 
     def _settle_as_thinking(self, close: int) -> ReadOutcome:
@@ -343,12 +325,11 @@ class Prose:
             holds.notice(code, offset, message)
         # Before the state is entered, which picks the table: in a message to the user a call is only an example.
         markers.let_calls(not result.addressed)
-        markers.settle_on(result.marker)
         calls = bool(result.syntaxes) and markers.reads_calls
-        writer.enter(TEXT if calls else result.state or TEXT)
-        writer.pass_marker(result.stop)
+        writer.enter(TEXT if calls else result.state or TEXT, result.marker)
+        cursor.pass_over(result.stop)
+        writer.begin_content(cursor.scan, begins_message=not calls)
         if not calls:
-            writer.begin_text()
             return Outcomes.MESSAGE
         begun = self._calls.begin_message(result.syntaxes, result.recipient, offset, result.stop)
         if result.bodiless:

@@ -98,7 +98,7 @@ class PlainPieces(dict[int, str | None]):
 
     def _may_be_spelled(self, text: str) -> bool:
         """Whether a marker, or the beginning of one, stands in the text in another spelling."""
-        return self._table.holds_marker(text) or self._table.begins(text, 0, len(text)) < len(text)
+        return self._table.unmarked(text) < len(text)
 
     def _cut(self, text: str) -> Cut | None:
         if any(name in text for name in self._whole):

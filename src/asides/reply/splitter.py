@@ -25,9 +25,9 @@ import msgspec
 
 from .._engine.calls.ids import make_id
 from .._engine.calls.json_scan import JsonScanner
+from .._engine.cursor import Tape
 from .._engine.format import TEXT, THINKING, Format, State
 from .._engine.parser import Parser, termination_of
-from .._engine.raw_text import Tape
 from .._engine.shortcut import events_of
 from ..events import (
     NOTICES,
