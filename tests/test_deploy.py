@@ -52,7 +52,8 @@ def test_compose(path: Path) -> None:
     server = asides["command"][asides["command"].index("--upstream") + 1]
     assert re.match(r"http://(\w+):", server)[1] in services  # type: ignore[index] # it matches, or this fails
     called = re.match(r"http://(\w+):(\d+)/v1$", webui["environment"]["OPENAI_API_BASE_URL"])
-    assert called is not None and called[1] in services
+    assert called is not None
+    assert called[1] in services
     assert all(port.startswith("127.0.0.1:") for port in (*asides["ports"], *webui["ports"])), "reachable from outside"
     with gateway(None, *asides["command"], variables=variables) as running:
         local = running.url.replace("0.0.0.0", "127.0.0.1")
@@ -67,10 +68,12 @@ def test_container_file() -> None:
     assert not loaded.warnings
     assert f"EXPOSE {loaded.config.listen.port}" in text
     copied = re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE)
-    assert copied and all((ROOT / name).exists() for line in copied for name in line.split())
+    assert copied
+    assert all((ROOT / name).exists() for line in copied for name in line.split())
     extras = re.search(r"/source\[(.*?)\]", text)
     declared = (ROOT / "pyproject.toml").read_text()
-    assert extras is not None and all(f"\n{extra} = [" in declared for extra in extras[1].split(","))
+    assert extras is not None
+    assert all(f"\n{extra} = [" in declared for extra in extras[1].split(","))
 
 
 def test_unit(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from .._config import Loaded, hide_url, load_all, show
+from .._config import Config, Loaded, hide_url, load_all, show
 from ..errors import UsageError
 from . import FAILED, INTERRUPTED, OK
 from .options import Arguments, write_out
@@ -44,6 +44,8 @@ configuration:
   ASIDES_LIMITS_IDLE for `limits: idle:`. --format and --start hold for every model
   that the file does not name. docs/configuration.md lists all.
 
+  SIGHUP reads all of it again for the requests that come from then on.
+
 exit codes:
   {OK}    it was stopped by a signal, or --check found nothing wrong
   1    with --check: something does not work
@@ -58,7 +60,7 @@ def run(arguments: list[str]) -> int:
     """`asides serve`."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    loaded = load_all(options.config, flags=_flags(options), without=NOT_OURS, here=True)
+    loaded = _load(options)
     if not loaded.trusted:
         complain(_introduce(loaded))
     logs = _gateway("observe.logs")
@@ -71,8 +73,20 @@ def run(arguments: list[str]) -> int:
     logs.setup(loaded.config.log, secrets=logs.secrets_of(loaded.config))
     for warning in warnings:
         logging.getLogger("asides").warning("%s", warning)
-    code: int = server.serve(loaded.config)
+    code: int = server.serve(loaded.config, lambda: _read_again(options))
     return code
+
+
+def _load(options: argparse.Namespace) -> Loaded:
+    return load_all(options.config, flags=_flags(options), without=NOT_OURS, here=True)
+
+
+def _read_again(options: argparse.Namespace) -> Config:
+    """The configuration as it is now, for a gateway that runs; what is odd in it is logged."""
+    loaded = _load(options)
+    for warning in loaded.warnings:
+        logging.getLogger("asides").warning("%s", warning)
+    return loaded.config
 
 
 def _parser() -> argparse.ArgumentParser:

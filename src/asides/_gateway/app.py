@@ -41,6 +41,8 @@ log = logging.getLogger("asides.gateway")
 
 OLLAMA_VERSION = "0.13.0"
 """The version of Ollama's API that is spoken; its clients compare it."""
+RETIRE_LOOKS = 0.2
+"""Seconds between two looks whether the requests of an earlier configuration are over."""
 FAILED = Refusal(500, "the gateway failed; its log says why", code="internal")
 CORS_HEADERS = (
     b"authorization, content-type, x-api-key, api-key, anthropic-version, anthropic-beta, "
@@ -52,13 +54,12 @@ class Gateway:
     """The application."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
-        self._state = State(config)
+        self._use(config, State(config))
+        self._retiring: set[asyncio.Task[None]] = set()
+        """Closes the states of earlier configurations once their last request is over."""
         self._open: set[RequestRecord] = set()
         """The requests that are being answered, of the routes that need a key."""
         self._readiness = Readiness()
-        self._origins = Origins(config)
-        self._router = routes.Router(config.pass_on)
         self._metrics = Metrics(upstream.name for upstream in config.upstreams)
         self._metrics.watch(lambda: len(self._open), lambda: sum(record.stream for record in self._open))
         self._handlers: dict[str, Callable[[HttpRequest, routes.Match], Awaitable[None]]] = {
@@ -81,6 +82,34 @@ class Gateway:
             "pass_on": self._pass_on,
         }
 
+    def _use(self, config: Config, state: State) -> None:
+        self._config, self._state = config, state
+        self._origins = Origins(config)
+        self._router = routes.Router(config.pass_on)
+
+    def reload(self, config: Config) -> None:
+        """Take another configuration for the requests that come from now on; open ones end under theirs."""
+        old, answering = self._state, set(self._open)
+        self._use(config, old.renewed(config))
+        self._metrics.upstreams = frozenset(upstream.name for upstream in config.upstreams)
+        self._watch_history()
+        task = asyncio.create_task(self._retire(old, answering))
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+
+    async def _retire(self, state: State, answering: set[RequestRecord]) -> None:
+        """Close a state that takes no new requests, as soon as these are over."""
+        try:
+            while answering & self._open:
+                await asyncio.sleep(RETIRE_LOOKS)
+        finally:
+            await state.close()
+
+    def _watch_history(self) -> None:
+        writer = self._state.history_writer
+        if writer is not None:
+            self._metrics.watch_history(lambda: writer.written, lambda: writer.dropped, lambda: writer.waiting)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What the web server calls."""
         if scope["type"] == "http":
@@ -93,18 +122,20 @@ class Gateway:
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._state.open()
-        writer = self._state.history_writer
-        if writer is not None:
-            self._metrics.watch_history(lambda: writer.written, lambda: writer.dropped, lambda: writer.waiting)
+        self._watch_history()
         await send({"type": "lifespan.startup.complete"})
         with contextlib.suppress(asyncio.CancelledError):  # a second signal: nobody waits, but nothing is to be lost
             await receive()
+        for task in self._retiring:
+            task.cancel()  # the server has waited for the requests already
+        await asyncio.gather(*self._retiring, return_exceptions=True)
         await self._state.close()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, http: HttpRequest) -> None:
         match = self._router.find(http.method, http.path)
-        route, record = match.route, http.record
+        # The state may be another when this is over (`reload`).
+        route, record, spans = match.route, http.record, self._state.spans
         record.route, record.dialect = route.handler, route.dialect.NAME
         if route.needs_key:
             self._open.add(record)
@@ -115,8 +146,8 @@ class Gateway:
             self._allow_origin(http)
             if route.needs_key:
                 self._check(http)
-            if self._state.spans is not None and route.handler == "generate":
-                self._state.spans.begin(http)
+            if spans is not None and route.handler == "generate":
+                spans.begin(http)
             await self._handlers[route.handler](http, match)
         except Refusal as refusal:
             await self._refuse(http, route.dialect, refusal)
@@ -136,8 +167,8 @@ class Gateway:
             self._open.discard(record)
             record.finish()
             self._metrics.count(record)
-            if self._state.spans is not None:
-                self._state.spans.end(record)
+            if spans is not None:
+                spans.end(record)
             if route.logged:
                 logs.log_request(record, bodies=self._config.log.bodies)
 

@@ -159,15 +159,22 @@ class ReplayCache:
             # The same conversation may be answered twice: the later reply is the one that the client has seen last.
             self._by_key.update(dict.fromkeys(keys, self._count))
             self._characters += len(thinking)
-            while len(self._entries) > self._limits.entries or self._characters > self._limits.characters:
-                self._evict()
+            self._evict()
+
+    def resize(self, limits: ReplayCacheSettings) -> None:
+        """Hold to other limits from now on."""
+        with self._lock:
+            self._limits = limits
+            self._evict()
 
     def _evict(self) -> None:
-        number, entry = self._entries.popitem(last=False)
-        self._characters -= len(entry.thinking)
-        for key in entry.keys:
-            if self._by_key.get(key) == number:  # a later reply may have taken the key over
-                del self._by_key[key]
+        """Let the oldest go until the rest is within the limits."""
+        while len(self._entries) > self._limits.entries or self._characters > self._limits.characters:
+            number, entry = self._entries.popitem(last=False)
+            self._characters -= len(entry.thinking)
+            for key in entry.keys:
+                if self._by_key.get(key) == number:  # a later reply may have taken the key over
+                    del self._by_key[key]
 
     def restore(self, credential: str, request: Request, headers: Mapping[str, str]) -> Restored:
         """Put back the thoughts that the client has dropped. Linear in the size of the request."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
+from operator import attrgetter
 from types import FrameType
 
 import uvicorn
@@ -28,20 +32,25 @@ SWITCH = 0.001
 with Python's usual 5 ms, sixty streams would stand still for most of a second."""
 
 
+NEEDS_RESTART = ("listen", "limits.header", "limits.shutdown")
+"""Settings that belong to the process: a reload does not change them."""
+
+
 class ServeError(Error):
     """The address to listen on is taken, or not there."""
 
 
-def serve(config: Config) -> int:
-    """Run the gateway until a signal stops it; returns the exit code."""
+def serve(config: Config, read_again: Callable[[], Config]) -> int:
+    """Run the gateway until a signal stops it; returns the exit code. SIGHUP takes what `read_again` returns."""
     logs.setup(config.log, secrets=logs.secrets_of(config))
     listening = bind(config.listen.host, config.listen.port)
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{port}"
+    gateway = Gateway(config)
     server = _Server(
         uvicorn.Config(
-            Gateway(config),
+            gateway,
             http=limited(config.limits.header),
             ws="none",
             lifespan="on",
@@ -57,6 +66,9 @@ def serve(config: Config) -> int:
         )
     )
     server.announce = lambda: announce(config, url)
+    server.reload = Reload(gateway, config, read_again)
+    terminal = has_terminal()
+    server.hung_up = lambda: terminal and not has_terminal()
     try:
         server.run(sockets=[listening])
     except KeyboardInterrupt:
@@ -72,6 +84,8 @@ class _Server(uvicorn.Server):
     """Calls `announce` once it listens, and remembers which signal ended it."""
 
     announce = staticmethod(lambda: None)
+    reload = staticmethod(lambda: None)
+    hung_up = staticmethod(lambda: False)
     interrupted = False
     """Whether Ctrl-C ended it."""
 
@@ -81,6 +95,13 @@ class _Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
 
+    def _hang_up(self) -> None:
+        """SIGHUP: an operator asks for a reload, or a terminal that was closed, which ends what runs in it."""
+        if self.hung_up():
+            self.handle_exit(signal.SIGHUP, None)
+        else:
+            self.reload()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         # What is there now stays; the collector need not look at it again and again.
@@ -89,7 +110,43 @@ class _Server(uvicorn.Server):
         gc.set_threshold(*COLLECT)
         sys.setswitchinterval(SWITCH)
         if self.started:
+            if hasattr(signal, "SIGHUP"):  # not on Windows
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
             self.announce()
+
+
+class Reload:
+    """Reads the configuration again and hands it to the gateway. A bad one is logged, and the old one stays."""
+
+    def __init__(self, gateway: Gateway, config: Config, read_again: Callable[[], Config]) -> None:
+        self._gateway = gateway
+        self._config = config
+        self._read_again = read_again
+
+    def __call__(self) -> None:
+        """Do it, inside the event loop."""
+        try:
+            config = self._read_again()
+            logs.setup(config.log, secrets=[*logs.secrets_of(self._config), *logs.secrets_of(config)])
+            self._gateway.reload(config)
+        except Error as error:
+            log.error("the configuration stays as it was: %s", error, extra={"event": "reload_failed"})
+            return
+        for name in NEEDS_RESTART:
+            read = attrgetter(name)
+            if read(config) != read(self._config):
+                log.warning("%s has changed: it counts from the next start on", name)
+        self._config = config
+        log.info("the configuration was read again", extra={"event": "reloaded"})
+
+
+def has_terminal() -> bool:
+    """Whether this process belongs to a terminal that is still there."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def bind(host: str, port: int) -> socket.socket:

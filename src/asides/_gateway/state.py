@@ -60,6 +60,8 @@ class State:
         self.spans: Spans | None = None
         """Reports requests to OpenTelemetry; None where nobody asked for it."""
         self.upstreams: list[Upstream] = []
+        self._successor: State | None = None
+        """The state of a later configuration; what it took over is its to close."""
         self._connector: aiohttp.TCPConnector | None = None
         self._settings: BoundedDict[str, ModelSettings] = BoundedDict(MOST_MODELS)
         self._lists: BoundedDict[tuple[str, bytes], tuple[float, list[ListedModel]]] = BoundedDict(MOST_LISTS)
@@ -83,13 +85,13 @@ class State:
         return headers.for_upstream(http, upstream, self.guarded, same=same, raw=raw, more=more)
 
     def open(self) -> None:
-        """Make the upstreams and the history writer."""
+        """Make the upstreams, and what reports and keeps replies where it was not taken over."""
         history = self.config.history
-        if history.save:
+        if history.save and self.history_writer is None:
             from .._history import BackgroundWriter  # here, because few gateways keep replies
 
             self.history_writer = BackgroundWriter(history.store, keep_days=history.keep_days, warn=log.warning)
-        if self.config.telemetry.spans:
+        if self.config.telemetry.spans and self.spans is None:
             from .observe.spans import Spans  # here, because its packages are an extra
 
             self.spans = Spans(content=self.config.telemetry.content)
@@ -102,15 +104,33 @@ class State:
             HttpUpstream(settings, self.config.limits, self._connector) for settings in self.config.upstreams
         ]
 
+    def renewed(self, config: Config) -> State:
+        """A state for another configuration, opened. It takes over what must outlive the change; `close` this one then.
+
+        These are the replay cache, the replies that are being streamed, and the writers whose settings are the same.
+        """
+        state = State(config)
+        state.replay_cache = self.replay_cache
+        state.replay_cache.resize(config.replay_cache)
+        state.fields, state.running = self.fields, self.running
+        if config.history == self.config.history:
+            state.history_writer = self.history_writer
+        if config.telemetry == self.config.telemetry:
+            state.spans = self.spans
+        state.open()
+        self._successor = state
+        return state
+
     async def close(self) -> None:
         """Close every connection; waits until the queue of the history writer is written."""
         for upstream in self.upstreams:
             await upstream.close()
         if self._connector is not None:
             await self._connector.close()
-        if self.history_writer is not None:
+        later = self._successor
+        if self.history_writer is not None and (later is None or later.history_writer is not self.history_writer):
             await asyncio.to_thread(self.history_writer.close)
-        if self.spans is not None:
+        if self.spans is not None and (later is None or later.spans is not self.spans):
             await asyncio.to_thread(self.spans.close)
 
     def settings(self, model: str) -> ModelSettings:

@@ -30,7 +30,8 @@ class Metrics:
     """The metrics of one gateway, in a registry of their own. `count` takes requests, `/metrics` answers `render`."""
 
     def __init__(self, upstreams: Iterable[str] = ()) -> None:
-        self._upstreams = frozenset(upstreams)
+        self.upstreams = frozenset(upstreams)
+        """The names that the label `upstream` may have."""
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(
             "asides_requests", "Requests that are over.", ("dialect", "route", "status"), registry=registry
@@ -61,6 +62,7 @@ class Metrics:
         self._upstream_errors = Counter(
             "asides_upstream_errors", "Upstreams that failed.", ("upstream", "reason"), registry=registry
         )
+        self._history: dict[str, Gauge] = {}
         self._cancelled = Counter("asides_cancelled", "Requests whose client left early.", registry=registry)
         Gauge("asides_log_lines_dropped", "Lines of the log that nobody read in time.", registry=registry).set_function(
             lines_dropped
@@ -83,7 +85,10 @@ class Metrics:
             ("dropped", "Replies that history could not take.", dropped),
             ("waiting", "Replies that wait to be written to history.", waiting),
         ):
-            Gauge(f"asides_history_{name}", help, registry=self._registry).set_function(count)
+            gauge = self._history.get(name)
+            if gauge is None:
+                gauge = self._history[name] = Gauge(f"asides_history_{name}", help, registry=self._registry)
+            gauge.set_function(count)
 
     def count(self, record: RequestRecord) -> None:
         """Count a request that is over."""
@@ -94,7 +99,7 @@ class Metrics:
             self._cancelled.inc()
         if record.upstream_error:
             reason = _known(record.upstream_error, REASONS)
-            self._upstream_errors.labels(_known(record.upstream, self._upstreams), reason).inc()
+            self._upstream_errors.labels(_known(record.upstream, self.upstreams), reason).inc()
         if route == "generate":
             self._count_reply(record)
 
