@@ -1,4 +1,10 @@
-"""The gateway as a process: its socket, the web server, signals, and the lines that are printed at its start."""
+"""The gateway as a process: its socket, the web server, signals, and the lines that are printed at its start.
+
+The first SIGTERM or SIGINT lets open streams end, the second does not wait for them. SIGHUP reads the configuration
+again (`Reload`), unless it means that the terminal was closed: then it stops the process, as users expect of one.
+
+    serve(config, lambda: load_all("asides.yaml").config)     # returns the exit code
+"""
 
 from __future__ import annotations
 
