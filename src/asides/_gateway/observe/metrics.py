@@ -1,4 +1,13 @@
-"""The metrics for Prometheus. A request is counted once, at its end; no label holds what a client chose."""
+"""The metrics for Prometheus.
+
+A request is counted once, at its end, from its record; what is open at the moment is asked for whenever Prometheus
+asks. No label holds what a client chose: a value that is not in a list of ours is `other`, so series cannot grow
+without end.
+
+    metrics = Metrics(["vllm"])
+    metrics.count(record)
+    body, content_type = metrics.render()
+"""
 
 from __future__ import annotations
 
