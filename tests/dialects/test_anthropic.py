@@ -696,9 +696,30 @@ def test_what_anthropic_runs_itself_is_essential() -> None:
         "context_management": {"edits": []},
     }
     request = dialect.read_request(body)
-    assert request.essential == ("tools.web_search_20250305", "mcp_servers")
+    assert (request.essential, request.hosted) == (("mcp_servers",), ("tools.0.web_search_20250305",))
     assert isinstance(request.turns[0].pieces[0], OtherPiece)
     assert dialect.write_request(request) == body
+
+
+@pytest.mark.parametrize(
+    ("choice", "forced"),
+    [
+        ({"type": "auto"}, False),
+        ({"type": "any"}, False),
+        ({"type": "tool", "name": "find"}, False),
+        ({"type": "tool", "name": "web_search"}, True),
+    ],
+)
+def test_a_choice_that_forces_what_anthropic_runs_itself(choice: dict[str, Any], forced: bool) -> None:
+    """Such a tool is left out elsewhere, unless it must be called."""
+    hosted = {"type": "web_search_20250305", "name": "web_search"}
+    own = {"name": "find", "input_schema": {"type": "object"}}
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "?"}]}
+    request = dialect.read_request({**body, "tools": [hosted, own], "tool_choice": choice})
+    assert (request.essential == ("tool_choice",)) is forced
+    only = dialect.read_request({**body, "tools": [hosted], "tool_choice": choice})
+    assert (only.essential == ("tool_choice",)) is (forced or choice["type"] == "any")
+    assert dialect.write_request(only)["tools"] == [hosted]
 
 
 def test_a_request_of_another_dialect() -> None:

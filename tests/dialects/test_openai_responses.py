@@ -1108,7 +1108,7 @@ def test_what_cannot_be_understood_is_named(body: dict[str, Any], param: str) ->
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
         ({"conversation": "conv_1"}, "conversation"),
         ({"prompt": {"id": "pmpt_1"}}, "prompt"),
-        ({"tools": [TOOL, {"type": "web_search"}]}, "tools[1].web_search"),
+        ({"tools": [TOOL, {"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "tool_choice"),
         ({"tool_choice": {"type": "file_search"}}, "tool_choice"),
         ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "messages"),
         ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}, "messages"),

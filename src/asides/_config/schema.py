@@ -223,6 +223,9 @@ class Config(Section, frozen=True):
     """Headers of clients that upstreams get, beside the usual ones."""
     forward_user: bool = False
     """Whether upstreams get `user` and `metadata.user_id` of requests."""
+    strict: bool = False
+    """Whether a request is refused for a tool that only its API's own server could run (`web_search`…). If not, the
+    tool is left out, and the log and the header `X-Asides-Left-Out` name it."""
     keep_alive: Literal["comment", "empty", "off"] = "comment"
     """What an idle chat stream is kept open with: an SSE comment, an empty delta, or nothing."""
     limits: Limits = Limits()

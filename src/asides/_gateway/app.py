@@ -49,6 +49,9 @@ CORS_HEADERS = (
     b"x-asides-start, x-asides-reasoning"
 )
 
+EXPOSED_HEADERS = b"x-request-id, x-asides-effort, x-asides-estimate, x-asides-left-out, retry-after"
+"""What a web page may read of an answer's headers."""
+
 
 class Gateway:
     """The application."""
@@ -368,7 +371,7 @@ class Gateway:
             allowed = b"*" if "*" in self._config.cors else origin.encode("latin-1")
             http.extra_headers = [
                 (b"access-control-allow-origin", allowed),
-                (b"access-control-expose-headers", b"x-request-id, x-asides-effort, x-asides-estimate, retry-after"),
+                (b"access-control-expose-headers", EXPOSED_HEADERS),
                 (b"vary", b"Origin"),
             ]
 

@@ -9,6 +9,7 @@ configuration. Large requests are planned in a thread, so nothing here waits for
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from functools import partial
@@ -33,7 +34,7 @@ from .http_request import HttpRequest
 from .model_profile import ModelProfile
 from .refusals import Refusal
 from .replay_cache import ConversationHash
-from .state import State
+from .state import MOST_NAMES, State
 from .upstreams import Upstream
 
 REASONING = openai_chat.THINKING_FIELDS
@@ -102,6 +103,8 @@ def make_plan(
     _check_count(data, limits.messages)
     try:
         request = dialect.read_request(data, path)
+        if request.hosted and not target.kind.speaks(dialect):
+            request = _without_hosted(request, http, strict=state.config.strict)
         # Before the conversation is hashed: a line that differs from one request to the next would hide its thoughts.
         arranged = arrange(request)
         http.record.arranged = arranged.changes
@@ -153,6 +156,20 @@ def _check_count(data: dict[str, Any], most: int) -> None:
         if isinstance(data.get(name), list) and len(data[name]) > most:
             message = f"{name} has {len(data[name])} entries; this gateway takes {most} (limits.messages)"
             raise Refusal(400, message, param=name)
+
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
+"""What stands in no type of a tool; a client may write anything there, and it goes into a header."""
+
+
+def _without_hosted(request: Request, http: HttpRequest, *, strict: bool) -> Request:
+    """A request with tools that only its API's own server could run: refused, or served without them and reported."""
+    if strict:
+        return msgspec.structs.replace(request, essential=(*request.essential, *request.hosted))
+    names = dict.fromkeys(_UNFIT.sub("_", place.rpartition(".")[2][:64]) for place in request.hosted)
+    http.record.left_out = ", ".join(list(names)[:MOST_NAMES])
+    http.extra_headers.append((b"x-asides-left-out", http.record.left_out.encode()))
+    return request
 
 
 def find_start(headers: Mapping[str, str], request: Request, target: Target) -> tuple[Start | None, bool]:

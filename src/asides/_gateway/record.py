@@ -27,7 +27,16 @@ LOGGED = (
     *("upstream", "upstream_status", "upstream_error", "stream", "cancelled"),
     *("first_byte", "first_thought", "first_answer"),
     *("input_tokens", "thinking_tokens", "answer_tokens", "thinking_characters", "answer_characters"),
-    *("notices", "empty_answers", "replay_cache_hits", "replay_cache_misses", "arranged", "effort", "error"),
+    *(
+        "notices",
+        "empty_answers",
+        "replay_cache_hits",
+        "replay_cache_misses",
+        "arranged",
+        "effort",
+        "left_out",
+        "error",
+    ),
 )
 """What a line of the log has, in this order."""
 BODIES = ("request_body", "reply_body")
@@ -60,6 +69,7 @@ class RequestRecord:
         "failed",
         "folds",
         "id",
+        "left_out",
         "method",
         "model",
         "path",
@@ -113,6 +123,8 @@ class RequestRecord:
         """Thoughts that the client had dropped and the replay cache put back."""
         self.replay_cache_misses = 0
         """Those that it did not have."""
+        self.left_out = ""
+        """The types of tools that only the server of the client's API could run, and that the model is not offered."""
         self.error = ""
         """What went wrong; the first of several."""
         self.request_body = b""

@@ -105,6 +105,15 @@ class Turn(msgspec.Struct, frozen=True):
         return "".join(piece.text for piece in self.pieces if isinstance(piece, TextPiece))
 
 
+class ToolOrigin(msgspec.Struct, frozen=True):
+    """What the caller's API calls a tool that the model is offered as a function under a name of our own."""
+
+    name: str
+    namespace: str = ""
+    custom: bool = False
+    """Whether it takes free text; its function has one string instead."""
+
+
 class Tool(msgspec.Struct, frozen=True):
     """A function the model may call."""
 
@@ -113,6 +122,8 @@ class Tool(msgspec.Struct, frozen=True):
     parameters: dict[str, Any] = {}
     strict: bool | None = None
     extra: dict[str, Any] = {}
+    origin: ToolOrigin | None = None
+    """Set where the tool was no plain function; the writer of replies turns calls back by it."""
 
 
 class ThinkingOptions(msgspec.Struct, frozen=True):
@@ -146,6 +157,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str | None = None
     """For completions and Ollama's generate: the bare prompt."""
     tools: tuple[Tool, ...] = ()
+    other_tools: tuple[dict[str, Any], ...] = ()
+    """Tools that were no functions, as they were, for the same dialect."""
+    hosted: tuple[str, ...] = ()
+    """The places and types of those that only the API's own server could run (`tools[8].web_search`): every other
+    dialect leaves them out, and logs it."""
     tool_choice: ToolChoice | str = "auto"
     """`auto`, `none`, `required`, or `function:NAME`."""
     parallel_calls: bool | None = None

@@ -189,7 +189,7 @@ def leave_out(request: Request, dialect: str, kept: Iterable[str] = ()) -> bool:
         return True
     # First what refuses the request: nothing is to be logged as left out of one that is never sent.
     refuse(dialect, **dict.fromkeys(request.essential, True))
-    lost = set(request.extra).difference(kept)
+    lost = set(request.extra).difference(kept).union(request.hosted)
     for holder in (*request.tools, *request.turns, *(piece for turn in request.turns for piece in turn.pieces)):
         lost.update(getattr(holder, "extra", ()))
     log_lost(dialect, lost)

@@ -89,18 +89,23 @@ def read_request(body: Any, path: str = "") -> Request:
         "metadata": without(metadata, "user_id") or None,
         "output_config": without(config, "effort", "format") or None,
     }
-    extra = _FIELDS.rest(body) | hosted | without(others)
+    extra = _FIELDS.rest(body) | without(others)
     return Request(
         dialect=NAME,
         turns=(*_read_system(body.get("system")), *_read_messages(optional(body, "messages", list, []))),
         tools=tools,
+        other_tools=tuple(hosted.values()),
+        hosted=tuple(hosted),
         tool_choice=_read_tool_choice(choice),
         parallel_calls=False if choice.get("disable_parallel_tool_use") is True else None,
         thinking=_read_thinking_options(optional(body, "thinking", dict, {}), config),
         response_format=_read_format(config.get("format", body.get("output_format"))),
         user=optional(metadata, "user_id", str, "", "metadata.") or None,
         extra=extra,
-        essential=(*hosted, *(name for name in _ESSENTIAL if name in extra)),
+        essential=(
+            *(("tool_choice",) if _forces_hosted(choice, tools, hosted) else ()),
+            *(name for name in _ESSENTIAL if name in extra),
+        ),
         **_FIELDS.read(body),
     )
 
@@ -136,11 +141,18 @@ def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], dict[str, Any]]:
     hosted: dict[str, Any] = {}
     for number, tool in enumerate(tools):
         if expect(tool, dict, f"tools.{number}").get("type") not in (None, "custom"):
-            hosted[f"tools.{tool['type']}"] = tool
+            hosted[f"tools.{number}.{tool['type']}"] = tool
         else:
             extra = without(tool, "name", "description", "input_schema", "strict")
             own.append(read_tool(tool, f"tools.{number}", extra, "input_schema"))
     return tuple(own), hosted
+
+
+def _forces_hosted(choice: dict[str, Any], tools: tuple[Tool, ...], hosted: dict[str, Any]) -> bool:
+    """Whether the model must call a tool that only Anthropic could run."""
+    if choice.get("type") == "any":
+        return bool(hosted) and not tools
+    return choice.get("type") == "tool" and choice.get("name") in [tool.get("name") for tool in hosted.values()]
 
 
 def _read_tool_choice(choice: dict[str, Any]) -> str:
@@ -249,7 +261,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     # Anthropic counts thinking into the limit and refuses a budget that is not below it.
     limit = body.setdefault("max_tokens", MAX_TOKENS + (request.thinking.budget or 0))
     tools = [write_tool(tool, "input_schema") | (tool.extra if own else {}) for tool in request.tools]
-    tools += [tool for name, tool in extra.items() if name.startswith("tools.")]
+    tools += request.other_tools if own else ()
     fields = {
         "system": system,
         "tools": tools,
@@ -264,7 +276,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
         *(("chat_template_kwargs",) if request.template_arguments else ()),
     ]
     log_lost(NAME, lost)
-    return body | {name: value for name, value in extra.items() if "." not in name and name not in body}
+    return body | {name: value for name, value in extra.items() if name not in body}
 
 
 def _write_tool_choice(request: Request) -> dict[str, Any]:

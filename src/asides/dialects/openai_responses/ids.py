@@ -9,7 +9,12 @@ from __future__ import annotations
 import re
 
 RESPONSE = "resp_"
-PREFIXES: dict[str, str] = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
+PREFIXES: dict[str, str] = {
+    "reasoning": "rs_",
+    "message": "msg_",
+    "function_call": "fc_",
+    "custom_tool_call": "ctc_",
+}
 """How the id of an item begins, by its type."""
 _ITEM = re.compile(r"[a-z]{2,8}_([0-9a-f]{32})_(in)?(\d{1,9})")
 

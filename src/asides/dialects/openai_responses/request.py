@@ -49,7 +49,6 @@ from ..request_fields import (
     optional,
     read_content,
     read_image,
-    read_tool,
     refuse,
     replay_field,
     shared_extra,
@@ -58,6 +57,7 @@ from ..request_fields import (
 )
 from ..request_fields import write_tool as write_function
 from ..tags import without_tags
+from .tools import RequestTools, arguments_of, write_choice
 
 NAME = "openai_responses"
 
@@ -105,62 +105,40 @@ def read_request(body: Any, path: str = "") -> Request:
         raise RequestError("'background' is not spoken: replies are not kept to be fetched later", "background")
     include = optional(body, "include", list, [])
     text = optional(body, "text", dict, {})
-    functions, hosted = _read_tools(optional(body, "tools", list, []))
-    choice, allowed = _read_choice(body.get("tool_choice"))
-    if allowed is not None:
-        functions = tuple(tool for tool in functions if tool.name in allowed)
+    tools = RequestTools(_given_tools(body))
+    choice = tools.choose(body.get("tool_choice"))
     others = {
         "tool_choice": body["tool_choice"] if choice is None else None,
         "include": [name for name in include if name not in (ENCRYPTED, LOGPROBS)] or None,
         "text": without(text, "format") or None,
     }
-    extra = FIELDS.rest(body) | hosted | without(others)
+    extra = FIELDS.rest(body) | without(others)
     return Request(
         dialect=NAME,
-        turns=(*_read_instructions(body.get("instructions")), *_read_input(body.get("input"), extra)),
-        tools=functions,
+        turns=(*_read_instructions(body.get("instructions")), *_read_input(body.get("input"), extra, tools)),
+        tools=tuple(tools.functions),
+        other_tools=tuple(tools.others.values()),
+        hosted=tuple(tools.hosted),
         tool_choice=choice or "auto",
         thinking=_read_thinking_options(body, include),
         response_format=_read_format(text.get("format")),
         logprobs=LOGPROBS in include,
         extra=extra,
-        essential=tuple(sorted({*hosted, *((ESSENTIAL | {"tool_choice"}) & extra.keys())})),
+        essential=tuple(sorted((ESSENTIAL | {"tool_choice"}) & extra.keys())),
         **FIELDS.read(body),
     )
 
 
-def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], dict[str, Any]]:
-    """The caller's functions, and the tools that only the server could run, each by its place and type."""
-    functions: list[Tool] = []
-    hosted: dict[str, Any] = {}
-    for index, tool in enumerate(tools):
-        place = f"tools[{index}]"
-        kind = expect(tool, dict, place).get("type", "function")
-        if kind != "function":
-            hosted[f"{place}.{kind}"] = tool
-            continue
-        extra = without(tool, "type", "name", "description", "parameters", "strict", "function")
-        nested = tool.get("function")
-        functions.append(read_tool(nested if isinstance(nested, dict) else tool, place, extra))
-    return tuple(functions), hosted
-
-
-def _read_choice(value: Any) -> tuple[str | None, set[str] | None]:
-    """`auto`, `none`, `required` or `function:NAME`, None for a tool that is no function; and which are allowed."""
-    if value in (None, "auto", "none", "required"):
-        return value or "auto", None
-    if not isinstance(value, dict):
-        raise RequestError("tool_choice must be auto, none, required, or name a tool", "tool_choice")
-    if value.get("type") == "function":
-        nested = value.get("function")
-        name = nested.get("name") if isinstance(nested, dict) else value.get("name")
-        return f"function:{expect(name, str, 'tool_choice.name')}", None
-    tools = value.get("tools")
-    if value.get("type") == "allowed_tools" and isinstance(tools, list):
-        names = [tool.get("name") for tool in tools if isinstance(tool, dict) and tool.get("type") == "function"]
-        if len(names) == len(tools):
-            return "required" if value.get("mode") == "required" else "auto", {str(name) for name in names}
-    return None, None
+def _given_tools(body: dict[str, Any]) -> dict[str, Any]:
+    """The tools of a request by their places: of its field, and of items that add some."""
+    found = {f"tools[{index}]": tool for index, tool in enumerate(optional(body, "tools", list, []))}
+    items = body.get("input")
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        if isinstance(item, dict) and item.get("type") == "additional_tools":
+            place = f"input[{index}]."
+            added = optional(item, "tools", list, [], place)
+            found |= {f"{place}tools[{number}]": tool for number, tool in enumerate(added)}
+    return found
 
 
 def _read_format(value: Any) -> dict[str, Any] | None:
@@ -188,7 +166,7 @@ def _read_instructions(value: Any) -> Iterator[Turn]:
         yield Turn("system", (TextPiece(expect(value, str, "instructions")),))
 
 
-def _read_input(value: Any, extra: dict[str, Any]) -> list[Turn]:
+def _read_input(value: Any, extra: dict[str, Any], tools: RequestTools) -> list[Turn]:
     """The conversation. Reasoning, messages and calls that follow each other are one turn of the assistant."""
     if isinstance(value, str):
         return [Turn("user", (TextPiece(value),))]
@@ -213,7 +191,7 @@ def _read_input(value: Any, extra: dict[str, Any]) -> list[Turn]:
 
     for index, item in enumerate(value):
         place = f"input[{index}]"
-        pieces = _read_item(expect(item, dict, place), place)
+        pieces = _read_item(expect(item, dict, place), place, tools)
         is_message = _kind(item) == "message"
         if isinstance(pieces, Turn):
             close()
@@ -240,33 +218,45 @@ def _kind(item: dict[str, Any]) -> Any:
     return item.get("type") or ("message" if "role" in item else None)
 
 
-def _read_item(item: dict[str, Any], place: str) -> Turn | list[RequestPiece]:
+def _read_item(item: dict[str, Any], place: str, tools: RequestTools) -> Turn | list[RequestPiece]:
     """A turn of its own, or pieces of the assistant's."""
     match _kind(item):
         case "message":
             return _read_message(item, place)
         case "reasoning":
             return [_read_reasoning(item)]
-        case "function_call":
-            return [
-                CallPiece(
-                    expect(item.get("name"), str, f"{place}.name"),
-                    optional(item, "arguments", str, "{}", f"{place}."),
-                    optional(item, "call_id", str, "", f"{place}.") or optional(item, "id", str, "", f"{place}."),
-                    without(item, "type", "name", "arguments", "call_id"),
-                )
-            ]
-        case "function_call_output":
+        case "function_call" | "custom_tool_call":
+            return [_read_call(item, place, tools)]
+        case "function_call_output" | "custom_tool_call_output" as kind:
             return Turn(
                 "tool",
                 tuple(read_content(item.get("output"), f"{place}.output", _read_part, "[{}]")),
                 optional(item, "call_id", str, "", f"{place}."),
                 optional(item, "name", str, "", f"{place}."),
-                extra=without(item, "type", "output", "call_id"),
+                extra=without(item, "output", "call_id", *(("type",) if kind == "function_call_output" else ())),
             )
+        case "additional_tools":
+            return []  # among the tools already
         case None:
             raise RequestError(f"{place}.type is missing", f"{place}.type")
     return [OtherPiece(item)]
+
+
+def _read_call(item: dict[str, Any], place: str, tools: RequestTools) -> CallPiece:
+    """A call of an earlier turn, under the name that the model knows."""
+    custom = item["type"] == "custom_tool_call"
+    called = expect(item.get("name"), str, f"{place}.name")
+    name = tools.name_of(called, optional(item, "namespace", str, "", f"{place}."), custom)
+    if custom:
+        arguments = arguments_of(expect(item.get("input"), str, f"{place}.input"))
+    else:
+        arguments = optional(item, "arguments", str, "{}", f"{place}.")
+    id = optional(item, "call_id", str, "", f"{place}.") or optional(item, "id", str, "", f"{place}.")
+    # What became another call is kept as it was, for the same dialect.
+    changed = custom or name != called
+    return CallPiece(
+        name, arguments, id, {"item": item} if changed else without(item, "type", "name", "arguments", "call_id")
+    )
 
 
 def _read_message(item: dict[str, Any], place: str) -> Turn | list[RequestPiece]:
@@ -320,8 +310,8 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     bare = request.prompt is not None and not request.turns
     refuse(NAME, n=request.choices > 1, stop=request.stop and not same, prompt=bare)
     extra = dict(request.extra) if same else shared
-    tools = [_write_tool(tool, same) for tool in request.tools]
-    tools += [extra.pop(name) for name in list(extra) if name.startswith("tools[")]
+    tools = [_write_tool(tool, same) for tool in request.tools if not (same and tool.origin)]
+    tools += request.other_tools if same else ()
     instructions, items = _write_input(request, options)
     asked = ((ENCRYPTED, request.thinking.encrypted), (LOGPROBS, request.logprobs))
     fields: dict[str, Any] = {
@@ -331,7 +321,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     }
     if tools:
         fields["tools"] = tools
-        fields["tool_choice"] = extra.pop("tool_choice", None) or write_choice(request.tool_choice)
+        fields["tool_choice"] = extra.pop("tool_choice", None) or write_choice(request.tool_choice, request.tools)
         fields["parallel_tool_calls"] = request.parallel_calls
     known = None if same else ("temperature", "top_p")  # servers add more to this API; OpenAI's own has these two
     log_lost(NAME, () if known is None else request.sampling.keys() - set(known))
@@ -353,12 +343,6 @@ def _write_format(request: Request) -> dict[str, Any]:
     if format.get("type") == "json_schema" and isinstance(format.get("json_schema"), dict):
         return {"format": {"type": "json_schema", "name": "response", **format["json_schema"]}}
     return {"format": format}
-
-
-def write_choice(choice: str) -> str | dict[str, Any]:
-    """A choice of tools, in this dialect's shape."""
-    kind, colon, name = choice.partition(":")
-    return {"type": kind, "name": name} if colon else choice
 
 
 def write_tool(tool: Tool) -> dict[str, Any]:
@@ -456,7 +440,7 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> Ite
         elif isinstance(piece, CallPiece):
             yield from message()
             call = {"type": "function_call", "call_id": piece.id, "name": piece.name, "arguments": piece.arguments}
-            yield call | (piece.extra if same else {})
+            yield piece.extra.get("item", call | piece.extra) if same else call
         elif isinstance(piece, OtherPiece) and same:
             yield from message()
             yield piece.data

@@ -19,11 +19,12 @@ from ..errors import UPSTREAM_ENDED
 from ..fields import as_object
 from ..framing import sse, to_json
 from ..openai_chat.reader import refusal_of
-from ..request import Request, TextPiece
+from ..request import Request, TextPiece, ToolOrigin
 from .errors import CODES, write_error
 from .ids import PREFIXES, RESPONSE
 from .reader import OWN
-from .request import NAME, seal, write_choice, write_tool
+from .request import NAME, seal, write_tool
+from .tools import in_namespace, input_of, write_choice
 
 Reasoning = Literal["auto", "raw", "summary", "both"]
 """Where thinking is written: as `reasoning_text`, as a summary, or both. `auto`: raw, and as a summary too if the
@@ -140,6 +141,8 @@ class _Open:
         """Its place in the output."""
         self.body = body
         self.channels: list[_Channel] = []
+        self.held: list[str] | None = None
+        """For a call of a custom tool: its arguments so far. The text in them is written once they are whole."""
         self.logprobs: list[dict[str, Any]] = []
         self.annotations: list[Any] = []
 
@@ -177,6 +180,7 @@ class _Response:
         self._thought = -1
         """The part that is thinking."""
         self._calls: dict[int, _Open] = {}
+        self._origins = {tool.name: tool.origin for tool in request.tools if tool.origin is not None}
         self._nameless: dict[int, list[str]] = {}
         self._gap = ""
         """What to write before the next text of the open message."""
@@ -313,16 +317,26 @@ class _Response:
             self._nameless[event.index] = []
         else:
             self._close_message(True)
-            call_id = event.id or "call_" + secrets.token_hex(12)
-            call = self._open("function_call", {"call_id": call_id, "name": event.name, "arguments": ""})
-            call.channels.append(_Channel("function_call_arguments", call.place()))
-            self._calls[event.index] = call
+            self._calls[event.index] = self._open_call(event.name, event.id or "call_" + secrets.token_hex(12))
+
+    def _open_call(self, name: str, call_id: str) -> _Open:
+        """A call begins; under the name, and of the type, that the client gave its tool."""
+        origin = self._origins.get(name) or ToolOrigin(name)
+        fields = {"call_id": call_id, "name": origin.name, **in_namespace(origin)}
+        if origin.custom:
+            call = self._open("custom_tool_call", {**fields, "input": ""})
+            call.held = []
+        else:
+            call = self._open("function_call", {**fields, "arguments": ""})
+        channel = "custom_tool_call_input" if origin.custom else "function_call_arguments"
+        call.channels.append(_Channel(channel, call.place()))
+        return call
 
     def _keep(self, event: Delta, item: _Open | None) -> None:
         """The next event may well be of the same kind."""
         # Thinking that is written raw and as a summary takes two events for each delta, which the fast path does not
         # write.
-        if item is not None and (len(item.channels) == 1 or isinstance(event, TextDelta)):
+        if item is not None and item.held is None and (len(item.channels) == 1 or isinstance(event, TextDelta)):
             self.growing, self.grown, self.channel = type(event), event.index, item.channels[-1]
 
     def _grow(self, channel: _Channel, text: str) -> None:
@@ -429,7 +443,9 @@ class _Response:
 
     def _arguments(self, event: ToolCallDelta) -> None:
         call = self._calls.get(event.index)
-        if call is not None:
+        if call is not None and call.held is not None:
+            call.held.append(event.text)
+        elif call is not None:
             self._grow(call.channels[0], event.text)
         elif event.index in self._nameless:
             self._nameless[event.index].append(event.text)
@@ -437,9 +453,11 @@ class _Response:
     def _close_call(self, index: int, complete: bool) -> None:
         call = self._calls.pop(index)
         channel = call.channels[0]
-        arguments = {"arguments": channel.text()}
-        self.stream.event("response.function_call_arguments.done", {**channel.place, **arguments})
-        self._done(call, complete, arguments)
+        if call.held:
+            self._grow(channel, input_of("".join(call.held)))
+        whole = {"arguments" if call.held is None else "input": channel.text()}
+        self.stream.event(f"response.{channel.kind}.done", {**channel.place, **whole})
+        self._done(call, complete, whole)
 
     # What only this dialect understands.
 
@@ -545,8 +563,9 @@ def _head(begin: Begin, request: Request) -> dict[str, Any]:
         "store": False,
         "temperature": request.sampling.get("temperature"),
         "text": {"format": format or {"type": "text"}},
-        "tool_choice": write_choice(request.tool_choice),
-        "tools": [write_tool(tool) for tool in request.tools],
+        "tool_choice": write_choice(request.tool_choice, request.tools),
+        "tools": [write_tool(tool) for tool in request.tools if tool.origin is None]
+        + [tool for tool in request.other_tools if tool.get("type") in ("custom", "namespace")],
         "top_p": request.sampling.get("top_p"),
         "truncation": "disabled",
         "usage": None,

@@ -1,0 +1,294 @@
+"""Tools of Responses that are no functions: offered to the model as functions, and their calls turned back."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from asides.dialects import openai_chat as chat
+from asides.dialects import openai_responses as responses
+from asides.dialects.openai_responses.tools import RequestTools, arguments_of, input_of
+from asides.dialects.request import CallPiece, Request, RequestError
+from asides.events import PartEnd, PartStart, ToolCallDelta
+from asides.reply.items import Begin, Ended, ReplyEvent, ReplyItem
+from tests.dialects.test_openai_responses import TYPES, events, stream
+
+SCHEMA = {"type": "object", "properties": {"id": {"type": "string"}}}
+SPAWN = {"type": "function", "name": "spawn", "description": "Start one.", "parameters": SCHEMA, "strict": False}
+PATCH = {
+    "type": "custom",
+    "name": "apply_patch",
+    "description": "Edits files.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"},
+}
+AGENTS = {"type": "namespace", "name": "agents", "description": "About agents.", "tools": [SPAWN, PATCH]}
+READ = {"type": "function", "name": "read", "parameters": SCHEMA}
+SEARCH = {"type": "web_search", "external_web_access": True}
+BODY: dict[str, Any] = {"model": "m", "input": "?", "tools": [AGENTS, READ, PATCH, SEARCH]}
+
+
+def read(**fields: Any) -> Request:
+    return responses.read_request({**BODY, **fields})
+
+
+def call(name: str, *arguments: str, error: str | None = None, whole: bool = True) -> list[ReplyItem]:
+    """A reply that is one call."""
+    found: list[ReplyItem] = [Begin("1", "m"), ReplyEvent(0, PartStart(0, "tool_call", "", name, "call_1"))]
+    found += [ReplyEvent(0, ToolCallDelta(0, text)) for text in arguments]
+    found.append(ReplyEvent(0, PartEnd(0, whole, error)))
+    return [*found, Ended(0)]
+
+
+def written(asked: Request, found: list[ReplyItem]) -> dict[str, Any]:
+    """The item that a call becomes; the same whole and streamed, and every event as the SDK knows it."""
+    sent = events(stream(found, asked))
+    for event in sent:
+        TYPES[event["type"]].model_validate(event)
+    (item,) = responses.write_reply(found, asked)["output"]
+    last = sent[-1]["response"]["output"][0]
+    assert {**last, "id": ""} == {**item, "id": ""}
+    assert sent[-2]["item"] == last
+    return dict(item)
+
+
+def test_what_the_model_is_offered() -> None:
+    """Each tool that the client runs is a function; a grammar and a namespace's description are in theirs."""
+    offered = {tool["function"]["name"]: tool["function"] for tool in chat.write_request(read())["tools"]}
+    assert sorted(offered) == ["agents__apply_patch", "agents__spawn", "apply_patch", "read"]
+    assert offered["agents__spawn"]["parameters"] == SCHEMA
+    assert offered["agents__spawn"]["strict"] is False
+    assert "About agents." in offered["agents__spawn"]["description"]
+    assert "About agents." not in offered["agents__apply_patch"]["description"]
+    for name in ("apply_patch", "agents__apply_patch"):
+        assert offered[name]["description"].startswith("Edits files.")
+        assert "lark" in offered[name]["description"]
+        assert "start: /.+/" in offered[name]["description"]
+        assert offered[name]["parameters"]["required"] == ["input"]
+        assert offered[name]["parameters"]["properties"]["input"]["type"] == "string"
+
+
+def test_names_do_not_collide() -> None:
+    """A plain function keeps its name; whatever would be joined to the same gets another, and finds back."""
+    spaces = [{**AGENTS, "name": name, "tools": [SPAWN]} for name in ("agents", "agents_", "agents__")]
+    clash = {**READ, "name": "agents__spawn"}
+    custom = {**PATCH, "name": "read"}
+    asked = read(tools=[*spaces, custom, READ, clash])
+    names = [tool.name for tool in asked.tools]
+    assert len(set(names)) == 6
+    assert {"read", "agents__spawn"} <= set(names)
+    found = {name: written(asked, call(name, "{}")) for name in names}
+    assert {(item["type"], item.get("namespace", ""), item["name"]) for item in found.values()} == {
+        ("function_call", "agents", "spawn"),
+        ("function_call", "agents_", "spawn"),
+        ("function_call", "agents__", "spawn"),
+        ("function_call", "", "read"),
+        ("function_call", "", "agents__spawn"),
+        ("custom_tool_call", "", "read"),
+    }
+    back = read(tools=[*spaces, custom, READ, clash], input=list(found.values()))
+    pieces = [piece for turn in back.turns for piece in turn.pieces]
+    assert [piece.name for piece in pieces if isinstance(piece, CallPiece)] == names
+
+
+def test_a_call_in_a_namespace() -> None:
+    """It is written as the client expects it: the tool's own name, and the namespace beside it."""
+    item = written(read(), call("agents__spawn", '{"id"', ': "a"}'))
+    assert (item["type"], item["name"], item["namespace"]) == ("function_call", "spawn", "agents")
+    assert (item["arguments"], item["call_id"], item["status"]) == ('{"id": "a"}', "call_1", "completed")
+    assert "namespace" not in written(read(), call("read", "{}"))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_call_of_a_custom_tool(size: int) -> None:
+    """Its text comes out of the arguments, however these are cut."""
+    text = '*** Begin Patch\n+"ü" \\ \u2028\n*** End Patch'
+    arguments = json.dumps({"input": text})
+    pieces = [arguments[start : start + size] for start in range(0, len(arguments), size)]
+    found = call("agents__apply_patch", *pieces)
+    item = written(read(), found)
+    assert (item["type"], item["name"], item["namespace"]) == ("custom_tool_call", "apply_patch", "agents")
+    assert (item["input"], item["call_id"], item["status"]) == (text, "call_1", "completed")
+    assert "arguments" not in item
+    sent = events(stream(found, read()))
+    assert [event["type"].removeprefix("response.") for event in sent[2:-1]] == [
+        "output_item.added",
+        "custom_tool_call_input.delta",
+        "custom_tool_call_input.done",
+        "output_item.done",
+    ]
+    assert sent[3]["delta"] == sent[4]["input"] == text
+
+
+def test_a_custom_call_that_was_cut_off() -> None:
+    """What the model wrote of it is not lost, and not taken for a whole call."""
+    item = written(read(), call("apply_patch", '{"input": "*** Beg', error="incomplete", whole=False))
+    assert (item["type"], item["status"], item["input"]) == ("custom_tool_call", "incomplete", '{"input": "*** Beg')
+    assert written(read(), call("apply_patch", error="incomplete", whole=False))["input"] == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ('{"input": "a"}', "a"),
+        ('{"patch": "a"}', "a"),
+        ('{"input": "a", "why": "b"}', '{"input": "a", "why": "b"}'),
+        ('{"input": 3}', '{"input": 3}'),
+        ("{}", "{}"),
+        ("[]", "[]"),
+        ("a", "a"),
+    ],
+)
+def test_the_text_of_a_custom_call(arguments: str, text: str) -> None:
+    """One string under any name; all else goes to the tool as the model wrote it."""
+    assert input_of(arguments) == text
+    assert input_of(arguments_of(text)) == text
+
+
+def test_calls_and_results_come_back() -> None:
+    """In the next request they have the names and the arguments that the model wrote."""
+    asked = read()
+    calls = [
+        written(asked, call("agents__spawn", '{"id": "a"}')),
+        written(asked, call("agents__apply_patch", '{"input":"x\\ny"}')),
+    ]
+    calls[1]["call_id"] = "call_2"
+    results: list[dict[str, Any]] = [
+        {"type": "function_call_output", "call_id": "call_1", "output": "one"},
+        {"type": "custom_tool_call_output", "call_id": "call_2", "output": [{"type": "input_text", "text": "two"}]},
+    ]
+    again = read(input=[*calls, *results])
+    messages = chat.write_request(again)["messages"]
+    assert [made["function"] for made in messages[0]["tool_calls"]] == [
+        {"name": "agents__spawn", "arguments": '{"id": "a"}'},
+        {"name": "agents__apply_patch", "arguments": '{"input":"x\\ny"}'},
+    ]
+    assert [(m["tool_call_id"], m["content"], m["name"]) for m in messages[1:]] == [
+        ("call_1", "one", "agents__spawn"),
+        ("call_2", "two", "agents__apply_patch"),
+    ]
+    # Within the dialect nothing of it is changed.
+    same = responses.write_request(again)
+    assert same["input"] == [*calls, results[0], {**results[1], "output": "two"}]
+    assert same["tools"] == [{**READ}, AGENTS, PATCH, SEARCH]
+
+
+def test_calls_of_tools_that_are_gone() -> None:
+    """A call of an earlier turn keeps a name of its own though its tool is no longer offered."""
+    gone = {"type": "function_call", "call_id": "c", "name": "stop", "namespace": "agents", "arguments": "{}"}
+    turn = read(input=[gone]).turns[0]
+    assert [piece.name for piece in turn.pieces if isinstance(piece, CallPiece)] == ["agents__stop"]
+
+
+def test_a_namespace_that_the_client_left_out() -> None:
+    """It is clear which tool is meant where no other has the name."""
+    left = {"type": "function_call", "call_id": "c", "name": "spawn", "arguments": "{}"}
+
+    def name(**fields: Any) -> list[str]:
+        pieces = read(input=[left], **fields).turns[0].pieces
+        return [piece.name for piece in pieces if isinstance(piece, CallPiece)]
+
+    assert name() == ["agents__spawn"]
+    assert name(tools=[AGENTS, {**READ, "name": "spawn"}]) == ["spawn"]
+    assert name(tools=[AGENTS, {**AGENTS, "name": "other"}]) == ["spawn"]
+    assert name(tools=[]) == ["spawn"]
+
+
+def test_tools_that_an_item_adds() -> None:
+    """Codex sends them so to some models; they are tools like others."""
+    added = {"type": "additional_tools", "role": "developer", "tools": [AGENTS, SEARCH]}
+    asked = read(tools=[READ], input=[added, {"role": "user", "content": "?"}])
+    assert [tool.name for tool in asked.tools] == ["read", "agents__spawn", "agents__apply_patch"]
+    assert asked.hosted == ("input[0].tools[1].web_search",)
+    assert [message["role"] for message in chat.write_request(asked)["messages"]] == ["user"]
+    assert responses.write_request(asked)["tools"] == [READ, AGENTS, SEARCH]
+    with pytest.raises(RequestError) as caught:
+        read(input=[{**added, "tools": {}}])
+    assert caught.value.param == "input[0].tools"
+
+
+def test_what_the_server_would_run_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """And the log names it; within the dialect it stays."""
+    asked = read()
+    assert (asked.hosted, asked.essential) == (("tools[3].web_search",), ())
+    with caplog.at_level(logging.INFO, "asides"):
+        assert len(chat.write_request(asked)["tools"]) == 4
+    assert "tools[3].web_search" in caplog.text
+    odd = {**AGENTS, "tools": [{"type": "mcp"}]}
+    assert read(tools=[odd]).hosted == ("tools[0].tools[0].mcp",)
+
+
+@pytest.mark.parametrize(
+    ("choice", "ours"),
+    [
+        ({"type": "custom", "name": "apply_patch"}, "function:apply_patch"),
+        ({"type": "function", "name": "spawn", "namespace": "agents"}, "function:agents__spawn"),
+        ({"type": "function", "name": "spawn"}, "function:agents__spawn"),
+        ({"type": "function", "name": "read"}, "function:read"),
+        ("required", "required"),
+    ],
+)
+def test_a_choice_by_the_clients_name(choice: Any, ours: str) -> None:
+    """It becomes the model's name; the reply repeats the client's."""
+    asked = read(tool_choice=choice)
+    assert asked.tool_choice == ours
+    spawn = {"type": "function", "name": "spawn", "namespace": "agents"}
+    assert responses.write_reply(call("read"), asked)["tool_choice"] == (spawn if "spawn" in ours else choice)
+
+
+@pytest.mark.parametrize(
+    ("tools", "choice"),
+    [
+        ([READ, SEARCH], {"type": "web_search"}),
+        ([READ, SEARCH], {"type": "mcp", "server_label": "x"}),
+        ([SEARCH], "required"),
+        (
+            [READ, SEARCH],
+            {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]},
+        ),
+    ],
+)
+def test_a_choice_that_forces_what_only_the_server_could_run(tools: list[Any], choice: Any) -> None:
+    """Without that tool the request could not be obeyed, so it is refused."""
+    asked = read(tools=tools, tool_choice=choice)
+    with pytest.raises(RequestError) as caught:
+        chat.write_request(asked)
+    assert caught.value.param == "tool_choice"
+    assert responses.write_request(asked)["tool_choice"] == choice
+
+
+def test_allowed_tools() -> None:
+    """Of every kind, and all others are not offered."""
+
+    def allowed(*tools: dict[str, Any], mode: str = "auto") -> list[str]:
+        asked = read(tool_choice={"type": "allowed_tools", "mode": mode, "tools": list(tools)})
+        assert asked.tool_choice == mode
+        return [tool.name for tool in asked.tools]
+
+    assert allowed({"type": "custom", "name": "apply_patch"}, mode="required") == ["apply_patch"]
+    assert allowed({"type": "namespace", "name": "agents"}) == ["agents__spawn", "agents__apply_patch"]
+    assert allowed({"type": "function", "name": "read"}, {"type": "web_search"}) == ["read"]
+    only = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "read"}]}
+    assert read(tool_choice=only).hosted == ()
+    assert responses.write_request(read(tool_choice=only))["tools"] == [READ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "param"),
+    [
+        ({"type": "namespace"}, "tools[0].name"),
+        ({"type": "namespace", "name": "a", "tools": 3}, "tools[0].tools"),
+        ({"type": "namespace", "name": "a", "tools": [3]}, "tools[0].tools[0]"),
+        ({"type": "namespace", "name": "a", "tools": [{"type": "function"}]}, "tools[0].tools[0].name"),
+        ({"type": "custom"}, "tools[0].name"),
+        ({"type": "custom", "name": "a", "format": "lark"}, "tools[0].format"),
+        (3, "tools[0]"),
+    ],
+)
+def test_what_is_no_tool(tool: Any, param: str) -> None:
+    """The error names its place."""
+    with pytest.raises(RequestError) as caught:
+        RequestTools({"tools[0]": tool})
+    assert caught.value.param == param
