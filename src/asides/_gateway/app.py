@@ -243,24 +243,30 @@ class Gateway:
             with contextlib.suppress(Refusal):
                 data = await self._read_json(body)
         model = data["model"] if isinstance(data.get("model"), str) else ""
-        if upstream is None:
+        if upstream is not None:
+            upstreams = [upstream]
+        else:
             # Paths without a model (a health check, a tokenizer's) go to the first upstream.
-            upstream = await self._state.route(model, self._key(http)) if model else self._state.upstreams[0]
-        http.record.model, http.record.upstream = model, upstream.name
+            upstreams = await self._state.route(model, self._key(http)) if model else self._state.upstreams[:1]
+        http.record.model = model
         name = self._state.settings(model).name
         if model and name:
             body = to_json({**data, "model": name})
-        sent = self._state.headers_for(http, upstream, same=True, raw=True)
         path = routes.upstream_path(http.raw_path.decode("latin-1"))
         if http.query:
             path += f"?{http.query.decode('latin-1')}"
-        await self._watched(http, pass_on(http, upstream, http.method, path, body or None, sent))
+
+        def hand_on(upstream: Upstream) -> Awaitable[None]:
+            sent = self._state.headers_for(http, upstream, same=True, raw=True)
+            return pass_on(http, upstream, http.method, path, body or None, sent)
+
+        await self._watched(http, self._state.ask_any(upstreams, http.record, hand_on))
 
     # What is answered here.
 
     async def _find_upstream(self, http: HttpRequest, model: str) -> Upstream:
         http.record.model = model
-        upstream = await self._state.route(model, self._key(http))
+        upstream = (await self._state.route(model, self._key(http)))[0]
         http.record.upstream = upstream.name
         return upstream
 

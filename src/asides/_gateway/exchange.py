@@ -68,8 +68,12 @@ class Exchange:
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
         record.stream = bool(data.get("stream", self._dialect.STREAMS_BY_DEFAULT))
         key = headers.own_key(self._http.headers, state.guarded)
-        upstream = await state.route(model, key)
-        record.upstream = upstream.name
+        upstreams = await state.route(model, key)
+        await state.ask_any(upstreams, record, lambda upstream: self._ask(upstream, body, data, key))
+
+    async def _ask(self, upstream: Upstream, body: bytes, data: dict[str, Any], key: str) -> None:
+        """Ask this upstream."""
+        state, model = self._state, self._record.model
         settings = state.settings(model)
         # Before the profile: how a server is asked for its template depends on what it is.
         kind = await upstream.find_kind()

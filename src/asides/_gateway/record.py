@@ -35,6 +35,7 @@ LOGGED = (
         "arranged",
         "effort",
         "left_out",
+        "failovers",
         "error",
     ),
 )
@@ -67,6 +68,7 @@ class RequestRecord:
         "effort",
         "error",
         "failed",
+        "failovers",
         "folds",
         "id",
         "left_out",
@@ -110,6 +112,8 @@ class RequestRecord:
         self.stream = False
         self.upstream = ""
         """The configured name of the upstream that was asked; empty where none was."""
+        self.failovers = 0
+        """Upstreams that could not be reached before the one that was asked."""
         self.upstream_status = 0
         self.upstream_error = ""
         """Why the upstream failed, as `UPSTREAM_ERRORS` names it, or `status_4xx` or `status_5xx`."""

@@ -41,3 +41,7 @@ class Refusal(Exception):
     def failed(self) -> Failed:
         """As a record that every dialect can write."""
         return Failed(self.message, self.status, KINDS.get(self.status, "api_error"), self.code, self.param)
+
+
+class NotConnected(Refusal):
+    """No connection to an upstream could be made, so nothing of the request was sent: another may be asked instead."""

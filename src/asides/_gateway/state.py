@@ -12,7 +12,8 @@ import asyncio
 import hashlib
 import logging
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import aiohttp
 import msgspec
@@ -24,7 +25,8 @@ from . import headers, model_list
 from .bounded import BoundedDict
 from .http_request import HttpRequest
 from .model_profile import MOST_MODELS, Profiles
-from .refusals import Refusal
+from .record import RequestRecord
+from .refusals import NotConnected, Refusal
 from .replay_cache import ReplayCache
 from .upstreams import KEEP_IDLE, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
 
@@ -33,9 +35,12 @@ if TYPE_CHECKING:
     from .observe.spans import Spans
 
 log = logging.getLogger("asides.gateway")
+Found = TypeVar("Found")
 
 FRESH = 10.0
 """Seconds for which a list of models is not asked for again."""
+DOWN_FOR = 10.0
+"""Seconds for which an upstream that could not be reached is asked last."""
 MOST_LISTS = 100
 """Lists that are remembered: there is one for each upstream and key."""
 MOST_NAMES = 20
@@ -62,6 +67,8 @@ class State:
         self.upstreams: list[Upstream] = []
         self._successor: State | None = None
         """The state of a later configuration; what it took over is its to close."""
+        self._down: dict[str, float] = {}
+        """By the name of an upstream that could not be reached: until when others are asked before it."""
         self._connector: aiohttp.TCPConnector | None = None
         self._settings: BoundedDict[str, ModelSettings] = BoundedDict(MOST_MODELS)
         self._lists: BoundedDict[tuple[str, bytes], tuple[float, list[ListedModel]]] = BoundedDict(MOST_LISTS)
@@ -144,29 +151,48 @@ class State:
             self._settings[model] = settings
         return settings
 
-    async def route(self, model: str, key: str) -> Upstream:
-        """The upstream that serves a model to a client with this key; a 404 where none does.
+    async def route(self, model: str, key: str) -> list[Upstream]:
+        """The upstreams that serve a model to a client with this key, the one to ask first; a 404 where none does.
 
-        One upstream alone takes any name. Else: the one that the model's settings name, the first whose `models` match,
-        the first without `models` that lists it.
+        One upstream alone takes any name. Else: the one that the model's settings name, those whose `models` match,
+        those without `models` that list it. Such as could not be reached a moment ago stand last.
         """
         # Without asking it: a single server may serve names that it does not list, and answers for itself where it does
         # not.
         if len(self.upstreams) == 1:
-            return self.upstreams[0]
+            return self.upstreams
         named = self.settings(model).upstream
-        for upstream in self.upstreams:
-            if named and upstream.name == named:
-                return upstream
-        for upstream in self.upstreams:
-            if any(matches(model, pattern) for pattern in upstream.settings.models):
-                return upstream
-        # Last, because it may have to ask every one of them for its list.
-        open_ended = [upstream for upstream in self.upstreams if not upstream.settings.models]
-        for upstream, models in zip(open_ended, await self._all(open_ended, key), strict=True):
-            if any(known.id == model for known in models):
-                return upstream
-        raise no_model(model, await self.models(key))
+        found = [upstream for upstream in self.upstreams if named and upstream.name == named] or [
+            upstream
+            for upstream in self.upstreams
+            if any(matches(model, pattern) for pattern in upstream.settings.models)
+        ]
+        if not found:  # last, because it may have to ask every one of them for its list
+            open_ended = [upstream for upstream in self.upstreams if not upstream.settings.models]
+            lists = zip(open_ended, await self._all(open_ended, key), strict=True)
+            found = [upstream for upstream, models in lists if any(known.id == model for known in models)]
+        if not found:
+            raise no_model(model, await self.models(key))
+        now = time.monotonic()
+        return sorted(found, key=lambda upstream: self._down.get(upstream.name, 0.0) > now)
+
+    async def ask_any(
+        self, upstreams: Sequence[Upstream], record: RequestRecord, work: Callable[[Upstream], Awaitable[Found]]
+    ) -> Found:
+        """Do something with the first of these that can be reached.
+
+        The next one is asked only where no connection could be made: what was sent once may have been acted upon.
+        """
+        for upstream in upstreams[:-1]:
+            record.upstream = upstream.name
+            try:
+                return await work(upstream)
+            except NotConnected as refusal:
+                self._down[upstream.name] = time.monotonic() + DOWN_FOR
+                record.failovers += 1
+                log.warning("request %s: %s; asking the next upstream that serves it", record.id, refusal.message)
+        record.upstream = upstreams[-1].name
+        return await work(upstreams[-1])
 
     async def models(self, key: str) -> list[ListedModel]:
         """Every model of every upstream that a client with this key may see, and those that the configuration names."""

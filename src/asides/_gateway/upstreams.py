@@ -25,7 +25,7 @@ from yarl import URL
 from .._config.schema import Limits, UpstreamSettings
 from .._recordings.upstream import Recorded
 from ..dialects.servers import KINDS, OPENAI, VERSION_PATH, ServerKind, kind_of
-from .refusals import Refusal
+from .refusals import NotConnected, Refusal
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
 LONGEST_PIECE = 64 * 1024
@@ -201,10 +201,11 @@ class HttpUpstream:
             reached = not isinstance(error, aiohttp.ConnectionTimeoutError)
             silent = f"sent nothing for {self._limits.idle:g} s (limits.idle)"
             what = silent if reached else "could not be reached in time"
-            return Refusal(504, f"the upstream {self.name} {what}", code="upstream_timeout")
+            refusal = Refusal if reached else NotConnected
+            return refusal(504, f"the upstream {self.name} {what}", code="upstream_timeout")
         if isinstance(error, aiohttp.ClientConnectorError):
             why = error.strerror or str(error.os_error)
-            return Refusal(
+            return NotConnected(
                 502, f"the upstream {self.name} at {self.url} cannot be reached: {why}", code="upstream_down"
             )
         why = str(error) or type(error).__name__

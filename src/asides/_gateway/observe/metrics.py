@@ -71,6 +71,9 @@ class Metrics:
         self._upstream_errors = Counter(
             "asides_upstream_errors", "Upstreams that failed.", ("upstream", "reason"), registry=registry
         )
+        self._failovers = Counter(
+            "asides_failovers", "Upstreams that could not be reached, so that another was asked.", registry=registry
+        )
         self._history: dict[str, Gauge] = {}
         self._cancelled = Counter("asides_cancelled", "Requests whose client left early.", registry=registry)
         Gauge("asides_log_lines_dropped", "Lines of the log that nobody read in time.", registry=registry).set_function(
@@ -106,6 +109,8 @@ class Metrics:
         self._requests.labels(_known(record.dialect, DIALECTS), route, status).inc()
         if record.cancelled:
             self._cancelled.inc()
+        if record.failovers:
+            self._failovers.inc(record.failovers)
         if record.upstream_error:
             reason = _known(record.upstream_error, REASONS)
             self._upstream_errors.labels(_known(record.upstream, self.upstreams), reason).inc()
