@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.analysis.repetition import LOOP_WORDS, SIZE, Loop, Repetition, repetition
+from asides.analysis.repetition import LOOP_WORDS, SIZE, Loop, Repetition, _longest_loop, repetition
 from asides.analysis.words import words
 
 LINE = "We apply the second rule again and it does not fit so we skip it. "
@@ -63,6 +65,39 @@ def test_tables_and_rules_are_no_loops() -> None:
     assert of("| a | b |\n" * 3).loop is None
     assert of("0 0 0 0 0 0 0 0 0 0\n" * 10).loop is None
     assert of("-" * 80 + "\n" + "=" * 120).loop is None
+
+
+def runs(words: list[str]) -> list[tuple[int, int, int]]:
+    """Start, period and end of every run of n-grams that each stood the same distance before, member by member."""
+    grams = list(zip(*(words[start:] for start in range(SIZE)), strict=False))
+    last: dict[tuple[str, ...], int] = {}
+    found, period, start = [], 0, 0
+    for at, gram in enumerate(grams):
+        if not period:
+            if gram in last:
+                period, start = at - last[gram], at
+        elif grams[at - period] != gram:
+            found.append((start, period, at))
+            period, start = at - last.get(gram, at), at
+        last[gram] = at
+    return [*found, (start, period, len(grams))] if period else found
+
+
+PASSAGES = st.tuples(st.lists(st.sampled_from("abc"), min_size=1, max_size=30), st.integers(1, 20))
+
+
+@given(st.lists(PASSAGES, max_size=6))
+def test_runs_are_those_of_the_plain_way(passages: list[tuple[list[str], int]]) -> None:
+    """They are followed many words at once, and are the same as word by word."""
+    said = [word for passage, times in passages for word in passage * times]
+    found = []
+
+    def note(longest: Loop | None, words: list[str], start: int, period: int, end: int) -> None:
+        found.append((start, period, end))
+
+    with patch("asides.analysis.repetition._longer", note):
+        _longest_loop(said, [hash(gram) for gram in zip(*(said[at:] for at in range(SIZE)), strict=False)])
+    assert found == runs(said)
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=12), st.integers(1, 40), st.text("xyz ", max_size=60))

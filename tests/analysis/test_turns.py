@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.analysis.turns import KINDS, count_turns
+from asides.analysis.turns import KINDS, SCRIPTS, count_turns
+from asides.analysis.words import beyond_ascii
 
 SAID = [
     # English
@@ -98,6 +99,45 @@ def test_each_sentence_has_turns_of_its_own() -> None:
     """However short it is."""
     assert sum(count_turns("Wait. It is five after all. Wait. It is six.").values()) == 2
     assert sum(count_turns("Let me check.\n\nActually, no. Hmm.").values()) == 3
+
+
+def test_of_a_lead_that_is_a_turn_itself_the_first_kind_counts() -> None:
+    """With a lead there are two readings; without one, there is one."""
+    assert count_turns("No, what if it is five?") == {"stop": 0, "correction": 1, "check": 0, "alternative": 0}
+    assert count_turns("So what if it is five?")["alternative"] == 1
+    assert count_turns("But no, wait.")["stop"] == 1
+
+
+def test_a_letter_before_a_phrase_makes_it_another_word() -> None:
+    """Letters beyond ASCII too; signs beyond ASCII are no letters."""
+    assert sum(count_turns("The cafélet me check x" + "." * 200).values()) == 0
+    assert count_turns("a → b. I think→let me check x" + "." * 200)["check"] == 1
+    # What the letter hides must not hide what stands behind it.
+    assert count_turns("πlet me check. Now let me check" + "." * 200)["check"] == 1
+
+
+PIECES = [text for text, _ in SAID] + [
+    *("No, ", "so ", "but no, ", "what if", "Hmm, ", "wait", "а ", "что если", "但", "或者，", "でも", "いや、"),
+    *(" ", "\n", ". ", ", ", "… ", "— ", "“", "é", "λ", "²", "_", "word ", "は"),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+def test_short_ways_find_what_the_careful_patterns_find(text: str) -> None:
+    """The plain class beyond ASCII, the group that tells a kind, the scripts that are passed over."""
+    lowered, odd = "\n" + text.lower(), beyond_ascii(text.lower())
+    for script in SCRIPTS:
+        careful = [
+            (
+                match.start(),
+                match.end(),
+                next(kind for kind, each in search._by_kind if each.match(lowered, match.start())),
+            )
+            for search in (script._opening, script._anywhere)
+            for match in search._pattern.finditer(lowered)
+        ]
+        assert sorted(script.find(lowered, odd)) == sorted(careful)
+        assert sorted(script.find(lowered + " " * 500, odd)) == sorted(careful)
 
 
 @given(st.text(max_size=300))

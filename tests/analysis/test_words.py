@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.analysis import words as module
-from asides.analysis.words import count_questions, count_steps, words
+from asides.analysis.words import count_questions, count_steps, count_words, words
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,69 @@ def test_words(text: str, expected: list[str]) -> None:
 def test_the_fast_ways_find_as_many_words_as_the_careful_one(text: str) -> None:
     """Plain text is counted by a shortcut, and the count is the same."""
     careful = len(module._careful_word().findall(text))
-    assert len(words(text)) == careful == len(module._PLAIN_WORD.findall(text))
+    assert len(words(text)) == count_words(text) == careful == len(module._PLAIN_WORD.findall(text))
+
+
+EASY = (
+    "a",
+    "B",
+    "1",
+    "_",
+    " ",
+    "\n",
+    ".",
+    "-",
+    "'",
+    "’",
+    "é",
+    "λ",
+    "²",
+    "—",
+    "…",
+    "🙂",
+    "\xa0",
+    "\x85",
+    "\ud800",
+    "가",
+    "я",
+)
+HARD = (
+    "等",
+    "の",
+    "ー",
+    "・",
+    "々",
+    "〇",
+    "ｱ",
+    "ﾞ",
+    "ก",
+    "ั",
+    "ह",
+    "ि",
+    "\u0301",
+    "\u200d",
+    "\u3000",
+    "４",
+    "\U00020000",
+    "𐍈",
+)
+
+
+@given(st.lists(st.sampled_from((*EASY, *EASY, *HARD)), max_size=24).map("".join) | st.text(max_size=60))
+def test_the_fast_ways_beyond_ascii_find_the_same_words(text: str) -> None:
+    """Spaces in place of separators, and letters that are words each, give what the pattern gives."""
+    text += "’"
+    assert words(text) == module._careful_word().findall(text)
+    assert words("é" + text) == module._careful_word().findall("é" + text)
+    assert words("等" + text) == module._careful_word().findall("等" + text)
+    assert count_words(text) == len(words(text))
+
+
+def test_many_kinds_of_separators() -> None:
+    """More than are replaced one by one."""
+    signs = "".join(map(chr, range(0x2190, 0x2190 + 2 * module.MOST_SEPARATORS)))
+    assert words(f"a{signs}b’s {signs}é") == ["a", "b’s", "é"]
+    assert words(f"a{signs}等一{signs}é") == ["a", "等", "一", "é"]
 
 
 @pytest.mark.parametrize(
@@ -77,3 +139,9 @@ def test_steps(text: str, expected: int) -> None:
 def test_questions(text: str, expected: int) -> None:
     """A question mark counts where it ends something; several in a row are one."""
     assert count_questions(text) == expected
+
+
+@given(st.text("a ?!.\"')_\n", max_size=30))
+def test_plain_questions_are_counted_alike(text: str) -> None:
+    """With another mark in the text, the pattern for all marks counts them."""
+    assert count_questions(text) == count_questions("？" + text) - 1 or text.startswith("?")

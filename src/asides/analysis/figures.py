@@ -27,7 +27,7 @@ from ..message import Message
 from ..parts import Text, Thinking, ToolCall
 from .repetition import Loop, repetition
 from .turns import TurnKind, count_turns
-from .words import count_questions, count_steps, words
+from .words import count_questions, count_steps, count_words, words
 
 CountTokens = Callable[[str], int]
 ENOUGH_WORDS = 20
@@ -185,7 +185,7 @@ def _figures(
         thinking_words=len(found),
         thinking_tokens=None if tokens is None else sum(map(tokens, filled)),
         text_characters=len(text),
-        text_words=len(words(text)),
+        text_words=count_words(text),
         text_tokens=None if tokens is None else tokens(text),
         call_characters=call_characters,
         share=thinking_characters / written if written else None,

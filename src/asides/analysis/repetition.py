@@ -14,6 +14,8 @@ LOOP_WORDS = 60
 """How many words a loop covers at least: three like lines of a table are none."""
 PLAIN_LOOP_WORDS = 200
 """So many where the passage has no letter, or is one character: tables of numbers and ruled lines are not loops."""
+STRIDE = 32
+"""How many n-grams of a loop are compared at once."""
 EXCERPT = 200
 """Characters of a loop's passage that are kept."""
 
@@ -83,18 +85,32 @@ def _longest_loop(words: list[str], grams: list[int]) -> list[Loop]:
     """The longest run of n-grams that each stood the same distance before, where it is long enough to be a loop."""
     last: dict[int, int] = {}
     longest: Loop | None = None
-    period, start = 0, 0
-    for at, gram in enumerate(grams):
+    at = 0
+    while at < len(grams):
+        before = last.get(grams[at])
+        if before is None:
+            last[grams[at]] = at
+            at += 1
+            continue
         # A run goes on as long as it can, even where the same n-gram stood nearer: a passage may repeat inside itself.
-        if not period:
-            if gram in last:
-                period, start = at - last[gram], at
-        elif grams[at - period] != gram:
-            longest = _longer(longest, words, start, period, at)
-            period, start = at - last.get(gram, at), at
-        last[gram] = at
-    longest = _longer(longest, words, start, period, len(grams))
+        period, end = at - before, _end_of_run(grams, at, at - before)
+        longest = _longer(longest, words, at, period, end)
+        # Of a run that is longer than its period, the last round has the places that count.
+        start = max(at, end - period)
+        last.update(zip(grams[start:end], range(start, end), strict=True))
+        at = end
     return [longest] if longest else []
+
+
+def _end_of_run(grams: list[int], start: int, period: int) -> int:
+    """Where the first n-gram behind `start` stands that is not the one `period` before it."""
+    at = start
+    # Slices are compared much faster than their members one by one.
+    while at < len(grams) and grams[at : at + STRIDE] == grams[at - period : at - period + STRIDE]:
+        at += STRIDE
+    while at < len(grams) and grams[at] == grams[at - period]:
+        at += 1
+    return at
 
 
 def _longer(longest: Loop | None, words: list[str], start: int, period: int, end: int) -> Loop | None:

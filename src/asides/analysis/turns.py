@@ -4,7 +4,8 @@ A phrase is a regular expression in lower case. `opening` ones count only where 
 the middle of one they mean something else ("the wait", "it is actually so"); `anywhere` ones count wherever they stand.
 
 All phrases of a script are searched for at once. A search tries every alternative at every word, so `_trie` puts those
-that begin alike together: at most words the first letters rule all of them out.
+that begin alike together: at most words the first letters rule all of them out. An empty group at the end of each
+alternative tells the kind of the phrase that was found.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from .words import UNSPACED
+from .words import UNSPACED, beyond_ascii
 
 TurnKind = Literal["stop", "correction", "check", "alternative"]
 
@@ -227,8 +228,8 @@ JAPANESE: dict[TurnKind, Phrases] = {
     ),
 }
 Language = dict[TurnKind, Phrases]
-SearchPatterns = tuple[re.Pattern[str], list[tuple[TurnKind, re.Pattern[str]]]]
-"""What finds a phrase, and what tells its kind."""
+FoundTurn = tuple[int, int, TurnKind]
+"""Where a phrase begins, with what stands before it, where it ends, and its kind."""
 
 CLAUSE = r"\n.!?…:;,(\[—–。！？，、；："
 """What a clause begins after."""
@@ -236,13 +237,17 @@ LEADS = ["but", "oh", "ah", "no", "so", "ok", "okay", "well", "and", "hmm"]
 LEADS += ["aber", "ach", "mais", "bon", "pero", "но", "а"]
 UNSPACED_LEADS = "(?:但是?|啊|哦|でも|あ|え)?[，、]?"
 """Little words that may come before a phrase that opens a clause."""
+MOST_ODD = 8
+"""A text of which at most one character in so many is not ASCII is searched as if it were ASCII."""
 APART = 3
 """Turns of one sentence with no more characters than this between them are one: "wait, no, actually"."""
 SENTENCE = frozenset("\n.!?…。！？")
 """What ends a sentence."""
 
 
-SPECIAL = frozenset(r"\.^$*+?{}[]()|")
+KIND_ENDS: dict[str, TurnKind] = {"\1": "stop", "\2": "correction", "\3": "check", "\4": "alternative"}
+"""What the end of a phrase is marked with while patterns are made, by its kind."""
+SPECIAL = frozenset(r"\.^$*+?{}[]()|").union(KIND_ENDS)
 """Characters of a regular expression that do not stand for themselves."""
 
 
@@ -294,6 +299,48 @@ def _first_group(phrase: str) -> tuple[list[str], str]:
     return alternatives, phrase[start:]
 
 
+class PhraseSearch:
+    """Finds the phrases, of every kind, that stand between `before` and `after`. `leads` may come before the phrase."""
+
+    def __init__(self, phrases: dict[TurnKind, list[str]], before: str, leads: str, after: str) -> None:
+        self._phrases, self._before, self._leads, self._after = phrases, before, leads, after
+        self._kinds: list[TurnKind] = []
+        """The kind that each group stands for, but for the first two."""
+        ends = {kind: end for end, kind in KIND_ENDS.items()}
+        every = _trie([phrase + ends[kind] for kind, each in phrases.items() for phrase in each])
+        every = re.sub(f"[{''.join(KIND_ENDS)}]", self._group, every)
+        # The first two groups show whether there is a lead.
+        self._pattern = re.compile(f"{before}(){leads}()(?:{every}){after}" if leads else f"{before}(?:{every}){after}")
+
+    def _group(self, end: re.Match[str]) -> str:
+        self._kinds.append(KIND_ENDS[end[0]])
+        return "()"
+
+    @cached_property
+    def _by_kind(self) -> list[tuple[TurnKind, re.Pattern[str]]]:
+        return [
+            (kind, re.compile(f"{self._before}{self._leads}(?:{_trie(each)}){self._after}"))
+            for kind, each in self._phrases.items()
+            if each
+        ]
+
+    def find(self, text: str) -> list[FoundTurn]:
+        """Where phrases stand in a text in lower case."""
+        kinds, leads = self._kinds, bool(self._leads)
+        first = 3 if leads else 1
+        found: list[FoundTurn] = []
+        for match in self._pattern.finditer(text):
+            start, end = match.span()
+            # A lead may be a phrase by itself ("no, what if"), and of all kinds that could be meant the first counts.
+            # Without one there is one place where a phrase can begin, and alternatives stand in the order of the kinds.
+            if leads and match.start(1) != match.start(2):
+                kind = next(kind for kind, pattern in self._by_kind if pattern.match(text, start))
+            else:
+                kind = kinds[(match.lastindex or first) - first]
+            found.append((start, end, kind))
+        return found
+
+
 class Script:
     """Languages that share a script, and the patterns that find their phrases. Made when the script is first met."""
 
@@ -307,49 +354,44 @@ class Script:
         return re.compile(f"[{self._letters}]")
 
     @cached_property
-    def _plain(self) -> list[SearchPatterns]:
-        return self._patterns("[^a-z0-9]")
+    def _opening(self) -> PhraseSearch:
+        if self._spaced:
+            before, leads = rf"[{CLAUSE}][ \t\"'“„«¿¡*_]{{0,4}}+", rf"(?:(?:{_trie(LEADS)})[ ,]{{1,2}}){{0,2}}"
+        else:
+            before, leads = rf"[{CLAUSE}][ 　「『“\"（]{{0,3}}+", UNSPACED_LEADS
+        return self._search("opening", before, leads)
 
     @cached_property
-    def _any(self) -> list[SearchPatterns]:
-        return self._patterns(r"[\W_]")
+    def _anywhere(self) -> PhraseSearch:
+        # The character before the phrase is taken in, because a class is what a search finds fast.
+        return self._search("anywhere", r"[\W_]" if self._spaced else "")
 
-    def _patterns(self, apart: str) -> list[SearchPatterns]:
-        """For phrases that open and those that stand anywhere: what finds one, and what tells its kind.
+    @cached_property
+    def _plain(self) -> PhraseSearch:
+        """The same for ASCII: a class without a category is searched for several times as fast."""
+        return self._search("anywhere", "[^a-z0-9]")
 
-        The first holds no groups, because plain alternatives are what makes a search fast. The character before the
-        phrase is taken in for the same reason. `apart` is what stands between words; of ASCII it is a plain class,
-        which is searched for several times as fast.
-        """
-        before_opening = (
-            rf"[{CLAUSE}][ \t\"'“„«¿¡*_]{{0,4}}+(?:(?:{_trie(LEADS)})[ ,]{{1,2}}){{0,2}}"
-            if self._spaced
-            else (rf"[{CLAUSE}][ 　「『“\"（]{{0,3}}+{UNSPACED_LEADS}")
-        )
-        before_anywhere, after = (apart, r"(?!\w)") if self._spaced else ("", "")
-        found = []
-        for before, place in ((before_opening, "opening"), (before_anywhere, "anywhere")):
-            phrases: dict[TurnKind, list[str]] = {
-                kind: [phrase for language in self._languages for phrase in getattr(language[kind], place)]
-                for kind in KINDS
-            }
-            by_kind = [
-                (kind, re.compile(f"{before}(?:{_trie(each)}){after}")) for kind, each in phrases.items() if each
-            ]
-            every = _trie([phrase for each in phrases.values() for phrase in each])
-            found.append((re.compile(f"{before}(?:{every}){after}"), by_kind))
-        return found
+    def _search(self, place: str, before: str, leads: str = "") -> PhraseSearch:
+        phrases: dict[TurnKind, list[str]] = {
+            kind: [phrase for language in self._languages for phrase in getattr(language[kind], place)]
+            for kind in KINDS
+        }
+        return PhraseSearch(phrases, before, leads, r"(?!\w)" if self._spaced else "")
 
-    def find(self, text: str) -> list[tuple[int, int, TurnKind]]:
-        """Where each phrase begins and ends in a text in lower case, and its kind."""
-        found: list[tuple[int, int, TurnKind]] = []
-        if self._letters and self._letter.search(text) is None:
-            return found
-        for pattern, by_kind in self._plain if text.isascii() else self._any:
-            for match in pattern.finditer(text):
-                kind = next(kind for kind, of_kind in by_kind if of_kind.match(text, match.start()))
-                found.append((match.start(), match.end(), kind))
-        return found
+    def find(self, text: str, odd: str) -> list[FoundTurn]:
+        """Where each phrase stands in a text in lower case; `odd` is what the text has beyond ASCII."""
+        if self._letters and self._letter.search(odd) is None:
+            return []
+        return self._opening.find(text) + self._find_anywhere(text, odd)
+
+    def _find_anywhere(self, text: str, odd: str) -> list[FoundTurn]:
+        # Beyond ASCII the plain class takes letters for what stands between words. Few such letters stand directly
+        # before what could be a phrase; where one does, the careful class is asked after all.
+        if not self._letters and len(odd) * MOST_ODD <= len(text):
+            found = self._plain.find(text)
+            if not odd or not any(text[start].isalnum() for start, _, _ in found):
+                return found
+        return self._anywhere.find(text)
 
 
 LATIN = Script("", (ENGLISH, GERMAN, FRENCH, SPANISH))
@@ -364,10 +406,10 @@ SCRIPTS = (
 def count_turns(text: str) -> dict[TurnKind, int]:
     """How many turns of each kind a thought takes, in any of the languages here. Several in a row are one."""
     lowered = "\n" + text.lower().replace("’", "'")
-    scripts = (LATIN,) if lowered.isascii() else SCRIPTS
+    odd = "" if lowered.isascii() else beyond_ascii(lowered)
     counts: dict[TurnKind, int] = dict.fromkeys(KINDS, 0)
     last = -APART
-    for start, end, kind in sorted(found for script in scripts for found in script.find(lowered)):
+    for start, end, kind in sorted(found for script in SCRIPTS for found in script.find(lowered, odd)):
         if start - last >= APART or not SENTENCE.isdisjoint(lowered[last : start + 1]):
             counts[kind] += 1
         last = max(last, end)
