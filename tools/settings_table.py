@@ -29,6 +29,7 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "models": schema.ModelSettings,
     "limits": schema.Limits,
     "replay_cache": schema.ReplayCacheSettings,
+    "responses": schema.ResponsesSettings,
     "log": schema.Log,
     "history": schema.HistorySettings,
     "telemetry": schema.Telemetry,

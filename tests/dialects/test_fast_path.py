@@ -200,6 +200,7 @@ class SlowWriter:
     """A writer without any of its short ways."""
 
     delta = None
+    written = None
 
     def __init__(self, writer: StreamWriter) -> None:
         self._writer = writer

@@ -353,10 +353,10 @@ def test_a_field_that_cannot_be_translated(servers: Servers) -> None:
 
 def test_a_field_that_has_no_counterpart(servers: Servers) -> None:
     """What changes the question and cannot be said to the upstream is refused by name, not left out in silence."""
-    body = body_of("responses", model="m-v", previous_response_id="resp_1")
+    body = body_of("responses", model="m-v", prompt={"id": "pmpt_1"})
     reply = post(servers.gateway.url, PATHS["responses"], body)
     assert reply.status_code == 400
-    assert reply.json()["error"]["param"] == "previous_response_id"
+    assert reply.json()["error"]["param"] == "prompt"
 
 
 def test_a_deep_request(servers: Servers) -> None:

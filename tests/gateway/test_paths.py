@@ -157,9 +157,11 @@ def test_the_docs_name_every_path() -> None:
     named: set[tuple[str, str]] = set()
     for line in table.splitlines():
         method = ""
-        for found in re.finditer(r"`(?:(GET|POST) )?(/[^`]*)`", line.partition(" | ")[0] if line[:3] == "| `" else ""):
+        for found in re.finditer(
+            r"`(?:(GET|POST|DELETE) )?(/[^`]*)`", line.partition(" | ")[0] if line[:3] == "| `" else ""
+        ):
             method = found[1] or method
-            named.add((method, normalized(found[2]).replace("NAME", "*")))
+            named.add((method, normalized(found[2]).replace("NAME", "*").replace("ID", "+")))
     assert named == {(method, route.path) for route in ROUTES for method in route.methods}
 
 

@@ -83,7 +83,7 @@ OTHERS = {"ASIDES_BROWSER", "ASIDES_CONFIG", "ASIDES_HISTORY", "ASIDES_LAWS", "A
 _LISTS = {"upstreams", "keys", "cors", "allowed_hosts", "pass_on", "forward_headers"}
 _KUBERNETES = re.compile(r"ASIDES_(?:SERVICE|PORT)_.*")
 """What Kubernetes sets in every pod beside a service that is named `asides`."""
-_NOT_FOR_STRANGERS = ("upstreams.key", "history.save", "history.store")
+_NOT_FOR_STRANGERS = ("upstreams.key", "history.save", "history.store", "responses.store")
 """Settings whose variables do not go with upstreams that the user did not name."""
 
 
@@ -304,9 +304,10 @@ class _Layers:
         self.origins = {path: Origin(shown, line) for path, line in reader.lines.items()}
         self.problems = reader.problems
         self.warnings += reader.warnings
-        if not file.trusted and self.values.pop("history", None) is not None:
-            self.warnings.append(f"{self.origin(('history',))}: history is not taken from a file {NOT_NAMED}")
-            self._forget(("history",))
+        for section in ("history", "responses") if not file.trusted else ():
+            if self.values.pop(section, None) is not None:
+                self.warnings.append(f"{self.origin((section,))}: {section} is not taken from a file {NOT_NAMED}")
+                self._forget((section,))
 
     def take_over_reasoning_parser(self) -> None:
         """NexRL's setting is the default format where there is no other."""

@@ -18,10 +18,8 @@ import msgspec
 
 from ..policies import DEFAULTS, CallsInThinking, Mentions, Policies, PolicyOptions, Start, Whitespace
 
-ReasoningField = Literal[
-    "raw", "summary", "both", "drop", "reasoning_content", "reasoning", "thinking", "details", "tags"
-]
-"""Where clients find thinking: the choices of every dialect, and those of `asides.dialects.openai_chat`."""
+ReasoningField = Literal["reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop"]
+"""Where chat clients find thinking: the choices of `asides.dialects.openai_chat`."""
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -72,8 +70,7 @@ class ModelSettings(Section, frozen=True):
     """Where replies begin. None: as the request, the template or the format has it. With `undecided` a stream waits
     for the first marker."""
     reasoning: ReasoningField | None = None
-    """Where clients find thinking. `raw`, `summary`, `both` and `drop` hold for every API, the others name a chat
-    client's field. None: `both` for Responses, `reasoning_content` for chat."""
+    """The field for chat clients; None for the gateway's default."""
     extra_body: dict[str, Any] = {}
     """Merged into every request for this model; wins over the client's own fields."""
     calls: Literal["auto", "always", "never"] | None = None
@@ -139,6 +136,19 @@ class ReplayCacheSettings(Section, frozen=True):
     """0 turns it off."""
     characters: Positive = 16 * 1024 * 1024
     """All entries together."""
+
+
+class ResponsesSettings(Section, frozen=True):
+    """Replies of the Responses API that are kept, so that clients can refer to them by id."""
+
+    store: Literal["memory", "history"] = "memory"
+    """`history`: in the store that `history.store` names, where they outlast the process and others find them."""
+    entries: Annotated[int, msgspec.Meta(ge=0)] = 10_000
+    """How many are kept; those used longest ago go first. 0 keeps none."""
+    size: Positive = 64 * 1024 * 1024
+    """Bytes of all of them together, as JSON. In memory each takes some 700 bytes more."""
+    keep_days: Annotated[float, msgspec.Meta(gt=0, le=36500)] = 30.0
+    """Days since its last use after which one is deleted."""
 
 
 class Log(Section, frozen=True):
@@ -233,6 +243,7 @@ class Config(Section, frozen=True):
     """What an idle chat stream is kept open with: an SSE comment, an empty delta, or nothing."""
     limits: Limits = Limits()
     replay_cache: ReplayCacheSettings = ReplayCacheSettings()
+    responses: ResponsesSettings = ResponsesSettings()
     log: Log = Log()
     history: HistorySettings = HistorySettings()
     telemetry: Telemetry = Telemetry()

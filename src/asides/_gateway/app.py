@@ -15,6 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from operator import attrgetter
 from typing import Any
+from urllib.parse import parse_qs
 
 from .._config.schema import Config
 from ..detect import detect
@@ -67,6 +68,7 @@ class Gateway:
         self._metrics.watch(lambda: len(self._open), lambda: sum(record.stream for record in self._open))
         self._handlers: dict[str, Callable[[HttpRequest, routes.Match], Awaitable[None]]] = {
             "generate": self._generate,
+            "stored": self._stored,
             "count_tokens": self._count_tokens,
             "models": self._models,
             "model": self._model,
@@ -285,6 +287,26 @@ class Gateway:
         tokens, estimated = await token_count.count(upstream, arrange(request).request, name, self._key(http))
         found = to_json(write_count(tokens))
         await http.answer(200, found, headers=token_count.ESTIMATE if estimated else ())
+
+    async def _stored(self, http: HttpRequest, match: routes.Match) -> None:
+        """A reply that is kept: shown, deleted, or what it was given."""
+        api, responses = match.route.dialect.KEPT, self._state.responses
+        assert api is not None  # a dialect without it has no such row
+        id, _, below = match.rest.partition("/")
+        credential = headers.fingerprint(http.headers)
+        query = parse_qs(http.query.decode("latin-1"), keep_blank_values=True)
+        try:
+            if below == "input_items" and http.method != "DELETE":
+                found = await responses.list_input(api, credential, id, query)
+            elif below:
+                await self._not_found(http, match)
+            elif http.method == "DELETE":
+                found = await responses.delete(api, credential, id)
+            else:
+                found = await responses.show(api, credential, id, query)
+        except RequestError as error:
+            raise Refusal(error.status, error.message, param=error.param) from error
+        await http.answer(200, to_json(found))
 
     async def _models(self, http: HttpRequest, match: routes.Match) -> None:
         await http.answer(200, to_json(model_list.write_models(await self._state.models(self._key(http)))))

@@ -33,6 +33,8 @@ from .pipeline import HEAD, ItemFilter, Pipeline, explained, malformed, split_wh
 from .plan import RequestPlan, Target, make_plan
 from .refusals import Refusal
 from .state import State
+from .stored_responses import Recalled
+from .to_history import conversation_of, kept_replies
 from .upstreams import Upstream, UpstreamLost, UpstreamResponse
 
 log = logging.getLogger("asides.gateway")
@@ -59,6 +61,10 @@ class Exchange:
         self._path = path
         self._record = http.record
         self._credential = headers.fingerprint(http.headers)
+        self._recalled: Recalled | None = None
+        """What it has to do with kept replies; None where the dialect knows of none."""
+        self._private = False
+        """Whether the client does not want its reply stored, the replay cache included."""
 
     async def run(self, body: bytes) -> None:
         """Do it. A `Refusal` is raised while nothing of the answer has been sent."""
@@ -83,10 +89,15 @@ class Exchange:
         if profile.format is None and kind.speaks(self._dialect):
             await self._pass(target, data, body)
             return
-        arguments = (state, self._http, self._dialect, self._path, data, target, self._credential)
-        plan = await off_loop(len(body), make_plan, *arguments)
+        size, echo = len(body), None
+        if self._dialect.KEPT is not None:
+            self._recalled = recalled = await state.responses.recall(self._dialect.KEPT, self._credential, data)
+            self._private = recalled.private
+            data, size, echo = recalled.body, size + recalled.size, recalled.echo
+        arguments = (state, self._http, self._dialect, self._path, data, target, self._credential, echo)
+        plan = await off_loop(size, make_plan, *arguments)
         if not await self._send(plan, learn=plan.effort is not None):
-            await self._send(await off_loop(len(body), make_plan, *arguments), learn=False)
+            await self._send(await off_loop(size, make_plan, *arguments), learn=False)
 
     async def _pass(self, target: Target, data: dict[str, Any], body: bytes) -> None:
         """Byte for byte: nothing is split and both sides speak the same dialect."""
@@ -174,12 +185,8 @@ class Exchange:
         http, record, running = self._http, self._record, self._state.running
         filter = self._begin_reply(plan, whole=False)
         # Before the head of the answer is sent: what goes wrong here is still an error with a status.
-        pipeline = Pipeline(
-            plan.upstream_dialect.ReplyReader(),
-            filter,
-            self._dialect.ReplyWriter(plan.request, **self._writer_options(plan)),
-            on_error=self._log_failure,
-        )
+        writer = self._dialect.ReplyWriter(plan.request, **self._writer_options(plan))
+        pipeline = Pipeline(plan.upstream_dialect.ReplyReader(), filter, writer, on_error=self._log_failure)
         await self._begin_stream(back)
         keep_alive = KeepAlive(http, self._dialect, plan.request, self._state.config)
         reply_id = ""
@@ -217,6 +224,8 @@ class Exchange:
             keep_alive.stop()
             running.pop(reply_id, None)
         self._finish_reply(plan)  # before the client can know that it may ask again
+        if self._recalled is not None:
+            await self._keep(plan, self._recalled, writer.written)
         await http.end(last)
 
     async def _whole(self, answer: UpstreamResponse, plan: RequestPlan, back: Headers) -> None:
@@ -232,9 +241,13 @@ class Exchange:
             writer = self._dialect.ReplyWriter(plan.request, **self._writer_options(plan))
             await self._begin_stream(back)
             written = await off_loop(len(body), lambda: b"".join(map(writer.feed, items)) + writer.finish())
+            if self._recalled is not None:
+                await self._keep(plan, self._recalled, writer.written)
             await self._http.end(written)
             return
-        written = await off_loop(len(body), self._write_whole, items, plan)
+        response, written = await off_loop(len(body), self._write_whole, items, plan)
+        if self._recalled is not None and failed is None:
+            await self._keep(plan, self._recalled, response)
         await self._http.answer(failed.status if failed is not None else 200, written, headers=back)
 
     def _begin_reply(self, plan: RequestPlan, *, whole: bool) -> ItemFilter:
@@ -242,7 +255,7 @@ class Exchange:
         config, settings = self._state.config, plan.target.settings
         # Who refused to see thinking is not given it as the answer either.
         fills = settings.empty_answer == "thinking" and plan.request.thinking.show
-        cached = self._state.replay_cache.limit if plan.request.tools else 0
+        cached = self._state.replay_cache.limit if plan.request.tools and not self._private else 0
         all_of_it = fills or self._state.keeps_text
         limit = config.limits.body if all_of_it else cached
         splitter = plan.splitter(whole=whole)
@@ -261,17 +274,19 @@ class Exchange:
         chunks = read_whole(plan.upstream_dialect, body, self._state.config.limits.values)
         return split_whole(chunks, filter, on_error=self._log_failure)
 
-    def _write_whole(self, items: list[ReplyItem], plan: RequestPlan) -> bytes:
+    def _write_whole(self, items: list[ReplyItem], plan: RequestPlan) -> tuple[dict[str, Any], bytes]:
         """A whole reply in the client's dialect; without what cannot be written of it, if that is what it takes."""
         options = self._writer_options(plan)
         try:
-            return to_json(self._dialect.write_reply(items, plan.request, **options))
+            written = self._dialect.write_reply(items, plan.request, **options)
+            return written, to_json(written)
         except Exception as error:
             self._log_failure(error)
         # What comes from the upstream unchecked are its own fields and its usage; the reply itself is worth more than
         # these.
         kept = [item for item in items if isinstance(item, Begin | ReplyEvent | Ended | Failed)]
-        return to_json(self._dialect.write_reply(kept, plan.request, **options))
+        written = self._dialect.write_reply(kept, plan.request, **options)
+        return written, to_json(written)
 
     def _writer_options(self, plan: RequestPlan) -> dict[str, Any]:
         return {"reasoning": plan.reasoning} if plan.reasoning in self._dialect.THINKING_FIELDS else {}
@@ -293,17 +308,24 @@ class Exchange:
         fold = record.folds.get(0)
         # Models want back what they thought before a call, nothing else. And a part of a thought would be put back as
         # if it were the whole.
-        if fold is not None and fold.calls and fold.collect and not record.truncated:
+        if fold is not None and fold.calls and fold.collect and not record.truncated and not self._private:
             state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed)
         self._save(plan)
+
+    async def _keep(self, plan: RequestPlan, recalled: Recalled, response: dict[str, Any] | None) -> None:
+        """Keep a reply that the client may refer to, unless it shall not be kept. None: one that failed."""
+        api = self._dialect.KEPT
+        if api is None or response is None or not recalled.keep:
+            return
+        request, credential = plan.request, self._credential
+        labels = {"model": request.model, "conversation": conversation_of(request, credential)}
+        await self._state.responses.keep(api, credential, recalled, response, **labels)
 
     def _save(self, plan: RequestPlan) -> None:
         """Put each choice of the reply into history and into the request's span, where there are such."""
         if self._state.spans is not None:
             self._state.spans.add_content(self._record, plan.request)
         if self._state.history_writer is not None:
-            from .to_history import kept_replies  # here, because few gateways keep replies
-
             for reply in kept_replies(plan, self._record, self._credential):
                 self._state.history_writer.put(reply)
 

@@ -35,7 +35,7 @@ class Route(NamedTuple):
     methods: tuple[str, ...]
     """GET stands for HEAD too."""
     path: str
-    """Normalised. `/models/*` is `/models` and everything below it."""
+    """Normalised. `/models/*` is `/models` and everything below it, `/responses/+` what is below it alone."""
     handler: str
     """Who answers; also the `route` of logs and metrics."""
     dialect: Dialect = openai_chat
@@ -76,6 +76,13 @@ def _generating() -> Iterator[Route]:
         yield from (Route(POST, path, "generate", dialect) for path in dialect.PATHS)
 
 
+def _kept() -> Iterator[Route]:
+    """Rows for replies that are kept, each below the path at which it was asked for."""
+    for dialect in ALL:
+        if dialect.KEPT is not None:
+            yield from (Route(("GET", "DELETE"), f"{path}/+", "stored", dialect) for path in dialect.PATHS)
+
+
 def _passed_on(entries: Iterable[str], dialect: Dialect = openai_chat) -> Iterator[Route]:
     """Rows for entries such as `POST /embeddings` or `/files/*`; one without a method is for GET and POST."""
     for entry in entries:
@@ -86,6 +93,7 @@ def _passed_on(entries: Iterable[str], dialect: Dialect = openai_chat) -> Iterat
 
 ROUTES = (
     *_generating(),
+    *_kept(),
     Route(POST, "/chat/completions/control", "control"),  # llama.cpp's, for a running reply of the same credential
     Route(POST, "/messages/count_tokens", "count_tokens", anthropic),
     Route(GET, "/models", "models", exclusive=False),
@@ -127,9 +135,10 @@ class Router:
         self._below: dict[tuple[str, str], Route] = {}
         """The rows with a `*`, by the path before it, which ends in a slash."""
         for route in (*ROUTES, *_passed_on(entry for entry in entries if entry != "all")):
-            path = route.path.removesuffix("/*")
+            path = route.path.removesuffix("/*").removesuffix("/+")
             for method in route.methods:
-                self._rows.setdefault((method, path), route)
+                if not route.path.endswith("/+"):
+                    self._rows.setdefault((method, path), route)
                 if path != route.path:
                     self._below.setdefault((method, f"{path}/"), route)
         self._exclusive = {route.path for route in ROUTES if route.exclusive}

@@ -28,6 +28,7 @@ from .model_profile import MOST_MODELS, Profiles
 from .record import RequestRecord
 from .refusals import NotConnected, Refusal
 from .replay_cache import ReplayCache
+from .stored_responses import StoredResponses
 from .upstreams import KEEP_IDLE, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class State:
         self.config = config
         self.profiles = Profiles()
         self.replay_cache = ReplayCache(config.replay_cache)
+        self.responses = StoredResponses(config.responses, config.history.store, config.limits)
         self.fields: BoundedDict[tuple[str, str], str] = BoundedDict(MOST_MODELS)
         """By upstream and model: the field in which the upstream sends thinking, and wants it back."""
         self.efforts: BoundedDict[tuple[str, str], tuple[str, ...]] = BoundedDict(MOST_MODELS)
@@ -114,11 +116,13 @@ class State:
     def renewed(self, config: Config) -> State:
         """A state for another configuration, opened. It takes over what must outlive the change; `close` this one then.
 
-        These are the replay cache, the replies that are being streamed, and the writers whose settings are the same.
+        These are the replay cache, stored Responses, the replies that are being streamed, and the writers whose
+        settings are the same.
         """
         state = State(config)
         state.replay_cache = self.replay_cache
         state.replay_cache.resize(config.replay_cache)
+        state.responses = self.responses.renewed(config.responses, config.history.store, config.limits)
         state.fields, state.running = self.fields, self.running
         if config.history == self.config.history:
             state.history_writer = self.history_writer
@@ -135,6 +139,8 @@ class State:
         if self._connector is not None:
             await self._connector.close()
         later = self._successor
+        if later is None or later.responses.entries is not self.responses.entries:
+            await self.responses.close()
         if self.history_writer is not None and (later is None or later.history_writer is not self.history_writer):
             await asyncio.to_thread(self.history_writer.close)
         if self.spans is not None and (later is None or later.spans is not self.spans):

@@ -136,7 +136,7 @@ class BackgroundWriter:
         atexit.register(self.close)
 
     def _run(self) -> None:
-        store = _StoreConnection(self._store, self._report)
+        store = StoreConnection(self._store, self._report)
         try:
             while True:
                 # Read before writing: a reply that was put before `close` must not stay in the queue.
@@ -157,7 +157,7 @@ class BackgroundWriter:
         """Seconds until the next deletion; None without `keep_days`."""
         return max(0.0, self._next_purge - time.monotonic()) if self._keep_days else None
 
-    def _purge(self, store: _StoreConnection) -> None:
+    def _purge(self, store: StoreConnection) -> None:
         """Delete what is too old. Between any two steps the queue is written first."""
         self._next_purge = time.monotonic() + PURGE_EVERY
         try:
@@ -175,7 +175,7 @@ class BackgroundWriter:
             store.close()
             self._report(f"history: replies older than {self._keep_days} days were not all deleted: {error}")
 
-    def _write_all(self, store: _StoreConnection) -> bool:
+    def _write_all(self, store: StoreConnection) -> bool:
         """Write the queue, batch by batch. False when the time that `close` gives is over."""
         # Before the queue is looked at: a reply that is put in between sets it again and is not forgotten.
         self._wake.clear()
@@ -191,7 +191,7 @@ class BackgroundWriter:
             self._writing = len(batch)
             return batch
 
-    def _write(self, store: _StoreConnection, batch: list[KeptReply]) -> bool:
+    def _write(self, store: StoreConnection, batch: list[KeptReply]) -> bool:
         """Write a batch, retrying until the store takes it. False when the time that `close` gives is over."""
         pause = FIRST_PAUSE
         while True:
@@ -230,7 +230,7 @@ class BackgroundWriter:
             self._warn(message)
 
 
-class _StoreConnection:
+class StoreConnection:
     """The thread's store: opened when it is first needed, and again after a failure."""
 
     def __init__(self, store: str, warn: Callable[[str], None]) -> None:

@@ -18,17 +18,13 @@ holds the bytes equal to those of the ordinary path.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from ..events import Event
 from ..reply.items import Chunk, Failed, ReplyItem
 from .framing import Framing
 from .request import PLAIN, Request, WriteOptions
-
-THINKING_CHOICES = ("raw", "summary", "both", "drop")
-"""How a client of any dialect may be sent thinking: as the thought itself, as what its API calls a summary (the same
-text), as both where there are two places, or not at all."""
 
 
 class Frames(Protocol):
@@ -67,8 +63,60 @@ class StreamWriter(Protocol):
     def feed(self, item: ReplyItem) -> bytes:
         """The bytes that an item adds to the stream."""
 
+    @property
+    def written(self) -> dict[str, Any] | None:
+        """After `finish`, where replies may be kept (`Dialect.KEPT`): the reply as it would be in one piece. None where
+        it failed."""
+
     def finish(self) -> bytes:
         """The bytes that end the stream."""
+
+
+class Recall(NamedTuple):
+    """What a request says of replies that were kept."""
+
+    store: bool
+    """Whether the reply to it shall be kept too."""
+    previous: str
+    """The id of the reply that it goes on from; empty where it names none."""
+    references: tuple[str, ...]
+    """The ids of single items of kept replies that it refers to."""
+
+
+class KeptReplies(Protocol):
+    """The part of an API that is about replies which the server keeps. A document is what is kept of one reply."""
+
+    def read_recall(self, body: dict[str, Any]) -> Recall:
+        """What a request says of them; a `RequestError` names the field that cannot be honoured."""
+
+    def expand(
+        self, body: dict[str, Any], before: Sequence[dict[str, Any]], items: Mapping[str, dict[str, Any]]
+    ) -> tuple[dict[str, Any], list[Any]]:
+        """The body with the whole conversation, for `read_request`; and its own input, to be kept.
+
+        `before`: the documents of the replies that it goes on from; `items`: those that it refers to, by their ids.
+        """
+
+    def response_of(self, item: str) -> str:
+        """The id of the reply that an item's id belongs to; empty for an id that this API never made."""
+
+    def find_item(self, document: dict[str, Any], id: str) -> dict[str, Any] | None:
+        """An item of a document."""
+
+    def write_document(self, response: dict[str, Any], own: list[Any]) -> bytes:
+        """What is kept of a reply and of its own input."""
+
+    def read_document(self, data: bytes) -> dict[str, Any]:
+        """The reverse."""
+
+    def write_response(self, document: dict[str, Any], query: Mapping[str, Sequence[str]]) -> Any:
+        """The answer to a request for a kept reply; a `RequestError` for a query that cannot be honoured."""
+
+    def write_deleted(self, id: str) -> dict[str, Any]:
+        """The answer to a request that has deleted one."""
+
+    def list_items(self, documents: Sequence[dict[str, Any]], query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        """The answer to a request for what the last of these replies was given."""
 
 
 class Dialect(Protocol):
@@ -83,9 +131,8 @@ class Dialect(Protocol):
     STREAMS_BY_DEFAULT: bool
     """Whether a request that does not say so gets a stream."""
     THINKING_FIELDS: tuple[str, ...]
-    """The values of `reasoning` (where thinking is written) that the writer takes; none where the API has one place for
-    thinking. An operator or a header may choose any of `THINKING_CHOICES` besides: a place that the API does not have
-    is its usual one."""
+    """The values of `reasoning` (where thinking is written) by which an operator or a header may choose; none where the
+    API has one place for thinking, or the request itself chooses."""
     CANNOT_SAY: tuple[str, ...]
     """What is lost when a reply or a request is written in this dialect."""
 
@@ -121,6 +168,10 @@ class Dialect(Protocol):
     @property
     def write_count(self) -> Callable[[int], dict[str, Any]] | None:
         """The answer to a request that asks how many tokens it has; None where the API has no such request."""
+
+    @property
+    def KEPT(self) -> KeptReplies | None:
+        """What the API says of replies that the server keeps; None where it has no such thing."""
 
     def keep_alive(self, request: Request, style: str) -> bytes:
         """Bytes that every client passes over (`style`: `comment` or `empty`); empty where there are none such."""

@@ -15,6 +15,7 @@ from .writer import PING, AnthropicWriter, write_count, write_reply
 __all__ = [
     "CANNOT_SAY",
     "FRAMING",
+    "KEPT",
     "NAME",
     "PATHS",
     "PING",
@@ -37,6 +38,7 @@ __all__ = [
 PATHS = {"/messages": "/v1/messages"}
 FRAMING = SSE
 STREAMS_BY_DEFAULT = False
+KEPT = None
 THINKING_FIELDS: tuple[str, ...] = ()
 CANNOT_SAY: tuple[str, ...] = (
     "more than one choice",

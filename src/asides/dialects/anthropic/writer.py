@@ -295,6 +295,7 @@ class AnthropicWriter:
     """A streamed reply to a client of this dialect."""
 
     delta = None
+    written = None
 
     __slots__ = ("_begun", "_over", "_reply", "_sink")
 

@@ -16,6 +16,7 @@ from .writer import OllamaWriter, write_reply
 __all__ = [
     "CANNOT_SAY",
     "FRAMING",
+    "KEPT",
     "NAME",
     "PATHS",
     "STREAMS_BY_DEFAULT",
@@ -36,6 +37,7 @@ __all__ = [
 PATHS = {"/api/chat": "/api/chat", "/api/generate": "/api/generate"}
 FRAMING = JSON_LINES
 STREAMS_BY_DEFAULT = True
+KEPT = None
 THINKING_FIELDS: tuple[str, ...] = ()
 CANNOT_SAY: tuple[str, ...] = (
     "more than one choice",

@@ -197,6 +197,7 @@ class OllamaWriter:
     __slots__ = ("_begun", "_lines", "_over", "_reply")
 
     delta = None
+    written = None
 
     def __init__(self, request: Request) -> None:
         self._lines = _PartLines(is_generate(request))

@@ -19,6 +19,7 @@ from .writer import ChatWriter, Reasoning, write_reply
 __all__ = [
     "CANNOT_SAY",
     "FRAMING",
+    "KEPT",
     "NAME",
     "PATHS",
     "STREAMS_BY_DEFAULT",
@@ -40,6 +41,7 @@ __all__ = [
 PATHS = {"/chat/completions": "/v1/chat/completions"}
 FRAMING = SSE
 STREAMS_BY_DEFAULT = False
+KEPT = None
 THINKING_FIELDS: tuple[str, ...] = get_args(Reasoning)
 CANNOT_SAY: tuple[str, ...] = (
     "in a whole reply, the order of thinking, text and calls: each kind is joined",

@@ -57,6 +57,8 @@ class ChoiceShape(NamedTuple):
 class ChatWriter:
     """Writes a streamed reply."""
 
+    written = None
+
     def __init__(
         self, request: Request, *, reasoning: Reasoning = "reasoning_content", shape: ChoiceShape | None = None
     ) -> None:

@@ -20,6 +20,7 @@ from .writer import CompletionsWriter, write_reply
 __all__ = [
     "CANNOT_SAY",
     "FRAMING",
+    "KEPT",
     "NAME",
     "PATHS",
     "STREAMS_BY_DEFAULT",
@@ -40,6 +41,7 @@ __all__ = [
 PATHS = {"/completions": "/v1/completions"}
 FRAMING = SSE
 STREAMS_BY_DEFAULT = False
+KEPT = None
 CANNOT_SAY: tuple[str, ...] = (
     "messages and images",
     "tools and calls: a call that was read is written as text",

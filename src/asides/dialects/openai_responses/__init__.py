@@ -6,10 +6,9 @@ stream holds. What this API cannot say is in `CANNOT_SAY`.
 
 from __future__ import annotations
 
-from typing import get_args
-
 from ..framing import SSE, keep_alive_comment
 from ..request import Request
+from . import state
 from .errors import read_error, write_error
 from .reader import ResponsesReader, read_reply
 from .request import NAME, read_request, seal, unseal, write_request
@@ -18,6 +17,7 @@ from .writer import Reasoning, ResponsesWriter, write_reply
 __all__ = [
     "CANNOT_SAY",
     "FRAMING",
+    "KEPT",
     "NAME",
     "PATHS",
     "STREAMS_BY_DEFAULT",
@@ -41,7 +41,8 @@ __all__ = [
 PATHS = {"/responses": "/v1/responses"}
 FRAMING = SSE
 STREAMS_BY_DEFAULT = False
-THINKING_FIELDS: tuple[str, ...] = get_args(Reasoning)
+KEPT = state
+THINKING_FIELDS: tuple[str, ...] = ()
 CANNOT_SAY: tuple[str, ...] = (
     "more than one choice",
     "where one of two neighbouring texts ends: they share a message, with the gap between them",

@@ -1,0 +1,173 @@
+"""Stores of entries: in memory and in a database's thread, each held to the same; and what a store may never hold."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asides._gateway.entry_store import Bounds, EntryStore, MemoryEntries, SharedEntries, StoreThread
+from asides._history import History, HistoryError
+from asides._history.entries import StoredEntry
+
+Opener = Callable[[Bounds], Any]
+WIDE = Bounds(100, 10_000, 1000.0)
+
+
+def entry(id: str, client: str = "ann", size: int = 10, previous: str = "") -> StoredEntry:
+    """An entry of so many bytes."""
+    return StoredEntry(id=id, client=client, data=b"x" * size, previous=previous)
+
+
+@pytest.fixture(params=["memory", "history"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+    """Makes a store with these bounds."""
+
+    @asynccontextmanager
+    async def open(bounds: Bounds) -> AsyncIterator[EntryStore]:
+        thread = StoreThread(str(tmp_path / "h.db"), print)
+        store: EntryStore = MemoryEntries(bounds) if request.param == "memory" else SharedEntries(thread, "r", bounds)
+        yield store
+        await store.close()
+
+    return open
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run it in a loop of its own."""
+    asyncio.run(work)
+
+
+def test_what_is_put_is_found_by_its_client(opened: Opener) -> None:
+    """And by nobody else; deleted, it is gone."""
+
+    async def work() -> None:
+        async with opened(WIDE) as store:
+            assert await store.put(entry("a"))
+            assert await store.put(entry("a", "bob", size=20))
+            assert await store.find("ann", ["a", "b"]) == {"a": entry("a")}
+            assert await store.find("eve", ["a"]) == {}
+            assert not await store.delete("eve", "a")
+            assert await store.delete("ann", "a")
+            assert not await store.delete("ann", "a")
+            assert await store.find("bob", ["a"]) == {"a": entry("a", "bob", size=20)}
+
+    run(work())
+
+
+def test_chains(opened: Opener) -> None:
+    """From the first on; a bound ends it one behind what was asked for, and one that is gone ends it too."""
+
+    async def work() -> None:
+        async with opened(WIDE) as store:
+            for number in range(4):
+                await store.put(entry(f"r{number}", previous=f"r{number - 1}" if number else ""))
+            for limits, found in (((9, 999), 4), ((2, 999), 3), ((9, 15), 2)):
+                chain = await store.chain("ann", "r3", entries=limits[0], size=limits[1])
+                assert [each.id for each in chain] == ["r0", "r1", "r2", "r3"][-found:]
+            await store.delete("ann", "r1")
+            assert [each.id for each in await store.chain("ann", "r3", entries=9, size=999)] == ["r2", "r3"]
+            assert await store.chain("bob", "r3", entries=9, size=999) == []
+
+    run(work())
+
+
+def test_bounds(opened: Opener) -> None:
+    """By number and by bytes; what is larger than all of it is not kept and drives nobody out."""
+
+    async def work() -> None:
+        async with opened(Bounds(3, 100, 1000.0)) as store:
+            for number in range(4):
+                assert await store.put(entry(f"r{number}"))
+            names = [f"r{number}" for number in range(9)]
+            assert sorted(await store.find("ann", names)) == ["r1", "r2", "r3"]
+            assert not await store.put(entry("r4", size=101))
+            assert sorted(await store.find("ann", names)) == ["r1", "r2", "r3"]
+            assert await store.put(entry("r5", size=85))
+            assert sorted(await store.find("ann", names)) == ["r3", "r5"]
+            store.resize(Bounds(2, 20, 1000.0))
+            assert await store.put(entry("r6"))
+            assert sorted(await store.find("ann", names)) == ["r6"]
+        async with opened(Bounds(3, 100, 0.05)) as store:
+            await store.put(entry("old"))
+            await asyncio.sleep(0.1)
+            await store.put(entry("new"))
+            assert sorted(await store.find("ann", ["old", "new"])) == ["new"]
+
+    run(work())
+
+
+def test_use_keeps_an_entry() -> None:
+    """In memory by the clock: what was looked at last goes last, and grows old from then on."""
+    now = [0.0]
+
+    async def work() -> None:
+        store = MemoryEntries(Bounds(2, 100, 10.0), lambda: now[0])
+        await store.put(entry("a"))
+        await store.put(entry("b", previous="a"))
+        now[0] = 8.0
+        await store.find("ann", ["a"])
+        await store.put(entry("c"))
+        assert sorted(await store.find("ann", ["a", "b", "c"])) == ["a", "c"]
+        now[0] = 18.5
+        assert await store.chain("ann", "a", entries=9, size=99) == []
+        assert (len(store), store.size) == (0, 0)
+
+    run(work())
+
+
+def test_the_loop_never_waits_for_the_store(tmp_path: Path) -> None:
+    """The work is done in a thread; who leaves does not stop it; what fails is raised where it was asked for."""
+
+    async def work() -> None:
+        thread, gate = StoreThread(str(tmp_path / "h.db"), print), threading.Event()
+        threads: list[str] = []
+
+        def wait(history: History) -> None:
+            threads.append(threading.current_thread().name)
+            gate.wait(10)
+
+        first = asyncio.create_task(thread.run(wait))
+        store = SharedEntries(thread, "r", WIDE)
+        leaving = asyncio.create_task(store.put(entry("a")))
+        await asyncio.sleep(0.05)
+        assert not first.done()
+        leaving.cancel()
+        gate.set()
+        await first
+        assert threads == ["asides-entries"]
+        assert await store.find("ann", ["a"]) == {"a": entry("a")}
+        with pytest.raises(ZeroDivisionError):
+            await thread.run(lambda history: 1 // 0)
+        await store.close()
+
+    run(work())
+
+
+def test_a_store_that_comes_back(tmp_path: Path) -> None:
+    """A connection that was lost is opened again, at once; a store that is away is an error each time."""
+
+    async def work() -> None:
+        thread = StoreThread(str(tmp_path / "h.db"), print)
+        store = SharedEntries(thread, "r", WIDE)
+        await store.put(entry("a"))
+        await thread.run(lambda history: setattr(history, "_rows", _lost))
+        assert await store.find("ann", ["a"]) == {"a": entry("a")}
+        await store.close()
+        (tmp_path / "file").write_text("in the way")
+        away = SharedEntries(StoreThread(str(tmp_path / "file" / "h.db"), print), "r", WIDE)
+        for _ in range(2):
+            with pytest.raises(HistoryError):
+                await away.put(entry("a"))
+        await away.close()
+
+    run(work())
+
+
+def _lost(*_: Any) -> Any:
+    raise HistoryError("the server closed the connection", retry=True)
