@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-browser peer-names test-hf clean
+.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-browser peer-names test-hf test-readers clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -28,6 +28,13 @@ PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm tokeniz
 
 # What `make test-model` needs beside the gateway: the SDKs, and what the tests use.
 MODEL_CLIENTS := openai anthropic ollama hypothesis psutil pytest pytest-timeout
+
+# What `make test-readers` reads with: TRL, the sources of two servers, and what those sources import.
+TORCH ?= 2.13.0
+READER_PACKAGES ?= vllm==0.32.0 sglang==0.5.23
+READER_NEEDS := trl transformers regex xgrammar llguidance outlines_core openai-harmony mistral_common partial-json-parser \
+	compressed-tensors gguf pyzmq mcp cbor2 ijson model-hosting-container-standards uvloop orjson ipython traitlets \
+	openai aiohttp pybase64 cachetools prometheus-client cloudpickle py-cpuinfo
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,9 +101,14 @@ peer-names: .venv/.test ## List the names of other projects' parsers, in their n
 	.venv/bin/python -m tools.peer_names
 
 # Not part of `test`: it needs transformers. Without it this fails, because "nothing was compared" is not a pass.
+# One run: the comparison, and the ordinary tests of templates with transformers beside them (about 2 minutes).
 test-hf: .venv-hf/.hf ## Compare the response templates that we write, and our drop-in, with transformers and TRL (no torch)
-	.venv-hf/bin/python -m pytest -s -q tests/hf/real_transformers.py $(HF_ARGUMENTS)
-	.venv-hf/bin/python -m pytest -q tests/hf $(HF_ARGUMENTS)
+	.venv-hf/bin/python -m pytest -s -q -rs -o python_files='test_*.py real_transformers.py' tests/hf $(HF_ARGUMENTS)
+
+# Not part of `test` either: torch, TRL and the sources of vLLM and SGLang, about 3 GB. Their warnings are not ours.
+test-readers: .venv-readers/.readers ## Read replies with our templates in TRL, vLLM and SGLang themselves (torch on the CPU)
+	PYTHONPATH=.venv-readers/peers .venv-readers/bin/python -m pytest -s -q -rs -W ignore \
+		tests/hf/real_trl.py tests/hf/real_servers.py $(READERS_ARGUMENTS)
 
 bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (minutes)
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)
@@ -145,6 +157,17 @@ clean: ## Remove the environments, the caches and what was built
 		.venv-hf/bin/python $(PIP) --no-deps trl || { \
 		echo "test-hf: transformers or trl could not be installed here, so nothing was compared with them." >&2; \
 		echo "The tests that need neither are part of make test: tests/hf" >&2; \
+		exit 1; \
+	}
+	@touch $@
+
+# vLLM and SGLang do not install without a GPU, but their readers of templates are Python and import without one.
+.venv-readers/.readers: .venv-readers/.created pyproject.toml
+	@.venv-readers/bin/python $(PIP) 'torch==$(TORCH)' && \
+		.venv-readers/bin/python $(PIP) --editable '.[hf,tokens]' hypothesis pytest pytest-timeout $(READER_NEEDS) && \
+		.venv-readers/bin/python -m tools.peer_sources .venv-readers/peers $(READER_PACKAGES) || { \
+		echo "test-readers: torch, TRL, vLLM or SGLang could not be had here, so nothing was read with them." >&2; \
+		echo "The comparison with transformers needs none of them: make test-hf" >&2; \
 		exit 1; \
 	}
 	@touch $@

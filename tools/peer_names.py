@@ -105,7 +105,7 @@ PEERS = (
 
 
 def download(package: str, folder: Path) -> Path | None:
-    """The newest wheel of a package, or None where it cannot be had."""
+    """The newest wheel of a package, or the one of the version that is named; None where it cannot be had."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     try:
         subprocess.run([*command, "--dest", str(folder), package], check=True, timeout=SECONDS, capture_output=True)
@@ -115,8 +115,9 @@ def download(package: str, folder: Path) -> Path | None:
 
 
 def wheel_of(package: str, wheels: Sequence[Path]) -> Path | None:
-    """The wheel of a package."""
-    return next((wheel for wheel in wheels if wheel.name.startswith(package.replace("-", "_") + "-")), None)
+    """The wheel of a package, which may be named with its version."""
+    begins = package.partition("==")[0].replace("-", "_") + "-"
+    return next((wheel for wheel in wheels if wheel.name.startswith(begins)), None)
 
 
 def names(peer: Peer, wheel: Path) -> dict[str, str]:

@@ -21,8 +21,8 @@ _PLACE = re.compile(r"(<!-- (losses|templates):[^\n]*-->\n).*?(<!-- /\2 -->)", r
 
 def losses_table() -> str:
     """Every kind of loss as a row."""
-    rows = [f"| `{loss.code}` | {loss.text} |\n" for loss in LOSSES.values()]
-    return "| code | what happens |\n| --- | --- |\n" + "".join(rows)
+    rows = [f"| `{loss.code}` | {loss.text} | `{loss.key}` |\n" for loss in LOSSES.values()]
+    return "| code | what happens | key that cannot say it |\n| --- | --- | --- |\n" + "".join(rows)
 
 
 def templates_table() -> str:

@@ -13,7 +13,7 @@ import importlib.util
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import pytest
 import asides
 from asides.hf import format_from, template_for
 from asides.hf.template import TemplateError
-from tests.hf.support import Event, Reading, joined, read, readings
+from tests.hf.support import TRACES, Event, Reading, joined, prompt_before, read, readings, shared_traces
 from tests.support import two_way_splits
 
 chat_parsing = pytest.importorskip("transformers.utils.chat_parsing")
@@ -83,21 +83,25 @@ def reference(template: Any, chunks: Sequence[str], reading: Reading) -> Result 
     return message, joined(events + last)
 
 
-def cuts(text: str) -> Iterator[Sequence[str]]:
-    """Every two-way split; of a long text some."""
-    every = list(two_way_splits(text))
-    yield from every if len(text) <= LONG else random.Random(0).sample(every, CUTS)
+def cuts(text: str, most: int | None = None) -> Iterator[Sequence[str]]:
+    """Every two-way split; of a long text, or with `most`, only some."""
+    if most is None and len(text) <= LONG:
+        yield from two_way_splits(text)
+    else:
+        places = range(1, len(text))
+        for place in random.Random(0).sample(places, min(most or CUTS, len(places))):
+            yield text[:place], text[place:]
 
 
-def compare(template: Any, formats: Sequence[str]) -> Counter[str]:
-    """How each case came out."""
+def compare(template: Any, given: Iterable[Reading], most: int | None = None) -> Counter[str]:
+    """How each reading came out; `most`: in how many places a text is cut at most."""
     found: Counter[str] = Counter()
-    for reading in readings(formats):
+    for reading in given:
         whole = reference(template, [reading.text], reading)
         ours = read(template, [reading.text], reading.prefix, reading.tools)
         if whole is None:
             found["the reference raises"] += 1
-        elif any(reference(template, chunks, reading) != whole for chunks in cuts(reading.text)):
+        elif any(reference(template, chunks, reading) != whole for chunks in cuts(reading.text, most)):
             found["the reference depends on the cut"] += 1
         elif _regions(whole[1]) != _regions(ours[1]):
             # `$` also matches before a last newline, which then opens a region of its own.
@@ -118,7 +122,7 @@ def _regions(events: list[Event]) -> list[Event]:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_we_write_is_read_alike(name: str) -> None:
     """The reference accepts it, reads it alike however the stream is cut, and gives what the drop-in gives."""
-    found = compare(template_for(name), [name])
+    found = compare(template_for(name), readings([name]))
     print(f"\nwritten {name}: {dict(found)}")
     assert not found["other regions"]
     assert not found["the reference overwrites a value"]
@@ -128,7 +132,7 @@ def test_what_we_write_is_read_alike(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_what_others_ship_is_read_alike(name: str) -> None:
     """Where the reference is right by its own terms, so is the drop-in."""
-    found = compare(SHIPPED[name], MEANT_FOR.get(name, ["qwen3"]))
+    found = compare(SHIPPED[name], readings(MEANT_FOR.get(name, ["qwen3"])))
     print(f"\nshipped {name}: {dict(found)}")
     assert not found["other regions"]
 
@@ -141,6 +145,36 @@ def test_what_others_ship_becomes_a_format(name: str) -> None:
             format_from(SHIPPED[name])
     else:
         format_from(SHIPPED[name])
+
+
+SOURCES = {
+    "deepseek_v32_dsml_fixtures_vllm": ("deepseek_v32", None),
+    "r1distill_gpqa_kennethleungty": ("deepseek_r1", "deepseek_r1_distill_template"),
+    "rlft_3b_reasoninggym": ("qwen3", "qwen3_template"),
+    "webdancer_think_toolcall": ("qwen3", "serve qwen2"),
+}
+"""Which format the real outputs of each source have, and which shipped template is meant for it."""
+TRACE_CUTS = 4
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_real_outputs_are_read_alike(source: str) -> None:
+    """An extra: `make test-hf HF_ARGUMENTS="-k real_outputs"`. By the template that we write, and by a shipped one."""
+    texts = [trace["text"] for trace in shared_traces() if trace["source"] == source]
+    if not texts:
+        pytest.skip(f"{TRACES} holds no outputs of {source}, so none were read")
+    name, theirs = SOURCES[source]
+    format = asides.get_format(name)
+    given = [Reading(format, text, prompt_before(format, text, {}), None, None) for text in texts]
+    found = compare(template_for(name), given, TRACE_CUTS)
+    print(f"\nreal {source}, written {name}: {dict(found)}")
+    assert not found["other regions"]
+    assert not found["the reference overwrites a value"]
+    assert not found["the reference depends on the cut"]
+    if theirs in SHIPPED:
+        found = compare(SHIPPED[theirs], given, TRACE_CUTS)
+        print(f"real {source}, shipped {theirs}: {dict(found)}")
+        assert not found["other regions"]
 
 
 GENERATED = {

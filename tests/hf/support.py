@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from asides import Format, get_format
@@ -12,6 +14,16 @@ from tests.test_cases import ALL, Case
 
 Event = dict[str, Any]
 
+TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
+"""Real outputs of models, one to a line, where they are at hand; a fresh clone has none."""
+
+
+def shared_traces() -> Iterator[dict[str, str]]:
+    """Every real output that is at hand: its source, its model and its text."""
+    for path in sorted(TRACES.glob("*.jsonl")):
+        with path.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
 
 class Reading(NamedTuple):
     """One case for a reader of templates."""
@@ -20,7 +32,8 @@ class Reading(NamedTuple):
     text: str
     prefix: str
     tools: Any
-    case: Case
+    case: Case | None
+    """The case that it is; None for another output."""
 
 
 def readings(names: Sequence[str] = ()) -> Iterator[Reading]:

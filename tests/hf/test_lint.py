@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from asides import get_format
 from asides.hf import lint_template, template_for
+from asides.hf.growth import measured_growth
+from asides.hf.writing import Target
 from tests.cli.running import run
 from tests.detect.templates import ECHO
+from tests.hf.replies import FAMILIES, SHAPES, replies, shapes
 
 CLEAN = template_for("qwen3").template
 
@@ -46,6 +50,58 @@ def test_what_reading_shows() -> None:
     assert ("unparsed", "sample 1") in _codes(CLEAN, samples=["<tool_call>{</tool_call>"])
     no_rest = {"start_anchor": "A", "fields": {"content": {"open": "<a>", "close": "</a>"}}}
     assert ("lost", "sample 1") in _codes(no_rest, samples=["words that nobody sees <a>x</a>"])
+
+
+LOOK_AHEAD = {
+    "start_anchor": "<｜Assistant｜><think>\n",
+    "fields": {
+        "reasoning_content": {"open_pattern": r"(?=[\s\S]*?</think>)", "close_pattern": r"</think>\s*"},
+        "content": {"close_pattern": r"<｜end▁of▁sentence｜>\s*|$"},
+    },
+}
+"""As two shipped templates open thinking."""
+
+
+def test_cost_is_measured() -> None:
+    """A pattern that no rule knows is found by its cost alone; what we write costs what the text does."""
+    pytest.importorskip("regex")
+    assert any(
+        finding.code == "cost" and "grows like n^2" in finding.text and finding.key.endswith("content.open_pattern")
+        for finding in lint_template(LOOK_AHEAD)
+    )
+    hidden = measured_growth(r"<(?=(?:[^>]|>)*</think>)")  # begins with a literal, so a look at it shows nothing
+    assert hidden is not None
+    assert hidden.exponent > 1.5
+    assert measured_growth(r"</think>\s*") is None
+    assert str(measured_growth(r"(?:<|<)+>")).endswith("a search does not end")
+
+
+@pytest.mark.parametrize("name", ["qwen3", "gemma4", "granite", "json", "llama4_pythonic", "harmony"])
+@pytest.mark.parametrize("target", ["transformers", "vllm"])
+def test_what_we_write_costs_what_the_text_does(name: str, target: Target) -> None:
+    """Also the openers that stand where an output begins, in front of which whitespace may run on."""
+    pytest.importorskip("regex")
+    assert not [finding for finding in lint_template(template_for(name, target=target)) if finding.code == "cost"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_a_template_loses_is_reported(family: str) -> None:
+    """Of a reply that it cannot read as our own format does; and nothing of one that it can."""
+    template = template_for(family)
+    for shape in shapes(family):
+        for reply in replies(family, shape, 1):
+            text = reply.prompt.removeprefix(get_format(family).assistant[0]) + reply.text  # with the prompt's opener
+            findings = [finding for finding in lint_template(template, samples=[text]) if finding.key == "sample 1"]
+            assert bool(findings) == bool(SHAPES[shape].losses), (shape, findings)
+
+
+def test_the_format_of_the_chat_template_is_compared() -> None:
+    """An output that says too little for itself is read by the format of the chat template."""
+    pytest.importorskip("jinja2")
+    text = "<think>Use `</think>` here.</think>Yes."
+    given = {"samples": [text], "chat_template": ECHO}
+    assert ("differs", "sample 1") in _codes(CLEAN, **given)
+    assert _codes(CLEAN, samples=["<think>a</think>Yes."], chat_template=ECHO) == set()
 
 
 def test_the_round_trip() -> None:

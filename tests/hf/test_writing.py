@@ -60,6 +60,7 @@ def test_most_cases_read_as_we_read_them(name: str) -> None:
     plain = {"think_tags", "formats"}
     good = total = 0
     for reading in readings([name]):
+        assert reading.case is not None
         message = run(name, [reading.text], **reading.case.options).message
         if message is None or message.notices or reading.case.file.split("_")[0] not in plain:
             continue

@@ -26,7 +26,7 @@ from .._engine.calls.nested_calls import NestedCalls
 from .._engine.calls.python_calls import PythonCalls
 from .._engine.calls.syntax import CallSyntax
 from .._engine.calls.xml_calls import Tag, XmlCalls
-from .patterns import SPACE, any_literal, escape
+from .patterns import SPACE, SPACE_BEFORE, any_literal, escape
 
 NAME = r"(?P<name>[^\s<>{}\[\]()\"'|｜]+)"
 """A function's name, captured for the transform."""
@@ -100,7 +100,7 @@ def _bare_json(syntax: JsonCalls, portable: bool) -> CallField | None:
     """An object at the beginning of the output; its last brace belongs to the closer."""
     keys = "|".join(syntax.arguments)
     spelled = rf'\{{\s*"{syntax.names[0]}"\s*:\s*"(?P<name>[^"]+)"\s*,\s*"(?:{keys})"\s*:\s*'
-    opener = spelled if portable else rf"\A\s*{spelled}"
+    opener = spelled if portable else rf"\A{SPACE_BEFORE}{spelled}"
     content = {"content": "json", "transform": _function()}
     return CallField(open=opener, close=r"\}\s*", content=content, loses=("bare", "several", "key_names"))
 
@@ -210,9 +210,9 @@ def _brace(syntax: BraceCalls, portable: bool) -> CallField:
 def _python(syntax: PythonCalls, portable: bool) -> CallField | None:
     if not syntax.open and portable:
         return None
-    opener = any_literal(syntax.open) + SPACE if syntax.open else r"\A\s*"
+    opener = any_literal(syntax.open) + SPACE if syntax.open else rf"\A{SPACE_BEFORE}"
     if syntax.bare and syntax.open and not portable:
-        opener = rf"(?:{opener}|\A\s*)"
+        opener = rf"(?:{opener}|\A{SPACE_BEFORE})"
     bracket = r"\[?\s*" if syntax.lines else r"\[\s*"
     value = {"name": "json", "args": {"string_delims": [["'", "'"]], "allow_non_json": True}}
     return CallField(

@@ -1,19 +1,28 @@
 """`lint_template`: what is wrong with a response template, found by looking at it and by reading with it.
 
-Three sources of findings: the template itself (keys that lose text or make the reference slow), outputs that the caller
-has (regions that cannot be read, text that is in no field), and the model's chat template, whose own rendering of an
-answer must come back as it went in. With transformers installed its reader takes part too: where it raises, or gives
-something else when the same output is cut in two, that is a finding.
+Three sources of findings: the template itself (keys that lose text or make the reference slow, which `growth.py`
+also measures), outputs that the caller has (regions that cannot be read, text that is in no field, parts that our own
+format reads otherwise), and the model's chat template, whose own rendering of an answer must come back as it went in.
+With transformers installed its reader takes part too: where it raises, or gives something else when the same output is
+cut in two, that is a finding.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from .._engine.format import TEXT, Format
+from .._engine.parser import Parser
+from ..detect import detect
 from ..detect.sandbox import SampleChat, render
+from ..families import get_format
+from ..message import Message
+from ..parts import Text
 from .anchors import SPACE_LIMIT, Anchor
+from .growth import measured_growth
 from .reading import THINKING_NAMES
 from .response_parser import UNPARSED, ResponseParser
 from .template import Template, TemplateError, TemplateField
@@ -28,7 +37,7 @@ class TemplateFinding(NamedTuple):
     """One thing that is wrong with a template."""
 
     code: str
-    """What kind: invalid, replaces, chunking, cost, raises, unparsed, lost, round_trip."""
+    """What kind: invalid, replaces, chunking, cost, raises, unparsed, lost, differs, round_trip."""
     key: str
     """Where, with dots; a sample or the chat template by its name."""
     text: str
@@ -47,8 +56,11 @@ def lint_template(
     except TemplateError as error:
         return [TemplateFinding("invalid", error.key, error.reason)]
     findings = [finding for field in loaded.fields.values() for finding in _look(field, loaded)]
+    findings += _measure(template)
+    format = detect(chat_template=chat_template).format if samples and chat_template is not None else "auto"
     for number, sample in enumerate(samples, 1):
-        findings += _try(template, loaded, "", sample, f"sample {number}")
+        findings += _try(template, loaded, sample, f"sample {number}")
+        findings += _beside(loaded, format, sample, f"sample {number}")
     if chat_template is not None:
         findings += _round_trip(template, loaded, chat_template)
     return list(dict.fromkeys(findings))
@@ -87,13 +99,25 @@ def _look_at(anchor: Anchor, key: str) -> Iterator[TemplateFinding]:
         yield TemplateFinding("chunking", key, reason)
 
 
+def _measure(template: Mapping[str, Any]) -> Iterator[TemplateFinding]:
+    """Anchors whose cost, measured, grows with more than the text."""
+    for name, field in template["fields"].items():
+        for key in ("open_pattern", "close_pattern"):
+            if key in field and (growth := measured_growth(field[key])) is not None:
+                yield TemplateFinding("cost", f"fields.{name}.{key}", str(growth))
+
+
 # What reading shows.
 
 
-def _try(template: Mapping[str, Any], loaded: Template, prefix: str, text: str, name: str) -> Iterator[TemplateFinding]:
-    parser = ResponseParser(loaded, prefix)
+def _read(loaded: Template, text: str) -> tuple[dict[str, Any], ResponseParser]:
+    parser = ResponseParser(loaded, "")
     parser.feed(text)
-    message, _ = parser.finalize()
+    return parser.finalize()[0], parser
+
+
+def _try(template: Mapping[str, Any], loaded: Template, text: str, name: str) -> Iterator[TemplateFinding]:
+    message, parser = _read(loaded, text)
     for key, value in message.items():
         if key.startswith(UNPARSED):
             for broken in value:
@@ -101,13 +125,51 @@ def _try(template: Mapping[str, Any], loaded: Template, prefix: str, text: str, 
     for notice in parser.notices:
         if "given up" in notice:
             yield TemplateFinding("cost", name, notice)
-    lost = next((each.strip() for each in "".join(parser.left_out).splitlines() if " " in each.strip()), "")
+    lost = next((each.strip() for each in "\n".join(parser.left_out).splitlines() if " " in each.strip()), "")
     if lost:  # single words are headers
         yield TemplateFinding("lost", name, f"{lost[:60]!r} is in no field and vanishes")
-    yield from _reference(template, prefix, text, name)
+    yield from _reference(template, text, name)
 
 
-def _reference(template: Mapping[str, Any], prefix: str, text: str, name: str) -> Iterator[TemplateFinding]:
+def _beside(loaded: Template, format: str | Format, text: str, name: str) -> Iterator[TemplateFinding]:
+    """Where our own format reads another thought, text or call; only of an output in which it finds more than text."""
+    message, own = _read(loaded, text)[0], _parse(text, get_format(format))
+    if all(isinstance(part, Text) for part in own.parts):
+        return
+    thinking = next((field for field in THINKING_NAMES if field in loaded.fields), "")
+    for kind, theirs, ours in (
+        ("thought", message.get(thinking), own.thinking),
+        ("text", message.get("content"), own.text),
+    ):
+        if _squeezed(theirs) != _squeezed(ours):
+            yield TemplateFinding("differs", name, f"asides reads another {kind}: {ours[:60]!r}")
+    called = [(call.name, sorted(json.loads(call.arguments))) for call in own.tool_calls if call.error is None]
+    functions = [(each.get("name"), sorted(each.get("arguments") or ())) for each in _functions(message)]
+    if functions != called:
+        names = ", ".join(call for call, _ in called) or "none that may be run"
+        yield TemplateFinding("differs", name, f"asides reads other calls: {names}")
+
+
+def _parse(text: str, format: Format) -> Message:
+    """The output as `asides.parse` reads it."""
+    parser = Parser(format, start="undecided") if format.start == TEXT else Parser(format)
+    parser.feed(text)
+    parser.finish()
+    return parser.message
+
+
+def _squeezed(text: Any) -> str:
+    """Without whitespace, which texts are joined with."""
+    return "".join(str(text or "").split())
+
+
+def _functions(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The functions that a message calls."""
+    found = [call.get("function") for call in message.get("tool_calls") or () if isinstance(call, dict)]
+    return [function for function in found if isinstance(function, dict)]
+
+
+def _reference(template: Mapping[str, Any], text: str, name: str) -> Iterator[TemplateFinding]:
     """What the reader of transformers makes of it, where that is installed."""
     try:
         reader: Callable[..., Any] = import_module("transformers.utils.chat_parsing").ResponseParser
@@ -115,7 +177,7 @@ def _reference(template: Mapping[str, Any], prefix: str, text: str, name: str) -
         return
 
     def read(*chunks: str) -> Any:
-        parser = reader(dict(template), prefix=prefix)
+        parser = reader(dict(template), prefix="")
         for chunk in chunks:
             parser.feed(chunk)
         return parser.finalize()[0]
@@ -156,15 +218,13 @@ def _round_trip(template: Mapping[str, Any], loaded: Template, source: str) -> I
         if not anchored:
             yield TemplateFinding("round_trip", "start_anchor", f"is not in what the chat template writes for {name}")
             continue
-        parser = ResponseParser(loaded, "")
-        parser.feed(start)
-        found = parser.finalize()[0]
+        found = _read(loaded, start)[0]
         wanted = _missing(turn, found, thinking, text)
         if wanted:
             yield TemplateFinding(
                 "round_trip", f"chat template, {name}", f"{wanted} does not come back; found {str(found)[:200]}"
             )
-        yield from _reference(template, "", start, f"chat template, {name}")
+        yield from _reference(template, start, f"chat template, {name}")
 
 
 def _missing(turn: Mapping[str, Any], found: Mapping[str, Any], thinking: str, text: str) -> str:
@@ -176,6 +236,4 @@ def _missing(turn: Mapping[str, Any], found: Mapping[str, Any], thinking: str, t
     calls = turn.get("tool_calls")
     if not calls or _CALL["function"]["name"] not in text:  # type: ignore[index]
         return ""
-    functions = [call.get("function") for call in found.get("tool_calls") or () if isinstance(call, dict)]
-    wanted = _CALL["function"]
-    return "" if functions == [wanted] else "the call"
+    return "" if _functions(found) == [_CALL["function"]] else "the call"

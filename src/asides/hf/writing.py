@@ -162,8 +162,8 @@ class _Writer:
         if others:
             ways.append(self._spelled(others))
         if leading:
-            ways.append(rf"\A\s*{any_literal(leading)}")
-        before = SPACE_BEFORE if self._joins else ""
+            ways.append(rf"\A{SPACE_BEFORE}{any_literal(leading)}")
+        before = SPACE_BEFORE if self._joins and others else ""
         return {"open_pattern": before + (ways[0] if len(ways) == 1 else f"(?:{'|'.join(ways)})")}
 
     def _distinct(self, markers: Iterable[str]) -> tuple[str, ...]:
@@ -218,15 +218,23 @@ class _Writer:
         self._lose(*call.loses)
         if not call.open:
             return None
-        self._lose("broken_raises" if self._joins else "broken_dropped")
-        if self._portable:
-            self._lose("broken_raises")
+        self._lose_broken(call.content)
         if THINKING in self._format.states:
             always = self._format.calls_in_thinking == "always"
             self._lose("draft" if always else "unclosed")
         field = {"open_pattern": (SPACE_BEFORE if self._joins else "") + call.open, **self._call_close(call, stops)}
         around = (*call.around, *(closer for closer in found[0].strays if closer not in stops))
         return field | ({} if call.each else {"repeats": True}) | call.content, around
+
+    def _lose_broken(self, content: dict[str, Any]) -> None:
+        """A call that is malformed or cut off: parameters in tags are taken as far as they go, by all but SGLang."""
+        tagged = content["content"] == "xml-inline"
+        if tagged and self._target != "sglang":
+            self._lose("cut_call")
+        elif self._joins or self._portable:
+            self._lose("broken_raises")
+        if self._target in ("sglang", "portable") or (self._target == "vllm" and not tagged):
+            self._lose("broken_dropped")
 
     def _call_close(self, call: CallField, stops: tuple[str, ...]) -> dict[str, Any]:
         """What closes a call: its own marker; where it has none, a stop marker, the next call or the end."""
@@ -265,9 +273,10 @@ class _Writer:
             elif self._portable:
                 self._lose("replaced")
             fields[name] = field
-        self._lose("headers", "outside", "broken_raises" if self._joins else "broken_dropped")
+        self._lose("headers", "outside")
         if header.calls and isinstance(header.calls[0], BodyCalls | XmlBody):
             fields["tool_calls"] = self._body_calls(header, header.calls[0])
+            self._lose_broken(fields["tool_calls"])
         elif (calls := self._calls(format.calls, tuple(ends))) is not None:
             fields["tool_calls"] = calls[0]
         return fields
