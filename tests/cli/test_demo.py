@@ -91,7 +91,7 @@ def test_every_kind_of_client_is_shown_the_gateway(shown: str) -> None:
 
 def test_without_the_extra_it_says_how_to_get_it() -> None:
     """Where the gateway's packages are missing the rest plays all the same."""
-    program = "import sys; sys.modules['aiohttp'] = None; from asides._cli import main; sys.exit(main(['demo']))"
+    program = "import sys; sys.modules['httptools'] = None; from asides._cli import main; sys.exit(main(['demo']))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, b"")
     shown = done.stdout.decode()

@@ -110,7 +110,7 @@ def test_a_list_reads_no_thought(store: Path) -> None:
 
 def test_by_client(store: Path, here: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The replies that one client asked for are listed and purged, by its id or by its key."""
-    pytest.importorskip("aiohttp", reason="the gateway is not here: pip install 'asides[gateway]'")
+    pytest.importorskip("httptools", reason="the gateway is not here: pip install 'asides[gateway]'")
     client = hashlib.blake2b(b"sk-theirs", digest_size=16).hexdigest()
     with history.open(str(store)) as opened:
         opened.add([reply("mine", after=200, client=client), reply("theirs", after=201, client="f" * 32)])

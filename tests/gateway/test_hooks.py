@@ -1,24 +1,28 @@
-"""The parts of the web server and of the HTTP client that the gateway uses beyond what they promise.
+"""The parts of the web server that the gateway uses beyond what it promises.
 
 A release that no longer calls one of these would silently lift a limit, so it must fail here, loudly.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import socket
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
+import pytest
 import uvicorn
-from aiohttp.client_proto import ResponseHandler
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server
 
-from asides._gateway.protocol import Connection
-from tests.waiting import eventually
+from asides._gateway.protocol import Connection, on_leave, pusher
+from tests.gateway.sockets import connected
+from tests.waiting import PATIENCE, eventually
 
 HOOKS = (
     *("connection_made", "connection_lost", "data_received", "on_message_begin", "on_url", "on_header"),
@@ -57,22 +61,103 @@ def test_every_hook_is_called() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"hi"})
 
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(application, http=counted, lifespan="off", log_config=None))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    with serving(application, counted) as url:
         assert httpx.post(url, content=b"hello", verify=False).text == "hi"
         eventually(lambda: called["connection_lost"], "the end of the connection was not told")
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
     assert [name for name in HOOKS if not called[name]] == []
     assert "response_complete" in inspect.getsource(RequestResponseCycle)
 
 
-def test_the_clients_own_timer_can_be_stopped() -> None:
-    """Silence is watched by the gateway's own timer: the client's would be set anew with every read."""
-    assert isinstance(inspect.getattr_static(ResponseHandler, "read_timeout"), property)
+@contextmanager
+def serving(application: Any, protocol: type[HttpToolsProtocol] = Connection) -> Iterator[str]:
+    """The address of a server with this application."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(application, http=protocol, lifespan="off", log_config=None))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+def test_what_is_pushed_is_what_is_sent() -> None:
+    """Pushed and sent pieces are the same chunks, in their order; before the head and in other answers nothing is."""
+    pushed: list[bool] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        pushed.append(pusher(send)(b"too early"))
+        length = [(b"content-length", b"6")] if scope["path"] == "/length" else []
+        await send({"type": "http.response.start", "status": 200, "headers": length})
+        push = pusher(send)
+        for number, piece in enumerate((b"ab", b"c" * 20, b"def")[: 2 if length else 3]):
+            pushed.append(push(piece) if not number or number == 2 else False)
+            if not pushed[-1]:
+                body = piece[:4] if length and number else piece
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+        pushed.append(push(b"too late"))
+
+    with serving(application) as url:
+        with connected(url) as client:
+            client.socket.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            body = client.read_rest().partition(b"\r\n\r\n")[2]
+        assert body == b"2\r\nab\r\n14\r\n" + b"c" * 20 + b"\r\n3\r\ndef\r\n0\r\n\r\n"
+        assert pushed == [False, True, False, True, False]
+        pushed.clear()
+        assert httpx.get(url + "length", verify=False).text == "abcccc"
+        assert not any(pushed)
+
+
+def test_a_slow_client_is_not_pushed_to() -> None:
+    """Once its buffer is full: then `send` waits until it has read."""
+    sent = threading.Event()
+    pushed: list[bool] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        push = pusher(send)
+        while not pushed or pushed[-1]:
+            pushed.append(push(b"x" * 100_000))
+        sent.set()
+        await send({"type": "http.response.body", "body": b"the end"})
+
+    with serving(application) as url, connected(url, buffer=4096) as client:
+        client.socket.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert sent.wait(PATIENCE)
+        whole = client.read_rest()
+    assert whole.count(b"x" * 100_000) == len(pushed) - 1 < 1000
+    assert whole.endswith(b"the end\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize("size", [0, 10_000_000], ids=["no body", "a large body"])
+def test_who_leaves_is_noticed(size: int) -> None:
+    """At once, also behind a body at which the server had stopped reading; who stays to the end has not left."""
+    asked, left = threading.Event(), threading.Event()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        stop = asyncio.Event()
+
+        def leave() -> None:
+            left.set()
+            stop.set()
+
+        on_leave(send, leave)
+        asked.set()
+        if scope["path"] == "/wait":
+            await stop.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"hi"})
+
+    with serving(application) as url:
+        assert httpx.post(url, content=b"x" * size, verify=False).text == "hi"
+        asked.clear()
+        with connected(url) as client:
+            client.post("/wait", b"x" * size)
+            assert asked.wait(PATIENCE)
+            assert not left.is_set()
+        assert left.wait(PATIENCE)

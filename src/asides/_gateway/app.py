@@ -205,16 +205,16 @@ class Gateway:
         """The client's key for an upstream that has none configured."""
         return headers.own_key(http.headers, self._state.guarded)
 
-    async def _watched(self, http: HttpRequest, work: Awaitable[None]) -> None:
+    @staticmethod
+    async def _while_there(http: HttpRequest, work: Awaitable[None]) -> None:
         """Await something that is cancelled the moment the client leaves."""
         task = asyncio.current_task()
         assert task is not None
-        # ASGI reports a client that left only to who asks, and the handler is waiting for the upstream meanwhile.
-        watcher = asyncio.create_task(http.watch(task))
+        http.cancel_when_left(task)
         try:
             await work
         finally:
-            watcher.cancel()
+            http.ignore_leaving()
 
     # What goes to an upstream.
 
@@ -222,7 +222,7 @@ class Gateway:
         body = await http.read(self._config.limits)
         if self._config.log.bodies:
             http.record.request_body = body
-        await self._watched(http, Exchange(self._state, http, match.route.dialect, match.route.path).run(body))
+        await self._while_there(http, Exchange(self._state, http, match.route.dialect, match.route.path).run(body))
 
     async def _control(self, http: HttpRequest, match: routes.Match) -> None:
         """llama.cpp's request that ends a running reply's thought: for a reply of the same credential alone."""
@@ -262,7 +262,7 @@ class Gateway:
             sent = self._state.headers_for(http, upstream, same=True, raw=True)
             return pass_on(http, upstream, http.method, path, body or None, sent)
 
-        await self._watched(http, self._state.ask_any(upstreams, http.record, hand_on))
+        await self._while_there(http, self._state.ask_any(upstreams, http.record, hand_on))
 
     # What is answered here.
 

@@ -39,8 +39,6 @@ from .upstreams import Upstream, UpstreamLost, UpstreamResponse
 
 log = logging.getLogger("asides.gateway")
 
-STEP = 16 * 1024
-"""Bytes of a stream that are worked on at once, however many came: then other streams have their turn."""
 LONGEST_ERROR = 16 * 1024
 """Bytes of an upstream's error that are searched for efforts."""
 STOPPED = Refusal(503, "the gateway was stopped", code="stopped")
@@ -189,25 +187,31 @@ class Exchange:
         pipeline = Pipeline(plan.upstream_dialect.ReplyReader(), filter, writer, on_error=self._log_failure)
         await self._begin_stream(back)
         keep_alive = KeepAlive(http, self._dialect, plan.request, self._state.config)
-        reply_id = ""
+        push = http.pusher()
+        reply_id, unsent = "", b""
+
+        def carry(chunk: bytes) -> bool:
+            # Called where the chunk is received, once for each frame of the stream.
+            nonlocal reply_id, unsent
+            out = pipeline.feed(chunk)
+            # The client learns this id from the frame that is written next, and may end the reply's thinking by it.
+            if record.reply_id and not reply_id:
+                reply_id = record.reply_id
+                running[reply_id] = (self._credential, plan.target.upstream)
+            if out:
+                keep_alive.busy = True
+                if not push(out):
+                    unsent = out
+                    return False
+            return not pipeline.over
+
         try:
-            while not pipeline.over and (chunk := await answer.read_chunk()):
-                for start in range(0, len(chunk), STEP):
-                    out = pipeline.feed(chunk[start : start + STEP])
-                    # The client learns this id from the frame that is written next, and may end the reply's thinking by
-                    # it.
-                    if record.reply_id and not reply_id:
-                        reply_id = record.reply_id
-                        running[reply_id] = (self._credential, plan.target.upstream)
-                    if out:
-                        keep_alive.busy = True
-                        await http.write(out)
-                    if pipeline.over:
-                        break
-                    # A chunk may hold thousands of small frames that give the client nothing: then no write lets other
-                    # streams run.
-                    if len(chunk) > STEP:
-                        await asyncio.sleep(0)
+            while await answer.deliver(carry):
+                if unsent:
+                    await http.write(unsent)
+                    unsent = b""  # only now: until a slow client has taken it, a cancelled task has it to send
+                if pipeline.over:
+                    break
             last = pipeline.finish()
         except UpstreamLost as error:
             record.fail(str(error), error.reason)
@@ -226,7 +230,7 @@ class Exchange:
         self._finish_reply(plan)  # before the client can know that it may ask again
         if self._recalled is not None:
             await self._keep(plan, self._recalled, writer.written)
-        await http.end(last)
+        await http.end(unsent + last)
 
     async def _whole(self, answer: UpstreamResponse, plan: RequestPlan, back: Headers) -> None:
         """A reply in one piece."""

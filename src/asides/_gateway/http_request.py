@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from typing import Any
 
 from .._config.schema import Limits
+from .protocol import on_leave, pusher
 from .record import RequestRecord
 from .refusals import Refusal
 
@@ -72,12 +73,22 @@ class HttpRequest:
             message = "the request's body comes too slowly (limits.upload, limits.upload_rate)"
             raise Refusal(408, message, code="upload_timeout", headers=((b"connection", b"close"),)) from None
 
-    async def watch(self, work: asyncio.Task[Any]) -> None:
-        """Wait until the client leaves, then cancel the work on its request. To be called once the body was read."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self.record.cancelled = True
-        work.cancel()
+    def cancel_when_left(self, work: asyncio.Task[Any]) -> None:
+        """Cancel the work on this request once its client leaves. To be called when the body was read."""
+
+        def leave() -> None:
+            self.record.cancelled = True
+            work.cancel()
+
+        on_leave(self._send, leave)
+
+    def ignore_leaving(self) -> None:
+        """The work that could be cancelled is over."""
+        on_leave(self._send, lambda: None)
+
+    def pusher(self) -> Callable[[bytes], bool]:
+        """A quick `write` for an answer that has begun: False where it could not, and `write` must be awaited."""
+        return pusher(self._send)
 
     async def begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Send the head of the answer. From here on the status cannot be changed: a failure can only break off."""

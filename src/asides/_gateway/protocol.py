@@ -1,18 +1,23 @@
-"""The web server's connection with two limits that it lacks: the size of a request's head, and the time for it.
+"""The web server's connection with two limits that it lacks, and two short cuts past ASGI.
 
 uvicorn reads a head of any size and waits for its end for ever. `Connection` overrides the callbacks of its parser to
-count and to time; `tests/gateway/test_hooks.py` holds these to what uvicorn calls.
+count and to time. By ASGI, a frame of a stream is a message and a coroutine, and a client's leaving is learned only by
+a task that waits for it: `pusher` writes a frame at once, and `on_leave` calls a function. Both use what uvicorn does
+not promise; `tests/gateway/test_hooks.py` holds them to it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Callable
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 SECONDS_FOR_HEAD = 30.0
+LEAVING = "asides_on_leave"
+"""The attribute of a request's cycle that holds what to call when its client leaves."""
 
 
 class Connection(HttpToolsProtocol):
@@ -35,6 +40,8 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
         super().connection_lost(exc)
+        if self.cycle is not None and self.cycle.disconnected:
+            getattr(self.cycle, LEAVING, _nothing)()
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
@@ -112,6 +119,38 @@ class Connection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _nothing() -> None:
+    pass
+
+
+def pusher(send: Callable[..., Any]) -> Callable[[bytes], bool]:
+    """A function that writes a piece of the answer that `send` belongs to at once, or returns False where it cannot:
+    where the client reads too slowly, or the answer is not sent in chunks. Then `send` must be awaited."""
+    cycle = getattr(send, "__self__", None)
+    if not isinstance(cycle, RequestResponseCycle) or not cycle.chunked_encoding:
+        return lambda body: False
+    flow, write = cycle.flow, cycle.transport.write
+
+    def push(body: bytes) -> bool:
+        if flow.write_paused or cycle.disconnected or cycle.response_complete:
+            return False
+        write(b"%x\r\n%b\r\n" % (len(body), body))
+        return True
+
+    return push
+
+
+def on_leave(send: Callable[..., Any], call: Callable[[], object]) -> None:
+    """Let a function be called if the client of the answer that `send` belongs to leaves before its end."""
+    cycle = getattr(send, "__self__", None)
+    assert isinstance(cycle, RequestResponseCycle), "the application runs on uvicorn with httptools"
+    setattr(cycle, LEAVING, call)
+    # It stands still behind a large body, and then no end of the connection is noticed.
+    cycle.flow.resume_reading()
+    if cycle.disconnected:  # it was gone already
+        call()
 
 
 def limited(most: int) -> type[Connection]:

@@ -15,7 +15,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-import aiohttp
 import msgspec
 
 from .._config.schema import Config, ModelSettings, matches, resolve_model
@@ -29,7 +28,7 @@ from .record import RequestRecord
 from .refusals import NotConnected, Refusal
 from .replay_cache import ReplayCache
 from .stored_responses import StoredResponses
-from .upstreams import KEEP_IDLE, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
+from .upstreams import HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
 
 if TYPE_CHECKING:
     from .._history import BackgroundWriter
@@ -71,7 +70,6 @@ class State:
         """The state of a later configuration; what it took over is its to close."""
         self._down: dict[str, float] = {}
         """By the name of an upstream that could not be reached: until when others are asked before it."""
-        self._connector: aiohttp.TCPConnector | None = None
         self._settings: BoundedDict[str, ModelSettings] = BoundedDict(MOST_MODELS)
         self._lists: BoundedDict[tuple[str, bytes], tuple[float, list[ListedModel]]] = BoundedDict(MOST_LISTS)
         """When each list of models came, by upstream and a hash of the client's key."""
@@ -107,11 +105,7 @@ class State:
         if not self.config.upstreams:
             self.upstreams = [RecordedUpstream(Recorded())]
             return
-        # `limit=0`: aiohttp would let requests beyond its own limit wait; `limits.concurrency` refuses them at once.
-        self._connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_IDLE)
-        self.upstreams = [
-            HttpUpstream(settings, self.config.limits, self._connector) for settings in self.config.upstreams
-        ]
+        self.upstreams = [HttpUpstream(settings, self.config.limits) for settings in self.config.upstreams]
 
     def renewed(self, config: Config) -> State:
         """A state for another configuration, opened. It takes over what must outlive the change; `close` this one then.
@@ -136,8 +130,6 @@ class State:
         """Close every connection; waits until the queue of the history writer is written."""
         for upstream in self.upstreams:
             await upstream.close()
-        if self._connector is not None:
-            await self._connector.close()
         later = self._successor
         if later is None or later.responses.entries is not self.responses.entries:
             await self.responses.close()

@@ -1,30 +1,41 @@
-"""The servers that the gateway calls: addresses, keys, connections, and what goes wrong with them.
+"""The servers that the gateway calls: addresses, keys, and what goes wrong with them.
 
 `Upstream.ask` sends a request and yields the response, whose body is read as it comes. What goes wrong before the
 response has begun is a `Refusal`; afterwards it is an `UpstreamLost`, because the client may have been sent a part of
-it already. Silence is measured by one timer per response that looks a few times per limit, and only while somebody
-waits for bytes: a client that reads slowly is no fault of the upstream's. Compressed bodies are unpacked in small
-steps, so that few bytes cannot become very many at once. Without any configured upstream, recordings answer.
+it already. Connections are the business of `http_client`: silence counts only while somebody waits for bytes, so a
+client that reads slowly is no fault of the upstream's. Compressed bodies are unpacked here in small steps, so that few
+bytes cannot become very many at once. Without any configured upstream, recordings answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 import time
 import zlib
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from .._config.schema import Limits, UpstreamSettings
 from .._recordings.upstream import Recorded
 from ..dialects.servers import KINDS, OPENAI, VERSION_PATH, ServerKind, kind_of
+from .http_client import (
+    CannotConnect,
+    ClientResponse,
+    ConnectTimeout,
+    HttpClient,
+    HttpClientError,
+    SilentServer,
+    Sink,
+    deliver_steps,
+)
 from .refusals import NotConnected, Refusal
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
@@ -32,13 +43,8 @@ LONGEST_PIECE = 64 * 1024
 """Bytes that a compressed body may become in one step."""
 LONGEST_VERSION = 64 * 1024
 """Bytes that are read of a server's version."""
-CHECKS = 8
-"""How often the timer looks within the time for which an upstream may be silent."""
 ASK_AGAIN = 60.0
 """Seconds after which a server that could not be asked is asked again."""
-KEEP_IDLE = 4.0
-"""Seconds for which an idle connection is reused: less than the 5 of uvicorn, so that none is used while the server is
-closing it."""
 
 
 class UpstreamResponse(Protocol):
@@ -53,6 +59,10 @@ class UpstreamResponse(Protocol):
 
     async def read(self, limit: int) -> bytes:
         """The whole body; a `Refusal` if it is larger than `limit` bytes."""
+
+    async def deliver(self, sink: Sink) -> bool:
+        """Pass the body to a sink as it comes, in small steps: True where the sink returned False and may be given
+        more by another call, False at the body's end. Raises `UpstreamLost`."""
 
 
 class Upstream(Protocol):
@@ -95,8 +105,11 @@ class UpstreamLost(Exception):
 def own_headers(settings: UpstreamSettings, key: str = "") -> dict[str, str]:
     """The headers of every request to an upstream: its configured key, else `key`, and its configured headers."""
     key = settings.key or key
-    # A user in the address is sent as an `Authorization` of its own, and there can be only one.
-    sent = {"authorization": f"Bearer {key}"} if key and urlsplit(settings.url).username is None else {}
+    sent = {"authorization": f"Bearer {key}"} if key else {}
+    parts = urlsplit(settings.url)
+    if parts.username is not None:  # a user in the address is an `Authorization` too, and there can be only one
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        sent["authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
     return sent | {name.lower(): value for name, value in settings.headers.items()}
 
 
@@ -114,50 +127,40 @@ def split_address(url: str) -> tuple[str, str]:
 class HttpUpstream:
     """A server over HTTP."""
 
-    def __init__(self, settings: UpstreamSettings, limits: Limits, connector: aiohttp.BaseConnector) -> None:
+    def __init__(self, settings: UpstreamSettings, limits: Limits) -> None:
         self.settings = settings
         self._limits = limits
-        self._root, self._api = split_address(settings.url)
-        parts = urlsplit(self._root)
+        root, self._api = split_address(settings.url)
+        parts = urlsplit(root)
+        self._prefix = parts.path
+        """What every path begins with."""
         self.url = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
         self.name = settings.name or parts.netloc.rpartition("@")[2]
         self.kind: ServerKind | None = KINDS.get(settings.kind)
         self._ask_again = 0.0
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            # One pool for all upstreams, closed by its owner.
-            connector_owner=False,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=limits.idle),
-            # A cookie set for one client would be sent with the next one's request.
-            cookie_jar=aiohttp.DummyCookieJar(),
-            # What a client did not send is not made up; and `Accept-Encoding` would invite compression.
-            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-            auto_decompress=False,  # aiohttp would unpack any amount at once
-        )
+        self._client = HttpClient(root, connect=limits.connect, idle=limits.idle)
 
     async def find_kind(self) -> ServerKind:
         """What kind of server it is: only Ollama answers `/api/version`. One in trouble is asked again later."""
         if self.kind is not None or time.monotonic() < self._ask_again:
             return self.kind or OPENAI
-        quick = aiohttp.ClientTimeout(total=self._limits.connect)
-        address, sent = self._root + VERSION_PATH, own_headers(self.settings)
         found: Any = None
         try:
-            # No redirects here either: the request may carry the configured key.
-            async with self._session.get(address, headers=sent, timeout=quick, allow_redirects=False) as reply:
-                doubtful = reply.status >= 500
-                if reply.status == 200:
-                    answer = _HttpResponse(reply, self._limits.connect, unpack=True)
-                    try:
-                        found = msgspec.json.decode(await answer.read(LONGEST_VERSION))
-                    finally:
-                        answer.stop_watching()
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, Refusal, UpstreamLost):
+            async with (
+                asyncio.timeout(2 * self._limits.connect),  # so long to connect, and so long to answer
+                self._asked("GET", VERSION_PATH, None, own_headers(self.settings)) as answer,
+            ):
+                doubtful = answer.status >= 500
+                if answer.status == 200:
+                    found = msgspec.json.decode(await answer.read(LONGEST_VERSION))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, UpstreamLost):
             doubtful = False  # a page for people, perhaps
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # A connection that cannot be made is a fact worth reporting; a server that is slow to answer is not down.
-            if not isinstance(error, TimeoutError) or isinstance(error, aiohttp.ConnectionTimeoutError):
-                raise self._unreachable(error) from error
+        except Refusal as refusal:
+            # A connection that cannot be made is a fact worth reporting; an answer that cannot be read is none of ours.
+            doubtful = isinstance(refusal.__cause__, SilentServer)
+            if not doubtful and isinstance(refusal.__cause__, HttpClientError | ValueError):
+                raise
+        except TimeoutError:
             doubtful = True  # it is there, and busy; Ollama would have answered
         # Not remembered: what is in trouble now may show later what it is.
         if doubtful:
@@ -166,114 +169,107 @@ class HttpUpstream:
         self.kind = kind_of(found)
         return self.kind
 
-    @asynccontextmanager
-    async def ask(
+    def ask(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
-    ) -> AsyncIterator[UpstreamResponse]:
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Send a request; what goes wrong before the answer begins is a `Refusal`."""
-        path = self._api + path[3:] if path.startswith("/v1/") else path
-        try:
-            # `encoded`: a name of a model in the path may hold escaped slashes, which yarl would write in its own way.
-            reply = await self._session.request(
-                method, URL(self._root + path, encoded=True), data=body, headers=headers, allow_redirects=False
-            )
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise self._unreachable(error) from error
-        try:
-            answer = _HttpResponse(reply, self._limits.idle, unpack=not raw)
-            try:
-                yield answer
-            finally:
-                answer.stop_watching()
-        except BaseException:
-            # Not back to the pool: closing the connection is what makes a server stop generating.
-            reply.close()
-            raise
-        else:
-            reply.release()
+        return self._asked(method, self._api + path[3:] if path.startswith("/v1/") else path, body, headers, raw)
+
+    def _asked(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], raw: bool = False
+    ) -> _AskedHttp:
+        return _AskedHttp(self, self._client, (method, self._prefix + path, headers, body), raw)
 
     async def close(self) -> None:
         """Let go of its connections."""
-        await self._session.close()
+        self._client.close()
 
-    def _unreachable(self, error: Exception) -> Refusal:
-        if isinstance(error, TimeoutError):
-            reached = not isinstance(error, aiohttp.ConnectionTimeoutError)
+    def unreachable(self, error: Exception) -> Refusal:
+        """Why a request was not answered, for the client."""
+        if isinstance(error, SilentServer):
             silent = f"sent nothing for {self._limits.idle:g} s (limits.idle)"
-            what = silent if reached else "could not be reached in time"
-            refusal = Refusal if reached else NotConnected
-            return refusal(504, f"the upstream {self.name} {what}", code="upstream_timeout")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            why = error.strerror or str(error.os_error)
+            return Refusal(504, f"the upstream {self.name} {silent}", code="upstream_timeout")
+        if isinstance(error, ConnectTimeout):
+            return NotConnected(504, f"the upstream {self.name} could not be reached in time", code="upstream_timeout")
+        if isinstance(error, CannotConnect):
             return NotConnected(
-                502, f"the upstream {self.name} at {self.url} cannot be reached: {why}", code="upstream_down"
+                502, f"the upstream {self.name} at {self.url} cannot be reached: {error}", code="upstream_down"
             )
         why = str(error) or type(error).__name__
         return Refusal(502, f"the upstream {self.name} broke off before it answered: {why}", code="upstream_lost")
 
 
+class _AskedHttp:
+    """A request to a server over HTTP; entering it waits for the response."""
+
+    __slots__ = ("_client", "_raw", "_request", "_response", "_upstream")
+
+    def __init__(
+        self,
+        upstream: HttpUpstream,
+        client: HttpClient,
+        request: tuple[str, str, Mapping[str, str], bytes | None],
+        raw: bool,
+    ) -> None:
+        self._upstream = upstream
+        self._client = client
+        self._request = request
+        self._raw = raw
+
+    async def __aenter__(self) -> _HttpResponse:
+        try:
+            self._response = await self._client.request(*self._request)
+        except (HttpClientError, ValueError) as error:
+            raise self._upstream.unreachable(error) from error
+        try:
+            return _HttpResponse(self._response, unpack=not self._raw)
+        except BaseException:
+            self._response.close()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._response.release()
+        else:
+            self._response.close()  # not back to the pool: closing is what makes a server stop generating
+
+
 class _HttpResponse:
     """The response of a server over HTTP."""
 
-    def __init__(self, reply: aiohttp.ClientResponse, idle: float, *, unpack: bool) -> None:
-        self._reply = reply
-        self._unpacker = _unpacker(reply.headers.get("content-encoding", "")) if unpack else None
+    def __init__(self, response: ClientResponse, *, unpack: bool) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers = response.headers
+        self._unpacker = _unpacker(response.headers.get("content-encoding", "")) if unpack else None
         """For an upstream that compresses though it was asked for plain bytes."""
-        self._idle = idle
-        self._waiting = False
-        """Whether somebody waits for bytes: else silence is not the upstream's."""
-        self._silent_checks = 0
-        """How often in a row the timer found that nothing had come since somebody began to wait."""
-        self._timer: asyncio.TimerHandle | None = None
-        if reply.connection is not None and reply.connection.protocol is not None:
-            # From here on silence is timed by `_watch`: aiohttp would set a timer anew with every read.
-            reply.connection.protocol.read_timeout = None
-        self._watch()
-        self.status = reply.status
-        found: dict[str, str] = {}
-        for key, value in reply.headers.items():
-            name = key.lower()
-            found[name] = f"{found[name]}, {value}" if name in found else value
-        self.headers: Mapping[str, str] = found
+        self._unpacked: deque[bytes] = deque()
+        """What was unpacked and not delivered yet."""
 
     async def read_chunk(self) -> bytes:
         """More of the body, unpacked."""
-        if self._unpacker is None:
-            return await self._receive()
-        while not (piece := self._unpacker.piece()):
-            packed = await self._receive()
-            if not packed:
-                return b""
-            self._unpacker.feed(packed)
-        return piece
-
-    async def _receive(self) -> bytes:
-        self._waiting = True
         try:
-            return await self._reply.content.readany()
-        except (aiohttp.ClientError, OSError) as error:
-            # aiohttp's own timer, which runs until the response begins, may be the first to notice.
-            if self._silent_checks > CHECKS or isinstance(error, TimeoutError):
-                raise UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle") from error
-            raise UpstreamLost("the upstream broke off in the middle of its answer", "lost") from error
-        finally:
-            self._waiting = False
-            self._silent_checks = 0
+            if self._unpacker is None:
+                return await self._response.read_chunk()
+            while not (piece := self._unpacker.piece()):
+                packed = await self._response.read_chunk()
+                if not packed:
+                    return b""
+                self._unpacker.feed(packed)
+            return piece
+        except HttpClientError as error:
+            raise _lost(error) from error
 
-    def stop_watching(self) -> None:
-        """Stop the timer: the response is over, or nobody wants it."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _watch(self) -> None:
-        """Look whether anything came, and again in a while; close the connection after too long a silence."""
-        # Counted in looks instead of compared with a clock that every read would have to set; so the limit may be
-        # exceeded by one interval.
-        self._silent_checks = self._silent_checks + 1 if self._waiting else 0
-        if self._silent_checks > CHECKS:
-            self._reply.close()
-            return
-        self._timer = asyncio.get_running_loop().call_later(self._idle / CHECKS, self._watch)
+    async def deliver(self, sink: Sink) -> bool:
+        """Pass the body to a sink as it comes, unpacked."""
+        if self._unpacker is not None:
+            return await deliver_steps(self.read_chunk, sink, self._unpacked)
+        try:
+            return await self._response.deliver(sink)
+        except HttpClientError as error:
+            raise _lost(error) from error
 
     async def read(self, limit: int) -> bytes:
         """The whole body, unpacked."""
@@ -284,7 +280,13 @@ class _HttpResponse:
             if size > limit:
                 raise Refusal(502, f"the upstream's answer is larger than {limit} bytes (limits.body)")
             parts.append(chunk)
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _lost(error: HttpClientError) -> UpstreamLost:
+    if isinstance(error, SilentServer):
+        return UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle")
+    return UpstreamLost("the upstream broke off in the middle of its answer", "lost")
 
 
 class _Unpacker:
@@ -360,9 +362,13 @@ class _RecordedResponse:
         self.status = status
         self.headers = headers
         self._chunks = chunks
+        self._left: deque[bytes] = deque()
 
     async def read_chunk(self) -> bytes:
         return await anext(self._chunks, b"")
+
+    async def deliver(self, sink: Sink) -> bool:
+        return await deliver_steps(self.read_chunk, sink, self._left)
 
     async def read(self, limit: int) -> bytes:
         return b"".join([chunk async for chunk in self._chunks])

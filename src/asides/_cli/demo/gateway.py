@@ -30,7 +30,7 @@ from .command import LabelledText
 PATIENCE = 20.0
 """Seconds that the gateway has to start, and to send the next line."""
 SECONDS_PER_TOKEN = 0.015
-NEEDED = ("aiohttp", "uvicorn", "yaml")
+NEEDED = ("httptools", "uvicorn", "yaml")
 ABSENT = """
 The gateway shows the same over HTTP, to every client. It needs a few packages more:
   pip install 'asides[gateway]'

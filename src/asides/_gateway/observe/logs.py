@@ -76,7 +76,7 @@ def setup(log: Log, *, secrets: Iterable[str] = ()) -> None:
     root.addHandler(handler)
     _logger.setLevel(LEVELS[log.level])
     # Their lines about each connection only repeat ours; their warnings are wanted.
-    for name in ("uvicorn", "aiohttp", "asyncio"):
+    for name in ("uvicorn", "asyncio"):
         logging.getLogger(name).setLevel(max(logging.WARNING, LEVELS[log.level]))
 
 

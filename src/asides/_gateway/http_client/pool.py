@@ -1,0 +1,211 @@
+"""The connections to one server: made, reused for a while, timed by one timer for all of them.
+
+A connection that has been idle is looked at before it is used again: one that can be read without having been asked
+was closed by the server, or sent something that nobody asked for. A server may still close it in the very moment in
+which a request is on its way. Such a request is repeated on a new connection, once, if nothing of a response had come
+and its method is idempotent; any other may have been carried out, and fails.
+
+How many connections there are at once is not bounded here: whoever calls bounds the requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import select
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from aiohappyeyeballs import AddrInfoType, start_connection
+
+from .connection import IDEMPOTENT, ClientConnection, ClientResponse, ConnectionBroken, HttpClientError
+
+CHECKS = 8
+"""How often the timer looks within the time for which a server may be silent."""
+KEEP_IDLE = 4.0
+"""Seconds for which an idle connection is reused: less than the 5 of uvicorn, so that none is used while the server is
+closing it."""
+RESOLVED = 10.0
+"""Seconds for which the addresses of a host are not looked up again."""
+STAGGER = 0.25
+"""Seconds after which the next address of a host is tried beside the one that has not answered (RFC 8305)."""
+_NO_TARGET = re.compile(r"[\x00-\x20\x7f]")
+_NO_FIELD = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class CannotConnect(HttpClientError):
+    """The server is not there, or does not let us in."""
+
+
+class ConnectTimeout(HttpClientError):
+    """No connection was made in time."""
+
+
+class HttpClient:
+    """Requests to one server. Belongs to the event loop in which it is used first."""
+
+    def __init__(self, origin: str, *, connect: float, idle: float) -> None:
+        """`origin`: scheme, host and port; `connect`, `idle`: seconds to connect, and without a byte while waiting."""
+        parts = urlsplit(origin)
+        self._host = (parts.hostname or "").encode("idna" if not origin.isascii() else "ascii").decode()
+        self._secure = parts.scheme == "https"
+        self._port = parts.port or (443 if self._secure else 80)
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        self._authority = f"{shown}:{parts.port}" if parts.port not in (None, 443 if self._secure else 80) else shown
+        self._connect_limit = connect
+        self._interval = idle / CHECKS
+        self._tls: ssl.SSLContext | None = None
+        self._addresses: Sequence[AddrInfoType] = ()
+        self._resolved = float("-inf")
+        self._idle: list[ClientConnection] = []
+        """Connections that wait to be used again, the one that was used last at the end."""
+        self._open: set[ClientConnection] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> ClientResponse:
+        """Send a request and wait for the head of its response. Raises `HttpClientError`; `ValueError` for what no
+        request may hold."""
+        head = self._head(method, target, headers, body)
+        connection = self._take()
+        if connection is not None:
+            try:
+                return await self._send(connection, method, head, body)
+            except ConnectionBroken:
+                if not connection.untouched or method not in IDEMPOTENT:
+                    raise
+        return await self._send(await self._connect(), method, head, body)
+
+    def _send(
+        self, connection: ClientConnection, method: str, head: bytes, body: bytes | None
+    ) -> Awaitable[ClientResponse]:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._interval, self._check)
+        return connection.send(method, head, body)
+
+    def close(self) -> None:
+        """Close every connection."""
+        for timer in (self._timer, self._sweeper):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._sweeper = None
+        for connection in list(self._open):
+            connection.abort()
+        self._idle.clear()
+
+    # What connections call.
+
+    def put_back(self, connection: ClientConnection) -> None:
+        """Take a connection that can be used again."""
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
+        self._idle.append(connection)
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(KEEP_IDLE, self._sweep)
+
+    def forget(self, connection: ClientConnection) -> None:
+        """The connection is closed."""
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+
+    # The rest.
+
+    def _head(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
+        if _NO_TARGET.search(target):
+            raise ValueError("the address holds what no address may")
+        lines = [f"{method} {target} HTTP/1.1"]
+        if "host" not in headers:
+            lines.append(f"host: {self._authority}")
+        for name, value in headers.items():
+            lines.append(f"{name}: {value}")
+        if body is not None or method in ("POST", "PUT", "PATCH"):
+            lines.append(f"content-length: {len(body or b'')}")
+        # One search for all of them: a line break in a value would begin another header.
+        if _NO_FIELD.search("".join(lines)):
+            raise ValueError("a header holds what no header may")
+        lines += ("", "")
+        return "\r\n".join(lines).encode()
+
+    def _take(self) -> ClientConnection | None:
+        """An idle connection that the server has neither closed nor written to."""
+        oldest = asyncio.get_running_loop().time() - KEEP_IDLE
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.idle_since > oldest and connection.usable and not _is_readable(connection.fileno()):
+                return connection
+            connection.abort()
+        return None
+
+    async def _connect(self) -> ClientConnection:
+        loop = asyncio.get_running_loop()
+        connection = ClientConnection(self)
+        try:
+            async with asyncio.timeout(self._connect_limit):
+                found = await start_connection(await self._find_addresses(), happy_eyeballs_delay=STAGGER, loop=loop)
+                try:
+                    if self._secure and self._tls is None:
+                        self._tls = ssl.create_default_context()
+                        self._tls.set_alpn_protocols(["http/1.1"])
+                    await loop.create_connection(
+                        lambda: connection,
+                        sock=found,
+                        ssl=self._tls,
+                        server_hostname=self._host if self._secure else None,
+                    )
+                except BaseException:
+                    found.close()
+                    raise
+        except TimeoutError as error:
+            self._resolved = float("-inf")
+            raise ConnectTimeout(f"no connection after {self._connect_limit:g} s") from error
+        except (OSError, UnicodeError) as error:  # `ssl.SSLError` is an `OSError`
+            self._resolved = float("-inf")
+            raise CannotConnect(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
+        self._open.add(connection)
+        return connection
+
+    async def _find_addresses(self) -> Sequence[AddrInfoType]:
+        if time.monotonic() - self._resolved > RESOLVED:
+            self._addresses = await asyncio.get_running_loop().getaddrinfo(
+                self._host, self._port, type=socket.SOCK_STREAM
+            )
+            self._resolved = time.monotonic()
+        return self._addresses
+
+    def _check(self) -> None:
+        """Look whether servers are silent. One timer for all: one for each response would be set with every request."""
+        for connection in list(self._open):
+            connection.check(CHECKS)
+        self._timer = None
+        if len(self._open) > len(self._idle):
+            self._timer = asyncio.get_running_loop().call_later(self._interval, self._check)
+
+    def _sweep(self) -> None:
+        """Close what has been idle for too long."""
+        now = asyncio.get_running_loop().time()
+        self._sweeper = None
+        late = [connection for connection in self._idle if now - connection.idle_since >= KEEP_IDLE]
+        self._idle = [connection for connection in self._idle if now - connection.idle_since < KEEP_IDLE]
+        for connection in late:
+            connection.abort()
+        if self._idle:
+            wait = KEEP_IDLE - (now - self._idle[0].idle_since)
+            self._sweeper = asyncio.get_running_loop().call_later(wait, self._sweep)
+
+
+def _is_readable(descriptor: int) -> bool:
+    """Whether something can be read: of a connection on which nothing was asked, that is its end, or no answer."""
+    if descriptor < 0:
+        return True
+    if sys.platform == "win32":
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poller = select.poll()  # `select` takes no descriptor above 1023
+    poller.register(descriptor, select.POLLIN)
+    return bool(poller.poll(0))
