@@ -53,7 +53,7 @@ from asides.reply.splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, DEATH, FAILING, WHOLE, Shape, expected, items, make_parser, told
 
-CHOICES: tuple[Any, ...] = ("auto", "raw", "summary", "both")
+CHOICES: tuple[Any, ...] = ("raw", "summary", "both")
 SINGLE = [shape for shape in WHOLE if len(shape.raw) == 1]
 TYPES = {
     get_args(event.model_fields["type"].annotation)[0]: event
@@ -135,6 +135,8 @@ def deltas(found: list[Any]) -> list[dict[str, Any]]:
                 made[event.output_index]["arguments"] += event.delta
             case "response.output_item.done":
                 made[event.output_index]["status"] = event.item.status
+                if event.item.type == "reasoning":  # comes with no delta
+                    made[event.output_index]["encrypted_content"] = event.item.encrypted_content
             case _:
                 continue
         if hasattr(event, "item_id"):
@@ -142,7 +144,7 @@ def deltas(found: list[Any]) -> list[dict[str, Any]]:
     return list(made.values())
 
 
-def wanted(shape: Shape, *, raw: bool = True, summary: bool = False) -> list[tuple[Any, ...]]:
+def wanted(shape: Shape, *, raw: bool = True, summary: bool = True) -> list[tuple[Any, ...]]:
     """The items that a shape must become."""
     found: list[tuple[Any, ...]] = []
     parts = expected(shape).parts
@@ -197,20 +199,23 @@ def test_the_sdk_reads_streams_and_whole_replies_alike(shape: Shape, cuts: int |
         assert summed_up(whole.output) == wanted(shape)
 
 
-@pytest.mark.parametrize("reasoning", CHOICES)
+@pytest.mark.parametrize("reasoning", [*CHOICES, None])
 @pytest.mark.parametrize("summary", [None, "auto"])
 @pytest.mark.parametrize("name", ["interleaved", "cut_in_thinking"])
 def test_thinking_is_written_where_it_was_chosen(name: str, summary: str | None, reasoning: Any) -> None:
-    """`auto` writes it raw, and as a summary too for those who asked for one."""
+    """By default as both, whether the request asks for a summary or not: clients read it without asking."""
     shape = BY_NAME[name]
     asked = request(shape, summary=summary)
-    found = ask(stream(items(shape), asked, reasoning=reasoning), 5)
-    both = reasoning == "both" or (reasoning == "auto" and summary is not None)
-    expectation = wanted(shape, raw=reasoning != "summary", summary=reasoning == "summary" or both)
+    chosen = {} if reasoning is None else {"reasoning": reasoning}
+    found = ask(stream(items(shape), asked, **chosen), 5)
+    expectation = wanted(shape, raw=reasoning != "summary", summary=reasoning != "raw")
     assert summed_up(found[-1].response.output) == expectation
     assert deltas(found) == [item.model_dump(exclude_unset=True) for item in found[-1].response.output]
-    whole = ask_whole(responses.write_reply(items(shape), asked, reasoning=reasoning))
+    whole = ask_whole(responses.write_reply(items(shape), asked, **chosen))
     assert summed_up(whole.output) == expectation
+    dropped = responses.write_reply(items(shape), asked, reasoning="drop")
+    assert "reasoning" not in [item["type"] for item in dropped["output"]]
+    assert b"reasoning_" not in stream(items(shape), asked, reasoning="drop").replace(b"reasoning_tokens", b"")
     with pytest.raises(asides.UsageError):
         responses.ReplyWriter(asked, reasoning="loud")  # type: ignore[arg-type]
 
@@ -452,14 +457,18 @@ def test_log_probabilities_stand_with_their_words() -> None:
 # Thinking that comes back.
 
 
-def test_encrypted_content_is_given_only_if_asked_for_and_read_back() -> None:
+def test_encrypted_content_is_given_when_an_item_is_done_and_read_back() -> None:
+    """Asked for or not, as OpenAI gives it; what an item is added with has none yet."""
     shape = BY_NAME["thinking"]
     thinking = expected(shape).thinking
     for reasoning in CHOICES:
-        assert (
-            "encrypted_content" not in responses.write_reply(items(shape), request(), reasoning=reasoning)["output"][0]
+        found = ask(stream(items(shape), request(), reasoning=reasoning), 4)
+        added, done = (
+            next(event.item for event in found if event.type == f"response.output_item.{end}")
+            for end in ("added", "done")
         )
-        found = ask(stream(items(shape), request(encrypted=True), reasoning=reasoning), 4)
+        assert added.encrypted_content is None
+        assert done == found[-1].response.output[0]
         item = found[-1].response.output[0].model_dump(exclude_none=True)
         assert item["encrypted_content"].startswith("asides1:")
         assert thinking not in item["encrypted_content"]

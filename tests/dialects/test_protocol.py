@@ -12,7 +12,7 @@ import pytest
 import asides
 from asides import dialects
 from asides._config.schema import ReasoningField, UpstreamSettings
-from asides.dialects.base import Dialect
+from asides.dialects.base import THINKING_CHOICES, Dialect
 from asides.dialects.request import Request
 from asides.dialects.servers import KINDS, KindName
 
@@ -60,7 +60,7 @@ def test_the_configuration_has_the_same_choices() -> None:
     kinds = get_type_hints(UpstreamSettings)["kind"]
     assert get_args(kinds) == ("auto", *KINDS)
     assert tuple(KINDS) == get_args(KindName)
-    assert get_args(ReasoningField) == dialects.openai_chat.THINKING_FIELDS
+    assert set(get_args(ReasoningField)) == {*THINKING_CHOICES, *dialects.openai_chat.THINKING_FIELDS}
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.gateway.clients import ask, body_of, chat_deltas, events, post
+from tests.gateway.clients import DIALECTS, PATHS, Dialect, ask, body_of, chat_deltas, events, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import Reply, Upstream, json_reply, upstream
 
@@ -62,6 +62,7 @@ def servers() -> Iterator[Servers]:
                 "textual": {"format": "deepseek_r1", "start": "text"},
                 "waiting": {"format": "qwen3", "start": "undecided"},
                 "field": {"format": "qwen3", "reasoning": "reasoning"},
+                "dropped": {"format": "qwen3", "reasoning": "drop"},
                 "merged": {"format": "qwen3", "extra_body": {"grammar": "root ::= x", "temperature": 0.5}},
                 "promoted": {"format": "qwen3", "empty_answer": "thinking"},
                 "renamed": {"format": "qwen3", "name": "Qwen/Qwen3-8B"},
@@ -128,6 +129,46 @@ def test_the_models_own_field(servers: Servers) -> None:
     found = servers.chat(RAW, model="field", headers={"X-Asides-Reasoning": "reasoning_content"})
     assert found["reasoning_content"] == "Why."
     assert "reasoning" not in found
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("choice", ["raw", "summary", "both", "drop", None])
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages", "ollama_chat"])
+def test_every_dialect_has_the_same_choices(
+    servers: Servers, dialect: Dialect, choice: str | None, stream: bool
+) -> None:
+    """The SDK of each sees thinking unless it is dropped; those with one place for it have it there."""
+    servers.plain.say(RAW)
+    headers = {} if choice is None else {"X-Asides-Reasoning": choice}
+    seen = ask(dialect, servers.gateway.url, stream=stream, model="qwen", headers=headers)
+    assert seen.text == "So."
+    if dialect != "responses":
+        assert seen.thinking == ("" if choice == "drop" else "Why.")
+    else:
+        reply = seen.raw[-1].response if stream else seen.raw
+        shown = [item for item in reply.output if item.type == "reasoning"]
+        places = [[part.text for part in item.content or item.summary] for item in shown]
+        assert places == ([] if choice == "drop" else [["Why."]])
+        both = [(bool(item.content), bool(item.summary)) for item in shown]
+        assert both == ([] if choice == "drop" else [(choice != "summary", choice != "raw")])
+
+
+def test_dropped_by_the_configuration(servers: Servers) -> None:
+    """It holds for every dialect; a header beats it."""
+    servers.plain.say(RAW)
+    for dialect in DIALECTS:
+        assert ask(dialect, servers.gateway.url, model="dropped").thinking == ""
+        assert ask(dialect, servers.gateway.url, model="dropped", headers={"X-Asides-Reasoning": "raw"}).thinking
+
+
+@pytest.mark.parametrize("dialect", ["responses", "messages", "ollama_chat"])
+def test_a_field_of_chat_is_no_choice_elsewhere(servers: Servers, dialect: Dialect) -> None:
+    """The error names the choices that there are."""
+    headers = {"X-Asides-Reasoning": "reasoning_content"}
+    reply = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model="qwen"), headers=headers)
+    assert reply.status_code == 400
+    assert "raw, summary, both, drop" in reply.text
+    assert not servers.plain.questions
 
 
 # Where output begins.

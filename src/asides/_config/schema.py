@@ -18,8 +18,10 @@ import msgspec
 
 from ..policies import DEFAULTS, CallsInThinking, Mentions, Policies, PolicyOptions, Start, Whitespace
 
-ReasoningField = Literal["reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop"]
-"""Where chat clients find thinking: the choices of `asides.dialects.openai_chat`."""
+ReasoningField = Literal[
+    "raw", "summary", "both", "drop", "reasoning_content", "reasoning", "thinking", "details", "tags"
+]
+"""Where clients find thinking: the choices of every dialect, and those of `asides.dialects.openai_chat`."""
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -70,7 +72,8 @@ class ModelSettings(Section, frozen=True):
     """Where replies begin. None: as the request, the template or the format has it. With `undecided` a stream waits
     for the first marker."""
     reasoning: ReasoningField | None = None
-    """The field for chat clients; None for the gateway's default."""
+    """Where clients find thinking. `raw`, `summary`, `both` and `drop` hold for every API, the others name a chat
+    client's field. None: `both` for Responses, `reasoning_content` for chat."""
     extra_body: dict[str, Any] = {}
     """Merged into every request for this model; wins over the client's own fields."""
     calls: Literal["auto", "always", "never"] | None = None

@@ -21,8 +21,9 @@ from .._config.schema import ModelSettings, policies_of
 from .._engine.format import HEADER, TEXT, Format
 from .._engine.parser import Parser
 from .._engine.shortcut import parse_ordinary
-from ..dialects import Dialect, openai_chat
+from ..dialects import Dialect
 from ..dialects.arrange import arrange
+from ..dialects.base import THINKING_CHOICES
 from ..dialects.efforts import with_effort
 from ..dialects.framing import to_json
 from ..dialects.request import CallPiece, Request, RequestError, WriteOptions, without_seals
@@ -37,7 +38,6 @@ from .replay_cache import ConversationHash
 from .state import MOST_NAMES, State
 from .upstreams import Upstream
 
-REASONING = openai_chat.THINKING_FIELDS
 STARTS: tuple[Start, ...] = get_args(Start)
 _Chosen = TypeVar("_Chosen", bound=str)
 PASSTHROUGH = get_format("passthrough")
@@ -66,7 +66,7 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     start_is_known: bool
     """Whether anything but the format decided where the reply begins."""
     reasoning: str
-    """Where thinking is written, for clients that have several places for it."""
+    """Where thinking is written; empty for the usual place of the client's dialect."""
     conversation: ConversationHash
     """Where the reply stands in its conversation, for the replay cache."""
     effort: str | None = None
@@ -133,13 +133,16 @@ def make_plan(
         asked = with_effort(asked, known)
         field = state.fields.get((target.upstream.name, request.model), "")
         start, start_is_known = find_start(http.headers, request, target)
-        reasoning = find_reasoning(http.headers, target.settings)
+        reasoning = find_reasoning(http.headers, target.settings, dialect)
         body = to_json(write_request(asked, upstream_dialect, target, field))
     except RequestError as error:
         raise Refusal(error.status, error.message, param=error.param) from error
     tools = [
         {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}} for tool in request.tools
     ]
+    if reasoning == "drop":
+        # Only here: to the upstream it makes no difference who reads the thought.
+        request = msgspec.structs.replace(request, thinking=msgspec.structs.replace(request.thinking, show=False))
     return RequestPlan(
         request=request,
         target=target,
@@ -207,9 +210,10 @@ def find_start(headers: Mapping[str, str], request: Request, target: Target) -> 
     return None, False
 
 
-def find_reasoning(headers: Mapping[str, str], settings: ModelSettings) -> str:
-    """The field in which thinking is written to a client that has several."""
-    return _choice(headers, "X-Asides-Reasoning", REASONING) or settings.reasoning or "reasoning_content"
+def find_reasoning(headers: Mapping[str, str], settings: ModelSettings, dialect: Dialect) -> str:
+    """Where thinking is written; empty for the dialect's usual place."""
+    choices = tuple(dict.fromkeys((*THINKING_CHOICES, *dialect.THINKING_FIELDS)))
+    return _choice(headers, "X-Asides-Reasoning", choices) or settings.reasoning or ""
 
 
 def _choice(headers: Mapping[str, str], name: str, choices: tuple[_Chosen, ...]) -> _Chosen | None:

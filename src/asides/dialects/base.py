@@ -26,6 +26,10 @@ from ..reply.items import Chunk, Failed, ReplyItem
 from .framing import Framing
 from .request import PLAIN, Request, WriteOptions
 
+THINKING_CHOICES = ("raw", "summary", "both", "drop")
+"""How a client of any dialect may be sent thinking: as the thought itself, as what its API calls a summary (the same
+text), as both where there are two places, or not at all."""
+
 
 class Frames(Protocol):
     """Cuts bytes into frames."""
@@ -131,8 +135,9 @@ class Dialect(Protocol):
     STREAMS_BY_DEFAULT: bool
     """Whether a request that does not say so gets a stream."""
     THINKING_FIELDS: tuple[str, ...]
-    """The values of `reasoning` (where thinking is written) by which an operator or a header may choose; none where the
-    API has one place for thinking, or the request itself chooses."""
+    """The values of `reasoning` (where thinking is written) that the writer takes; none where the API has one place for
+    thinking. An operator or a header may choose any of `THINKING_CHOICES` besides: a place that the API does not have
+    is its usual one."""
     CANNOT_SAY: tuple[str, ...]
     """What is lost when a reply or a request is written in this dialect."""
 

@@ -142,7 +142,7 @@ class ThinkingOptions(msgspec.Struct, frozen=True):
     omitted: bool = False
     """Anthropic's `display: omitted`: blocks without their text."""
     encrypted: bool = False
-    """Responses: whether `encrypted_content` was asked for."""
+    """Responses: whether `encrypted_content` was asked for; clients are sent it in any case."""
     sent: dict[str, Any] = {}
     """The fields that asked for it, as they were, for the same dialect."""
 

@@ -6,6 +6,8 @@ stream holds. What this API cannot say is in `CANNOT_SAY`.
 
 from __future__ import annotations
 
+from typing import get_args
+
 from ..framing import SSE, keep_alive_comment
 from ..request import Request
 from . import state
@@ -42,7 +44,7 @@ PATHS = {"/responses": "/v1/responses"}
 FRAMING = SSE
 STREAMS_BY_DEFAULT = False
 KEPT = state
-THINKING_FIELDS: tuple[str, ...] = ()
+THINKING_FIELDS: tuple[str, ...] = get_args(Reasoning)
 CANNOT_SAY: tuple[str, ...] = (
     "more than one choice",
     "where one of two neighbouring texts ends: they share a message, with the gap between them",

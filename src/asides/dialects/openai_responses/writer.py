@@ -26,9 +26,9 @@ from .reader import OWN
 from .request import NAME, seal, write_tool
 from .tools import in_namespace, input_of, write_choice
 
-Reasoning = Literal["auto", "raw", "summary", "both"]
-"""Where thinking is written: as `reasoning_text`, as a summary, or both. `auto`: raw, and as a summary too if the
-request asks for one."""
+Reasoning = Literal["raw", "summary", "both", "drop"]
+"""Where thinking is written: as `reasoning_text`, as a summary, as both, or nowhere. Both by default: most clients read
+the summary alone, and others the text."""
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why a reply is not whole, by this dialect's names."""
@@ -39,7 +39,7 @@ class ResponsesWriter:
 
     delta = None
 
-    def __init__(self, request: Request, *, reasoning: Reasoning = "auto") -> None:
+    def __init__(self, request: Request, *, reasoning: Reasoning = "both") -> None:
         self._response = _Response(request, reasoning, _EventStream())
         self._out = self._response.stream.out
         self.written: dict[str, Any] | None = None
@@ -51,9 +51,12 @@ class ResponsesWriter:
             event = item.event
             # The fast path: all but the text and the number of this event was written when the text began.
             if type(event) is response.growing and event.index == response.grown and event.text:
-                channel = response.channel
+                channel, second = response.channel, response.second
                 channel.texts.append(event.text)
-                return response.stream.grown(channel.head, event.text, channel.tail)
+                if second is None:
+                    return response.stream.grown(channel.head, event.text, channel.tail)
+                second.texts.append(event.text)
+                return response.stream.grown_twice(channel, second, event.text)
         response.take(item)
         return self._taken()
 
@@ -73,7 +76,7 @@ class ResponsesWriter:
         return taken
 
 
-def write_reply(items: Iterable[ReplyItem], request: Request, *, reasoning: Reasoning = "auto") -> dict[str, Any]:
+def write_reply(items: Iterable[ReplyItem], request: Request, *, reasoning: Reasoning = "both") -> dict[str, Any]:
     """A whole reply; an error's body where it failed."""
     response = _Response(request, reasoning, _NoStream())
     for item in items:
@@ -105,6 +108,13 @@ class _EventStream:
         number = self._number
         self._number = number + 1
         return b"%b%b%b%d}\n\n" % (head, to_json(text), tail, number)
+
+    def grown_twice(self, first: _Channel, second: _Channel, text: str) -> bytes:
+        """The bytes of two such events with the same text."""
+        number, encoded = self._number, to_json(text)
+        self._number = number + 2
+        pieces = (first.head, encoded, first.tail, number, second.head, encoded, second.tail, number + 1)
+        return b"%b%b%b%d}\n\n%b%b%b%d}\n\n" % pieces
 
 
 class _NoStream(_EventStream):
@@ -161,10 +171,8 @@ class _Response:
             raise UsageError(f"reasoning must be one of {', '.join(get_args(Reasoning))}, not {reasoning!r}")
         self._request = request
         self._raw = reasoning != "summary"
-        self._summary = reasoning in ("summary", "both") or (
-            reasoning == "auto" and request.thinking.summary is not None
-        )
-        self._show = request.thinking.show
+        self._summary = reasoning != "raw"
+        self._show = request.thinking.show and reasoning != "drop"
         self.stream = stream
         self.body: dict[str, Any] = {}
         """The reply itself."""
@@ -176,6 +184,8 @@ class _Response:
         """The type of the event that would do no more than let the last text grow; of part `grown`, in `channel`."""
         self.grown = -1
         self.channel = _Channel("", {})
+        self.second: _Channel | None = None
+        """The other channel of thinking that is written raw and as a summary."""
         self._over = False
         self._output: list[dict[str, Any]] = []
         self._message: _Open | None = None
@@ -337,10 +347,11 @@ class _Response:
 
     def _keep(self, event: Delta, item: _Open | None) -> None:
         """The next event may well be of the same kind."""
-        # Thinking that is written raw and as a summary takes two events for each delta, which the fast path does not
-        # write.
-        if item is not None and item.held is None and (len(item.channels) == 1 or isinstance(event, TextDelta)):
-            self.growing, self.grown, self.channel = type(event), event.index, item.channels[-1]
+        if item is not None and item.held is None:
+            self.growing, self.grown = type(event), event.index
+            # Of a message the last part grows, of thinking all there is.
+            twice = isinstance(event, ThinkingDelta) and len(item.channels) == 2
+            self.channel, self.second = item.channels if twice else (item.channels[-1], None)
 
     def _grow(self, channel: _Channel, text: str) -> None:
         channel.texts.append(text)
@@ -438,7 +449,8 @@ class _Response:
                 cut = {} if complete else {"status": "incomplete"}
                 done = {**place, "part": _part("summary_text", text), **cut}
                 self.stream.event("response.reasoning_summary_part.done", done)
-        if self._request.thinking.encrypted and "encrypted_content" not in item.body:
+        # Only now: what stands here when an item is added is not whole, as clients of OpenAI know.
+        if "encrypted_content" not in item.body:
             fields["encrypted_content"] = seal(text)
         self._done(item, complete, fields)
 
