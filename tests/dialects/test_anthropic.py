@@ -702,6 +702,45 @@ def test_what_anthropic_runs_itself_is_essential() -> None:
 
 
 @pytest.mark.parametrize(
+    ("keep", "ours"),
+    [
+        (None, 1),
+        ("all", "all"),
+        ({"type": "all"}, "all"),
+        ({"type": "thinking_turns", "value": 2}, 2),
+        ("some", "clear_thinking_20251015.keep"),
+        ({"type": "thinking_turns"}, "clear_thinking_20251015.keep.value"),
+        ({"type": "thinking_turns", "value": 0}, "clear_thinking_20251015.keep.value"),
+    ],
+)
+def test_earlier_thinking_that_is_cleared(keep: Any, ours: Any) -> None:
+    """The edit is understood; other edits have no counterpart and are refused by name elsewhere."""
+    edit = {"type": "clear_thinking_20251015"} | ({} if keep is None else {"keep": keep})
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "?"}],
+        "context_management": {"edits": [edit]},
+    }
+    if isinstance(ours, str) and ours != "all":
+        with pytest.raises(RequestError) as caught:
+            dialect.read_request(body)
+        assert caught.value.param == f"context_management.{ours}"
+        return
+    request = dialect.read_request(body)
+    assert (request.thinking.keep, request.essential) == (ours, ())
+    assert dialect.write_request(request) == body
+    other = {"type": "clear_tool_uses_20250919"}
+    more = dialect.read_request({**body, "context_management": {"edits": [other, edit]}})
+    assert more.thinking.keep == ours
+    assert more.essential == ("context_management.clear_tool_uses_20250919",)
+    wrongs: list[Any] = [{"edits": {}}, {"edits": [3]}, []]
+    for wrong in wrongs:
+        with pytest.raises(RequestError, match="context_management"):
+            dialect.read_request({**body, "context_management": wrong})
+
+
+@pytest.mark.parametrize(
     ("choice", "forced"),
     [
         ({"type": "auto"}, False),

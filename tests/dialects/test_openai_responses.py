@@ -429,7 +429,7 @@ def test_a_reply_tells_what_was_asked() -> None:
     assert body["tool_choice"] == {"type": "function", "name": "f"}
     assert body["parallel_tool_calls"] is False
     assert (body["max_output_tokens"], body["temperature"], body["metadata"]) == (7, 0.5, {"a": "b"})
-    assert body["reasoning"] == {"effort": "low", "summary": "auto"}
+    assert body["reasoning"] == {"context": "all_turns", "effort": "low", "mode": "standard", "summary": "auto"}
     assert body["text"]["format"]["name"] == "x"
 
 
@@ -1133,6 +1133,36 @@ def test_what_only_openai_can_do_is_refused_by_every_other_dialect(fields: dict[
     assert {name: again.get(name) for name in fields if name != "tool_choice"} == {
         name: value for name, value in body.items() if name in fields and name != "tool_choice"
     } or "input" in fields
+
+
+def test_which_earlier_thinking_is_seen() -> None:
+    """`reasoning.context` holds for every other dialect, is repeated as what holds, and is checked."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]}
+    said = [thought, {"role": "assistant", "content": "A."}]
+    items_ = [{"role": "user", "content": "?"}, *said, {"role": "user", "content": "!"}, *said]
+    for context, kept in (("current_turn", 1), ("all_turns", 2), ("auto", 2), (None, 2)):
+        body = {"model": "m", "input": items_, "reasoning": {"context": context, "mode": "standard"}}
+        asked = responses.read_request(body)
+        messages = chat.write_request(asked)["messages"]
+        assert [message.get("reasoning_content") for message in messages if message["role"] == "assistant"] == [
+            *([None] * (2 - kept)),
+            *(["Hm."] * kept),
+        ]
+        effective = "current_turn" if kept == 1 else "all_turns"
+        reply = responses.write_reply([Begin("1"), Ended(0)], asked)
+        assert (reply["reasoning"]["context"], reply["reasoning"]["mode"]) == (effective, "standard")
+        again = responses.write_request(asked)
+        assert again["reasoning"] == body["reasoning"]
+        assert len(again["input"]) == len(items_)
+    for name, value in (("context", "some"), ("context", 3), ("mode", 3)):
+        with pytest.raises(RequestError) as caught:
+            responses.read_request({"model": "m", "input": "?", "reasoning": {name: value}})
+        assert caught.value.param == f"reasoning.{name}"
+    asked = responses.read_request({"model": "m", "input": "?", "reasoning": {"mode": "pro"}})
+    with pytest.raises(RequestError) as caught:
+        chat.write_request(asked)
+    assert caught.value.param == "reasoning.mode"
+    assert responses.write_request(asked)["reasoning"] == {"mode": "pro"}
 
 
 def test_tools_that_are_allowed_are_the_only_ones() -> None:

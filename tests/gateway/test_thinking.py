@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import anthropic
+import openai
 import pytest
 
 from tests.gateway.clients import DIALECTS, PATHS, Dialect, ask, body_of, chat_deltas, events, post
@@ -62,6 +64,7 @@ def servers() -> Iterator[Servers]:
                 "textual": {"format": "deepseek_r1", "start": "text"},
                 "waiting": {"format": "qwen3", "start": "undecided"},
                 "field": {"format": "qwen3", "reasoning": "reasoning"},
+                "forgetful": {"format": "qwen3", "keep_thinking": "tool_turns"},
                 "dropped": {"format": "qwen3", "reasoning": "drop"},
                 "merged": {"format": "qwen3", "extra_body": {"grammar": "root ::= x", "temperature": 0.5}},
                 "promoted": {"format": "qwen3", "empty_answer": "thinking"},
@@ -169,6 +172,70 @@ def test_a_field_of_chat_is_no_choice_elsewhere(servers: Servers, dialect: Diale
     assert reply.status_code == 400
     assert "raw, summary, both, drop" in reply.text
     assert not servers.plain.questions
+
+
+# Which earlier thinking the model sees.
+
+
+def thoughts_sent(server: Upstream) -> list[str]:
+    """What the upstream was sent of earlier thinking, for each of the assistant's messages."""
+    messages = server.question().body["messages"]
+    return [message.get("reasoning_content", "") for message in messages if message["role"] == "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"), [(1, ["", "", "3", "4"]), (2, ["", "2", "3", "4"]), (9, None), ("all", None)]
+)
+def test_anthropics_edit_clears_thinking(servers: Servers, keep: int | str, kept: list[str] | None) -> None:
+    """Its SDK keeps the thinking of so many turns; calls and their results belong to one."""
+
+    def said(number: int, call: bool = False) -> dict[str, Any]:
+        text = {"type": "text", "text": f"Answer {number}."}
+        thought = {"type": "thinking", "thinking": str(number), "signature": "s"}
+        calls = [{"type": "tool_use", "id": f"t{number}", "name": "find", "input": {}}] if call else []
+        return {"role": "assistant", "content": [thought, text, *calls]}
+
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t3", "content": "found"}]}
+    user = {"role": "user", "content": "?"}
+    messages: Any = [user, said(1), user, said(2), user, said(3, call=True), result, said(4), user]
+    edit: Any = {
+        "type": "clear_thinking_20251015",
+        "keep": {"type": "thinking_turns", "value": keep} if isinstance(keep, int) else keep,
+    }
+    with anthropic.Anthropic(base_url=servers.gateway.url, api_key="k", max_retries=0) as sdk:
+        asked: Any = {"model": "qwen", "max_tokens": 99, "messages": messages}
+        beta = sdk.beta.messages
+        beta.create(**asked, betas=["context-management-2025-06-27"], context_management={"edits": [edit]})
+        assert thoughts_sent(servers.plain) == (kept or ["1", "2", "3", "4"])
+        with pytest.raises(anthropic.BadRequestError, match="clear_tool_uses_20250919"):
+            beta.create(**asked, context_management={"edits": [{"type": "clear_tool_uses_20250919"}]})
+
+
+@pytest.mark.parametrize(
+    ("model", "context", "effective"),
+    [
+        ("qwen", "current_turn", "current_turn"),
+        ("qwen", "all_turns", "all_turns"),
+        ("qwen", "auto", "all_turns"),
+        ("forgetful", "all_turns", "current_turn"),
+    ],
+)
+def test_the_context_of_reasoning(servers: Servers, model: str, context: Any, effective: str) -> None:
+    """OpenAI's SDK chooses, the reply repeats what holds, and what the operator leaves out stays out."""
+    with openai.OpenAI(base_url=f"{servers.gateway.url}/v1", api_key="k", max_retries=0) as sdk:
+        servers.plain.say(RAW)
+        first = sdk.responses.create(model=model, input="?")
+        items: Any = [
+            {"role": "user", "content": "?"},
+            *(item.model_dump(exclude_none=True) for item in first.output),
+            {"role": "user", "content": "And?"},
+        ]
+        reply = sdk.responses.create(model=model, input=items, reasoning={"context": context})
+        assert reply.reasoning is not None
+        assert reply.reasoning.context == effective
+        assert thoughts_sent(servers.plain) == (["Why."] if effective == "all_turns" else [""])
+        with pytest.raises(openai.BadRequestError, match=r"reasoning\.mode"):
+            sdk.responses.create(model=model, input="?", reasoning={"mode": "pro"})
 
 
 # Where output begins.

@@ -26,7 +26,7 @@ from ..dialects.arrange import arrange
 from ..dialects.base import THINKING_CHOICES
 from ..dialects.efforts import with_effort
 from ..dialects.framing import to_json
-from ..dialects.request import CallPiece, Request, RequestError, WriteOptions, without_seals
+from ..dialects.request import CallPiece, Request, RequestError, ThinkingOptions, WriteOptions, without_seals
 from ..dialects.servers import ServerKind
 from ..families import get_format
 from ..policies import Policies, Start
@@ -140,11 +140,8 @@ def make_plan(
     tools = [
         {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}} for tool in request.tools
     ]
-    if reasoning == "drop":
-        # Only here: to the upstream it makes no difference who reads the thought.
-        request = msgspec.structs.replace(request, thinking=msgspec.structs.replace(request.thinking, show=False))
     return RequestPlan(
-        request=request,
+        request=msgspec.structs.replace(request, thinking=_effective(request.thinking, reasoning, target.settings)),
         target=target,
         upstream_dialect=upstream_dialect,
         body=body,
@@ -214,6 +211,15 @@ def find_reasoning(headers: Mapping[str, str], settings: ModelSettings, dialect:
     """Where thinking is written; empty for the dialect's usual place."""
     choices = tuple(dict.fromkeys((*THINKING_CHOICES, *dialect.THINKING_FIELDS)))
     return _choice(headers, "X-Asides-Reasoning", choices) or settings.reasoning or ""
+
+
+def _effective(thinking: ThinkingOptions, reasoning: str, settings: ModelSettings) -> ThinkingOptions:
+    """What holds for the reply, where the operator or a header leaves less than the request asks for."""
+    # To the upstream it makes no difference who reads the thought, so its body was written without this.
+    show = thinking.show and reasoning != "drop"
+    # The reply repeats it, for clients that ask which of their thoughts the model has seen.
+    kept = settings.replay != "drop" and settings.keep_thinking in (None, "all")
+    return msgspec.structs.replace(thinking, show=show, keep=thinking.keep if kept else "current_turn")
 
 
 def _choice(headers: Mapping[str, str], name: str, choices: tuple[_Chosen, ...]) -> _Chosen | None:

@@ -143,6 +143,9 @@ class ThinkingOptions(msgspec.Struct, frozen=True):
     """Anthropic's `display: omitted`: blocks without their text."""
     encrypted: bool = False
     """Responses: whether `encrypted_content` was asked for; clients are sent it in any case."""
+    keep: Literal["all", "current_turn"] | int | None = None
+    """Which earlier thinking the model shall see: all, that since the user's last message, or that of so many of its
+    last turns; None where the request does not say."""
     sent: dict[str, Any] = {}
     """The fields that asked for it, as they were, for the same dialect."""
 
@@ -231,6 +234,40 @@ def template_arguments(request: Request, options: WriteOptions) -> dict[str, Any
         return dict(request.template_arguments)
     thinking = request.thinking
     return {**options.switch.arguments(thinking.think, thinking.effort), **request.template_arguments}
+
+
+def clear_thinking(request: Request) -> Request:
+    """The request without the earlier thinking that it does not want the model to see (`thinking.keep`)."""
+    keep = request.thinking.keep
+    if keep is None or keep == "all":
+        return request
+    first = _first_kept(request.turns, keep)
+    cleared = [
+        msgspec.structs.replace(
+            turn, pieces=tuple(piece for piece in turn.pieces if not isinstance(piece, ThinkingPiece))
+        )
+        for turn in request.turns[:first]
+    ]
+    return msgspec.structs.replace(request, turns=(*cleared, *request.turns[first:]))
+
+
+def _first_kept(turns: tuple[Turn, ...], keep: str | int) -> int:
+    """From which message on thinking stays.
+
+    A turn that counts is all that the assistant wrote between two messages of the user, with calls and their results.
+    """
+    kept, within = 0, False
+    for index in range(len(turns) - 1, -1, -1):
+        role = turns[index].role
+        if role == "user":
+            if keep == "current_turn":
+                return index
+            within = False
+        elif role == "assistant" and not within:
+            if kept == keep:
+                return index + 1
+            kept, within = kept + 1, True
+    return 0
 
 
 def without_seals(request: Request) -> Request:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from ...families.family import EFFORTS, nearest_effort
 from ..framing import to_json
 from ..request import (
@@ -29,6 +31,7 @@ from ..request import (
     Tool,
     Turn,
     WriteOptions,
+    clear_thinking,
 )
 from ..request_fields import (
     COMMON,
@@ -41,6 +44,7 @@ from ..request_fields import (
     log_lost,
     no_counterpart,
     optional,
+    positive,
     read_content,
     read_image,
     read_tool,
@@ -67,10 +71,15 @@ _FIELDS = FieldTable(
     Field("max_tokens", "max_tokens", lambda value, param: expect(value, int, param) or None),
     Field("stop_sequences", "stop", lambda value, param: stops(expect(value, list, param), param), list),
     sampling=dict(zip(_SAMPLING, _SAMPLING, strict=True)),
-    apart=("messages", "system", "metadata", "tools", "tool_choice", "thinking", "output_config", "output_format"),
+    apart=(
+        *("messages", "system", "metadata", "tools", "tool_choice", "thinking", "output_config", "output_format"),
+        "context_management",
+    ),
 )
 _ESSENTIAL = ("container", "mcp_servers")
 """Fields that change what is asked, besides tools that Anthropic itself runs."""
+CLEAR_THINKING = "clear_thinking_20251015"
+"""The edit of a conversation that says which earlier thinking stays."""
 _CHOICES = {"auto": "auto", "none": "none", "any": "required", "tool": "function"}
 """This API's choices of tools, and ours."""
 _OUR_CHOICES = {ours: theirs for theirs, ours in _CHOICES.items()}
@@ -84,6 +93,8 @@ def read_request(body: Any, path: str = "") -> Request:
     config = optional(body, "output_config", dict, {})
     metadata = optional(body, "metadata", dict, {})
     choice = optional(body, "tool_choice", dict, {})
+    management = optional(body, "context_management", dict, {})
+    edits = _read_edits(management)
     tools, hosted = _read_tools(optional(body, "tools", list, []))
     others = {
         "metadata": without(metadata, "user_id") or None,
@@ -98,12 +109,13 @@ def read_request(body: Any, path: str = "") -> Request:
         hosted=tuple(hosted),
         tool_choice=_read_tool_choice(choice),
         parallel_calls=False if choice.get("disable_parallel_tool_use") is True else None,
-        thinking=_read_thinking_options(optional(body, "thinking", dict, {}), config),
+        thinking=_with_kept(_read_thinking_options(optional(body, "thinking", dict, {}), config), management, edits),
         response_format=_read_format(config.get("format", body.get("output_format"))),
         user=optional(metadata, "user_id", str, "", "metadata.") or None,
         extra=extra,
         essential=(
             *(("tool_choice",) if _forces_hosted(choice, tools, hosted) else ()),
+            *(f"context_management.{kind}" for kind in edits if kind != CLEAR_THINKING),
             *(name for name in _ESSENTIAL if name in extra),
         ),
         **_FIELDS.read(body),
@@ -126,6 +138,33 @@ def _read_thinking_options(thinking: dict[str, Any], config: dict[str, Any]) -> 
         omitted=thinking.get("display") == "omitted",
         sent={"thinking": thinking},
     )
+
+
+def _read_edits(management: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What is to be taken out of the conversation, by type."""
+    edits = [
+        expect(edit, dict, f"context_management.edits.{number}")
+        for number, edit in enumerate(optional(management, "edits", list, [], "context_management."))
+    ]
+    return {str(edit.get("type")): edit for edit in edits}
+
+
+def _with_kept(
+    options: ThinkingOptions, management: dict[str, Any], edits: dict[str, dict[str, Any]]
+) -> ThinkingOptions:
+    """Those options with the turns whose thinking the model shall see."""
+    sent = options.sent | ({"context_management": management} if management else {})
+    if CLEAR_THINKING not in edits:
+        return msgspec.structs.replace(options, sent=sent)
+    place = f"context_management.{CLEAR_THINKING}.keep"
+    keep = edits[CLEAR_THINKING].get("keep")
+    if keep is None:
+        return msgspec.structs.replace(options, keep=1, sent=sent)
+    if keep == "all" or (isinstance(keep, dict) and keep.get("type") == "all"):
+        return msgspec.structs.replace(options, keep="all", sent=sent)
+    if not isinstance(keep, dict) or keep.get("type") != "thinking_turns":
+        raise RequestError(f"{place} must be all, or thinking_turns with a value", place)
+    return msgspec.structs.replace(options, keep=positive(keep.get("value"), f"{place}.value"), sent=sent)
 
 
 def _read_format(format: Any) -> dict[str, Any] | None:
@@ -253,6 +292,7 @@ _UNFIT = re.compile("[^a-zA-Z0-9_-]")
 def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, Any]:
     """The request for an upstream that speaks this dialect."""
     own = leave_out(request, NAME)
+    request = request if own else clear_thinking(request)
     bare = request.prompt is not None and not request.turns
     refuse(NAME, n=request.choices > 1, logprobs=request.logprobs, prompt=bare)
     extra = request.extra if own else {}
@@ -267,6 +307,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
         "tools": tools,
         "tool_choice": _write_tool_choice(request) if tools else None,
         "thinking": _write_thinking(request, limit),
+        "context_management": request.thinking.sent.get("context_management") if own else None,
         "output_config": _write_config(request) | extra.get("output_config", {}),
         "metadata": ({"user_id": request.user} if request.user else {}) | extra.get("metadata", {}),
     }

@@ -25,6 +25,7 @@ from ..request import (
     ThinkingPiece,
     Turn,
     WriteOptions,
+    clear_thinking,
 )
 from ..request_fields import (
     COMMON,
@@ -246,6 +247,7 @@ def is_generate(request: Request) -> bool:
 def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, Any]:
     """The request for an Ollama upstream, at `upstream_path(request)`."""
     own = leave_out(request, NAME)
+    request = request if own else clear_thinking(request)
     # Ollama cannot be made to call, and a client that asked for it relies on it.
     forced = request.tools and request.tool_choice not in ("auto", "none")
     refuse(NAME, n=request.choices > 1, tool_choice=forced)

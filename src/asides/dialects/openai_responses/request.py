@@ -12,7 +12,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -34,6 +34,7 @@ from ..request import (
     Tool,
     Turn,
     WriteOptions,
+    clear_thinking,
 )
 from ..request_fields import (
     COMMON,
@@ -78,6 +79,12 @@ FIELDS = FieldTable(
 )
 ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
 TEXTS = ("input_text", "output_text", "text")
+CONTEXTS: dict[str, Literal["all", "current_turn"] | None] = {
+    "auto": None,
+    "current_turn": "current_turn",
+    "all_turns": "all",
+}
+"""Which earlier thinking the model sees, by this dialect's names and ours."""
 
 
 def seal(thinking: str) -> str:
@@ -124,7 +131,7 @@ def read_request(body: Any, path: str = "") -> Request:
         response_format=_read_format(text.get("format")),
         logprobs=LOGPROBS in include,
         extra=extra,
-        essential=tuple(sorted((ESSENTIAL | {"tool_choice"}) & extra.keys())),
+        essential=tuple(sorted({*_read_mode(body), *((ESSENTIAL | {"tool_choice"}) & extra.keys())})),
         **FIELDS.read(body),
     )
 
@@ -158,7 +165,21 @@ def _read_thinking_options(body: dict[str, Any], include: list[Any]) -> Thinking
         options,
         summary=summary if isinstance(summary, str) and summary != "none" else None,
         encrypted=ENCRYPTED in include,
+        keep=_read_context(reasoning.get("context")),
     )
+
+
+def _read_context(value: Any) -> Literal["all", "current_turn"] | None:
+    """Which earlier thinking the model shall see, by this dialect's names."""
+    if value not in (None, *CONTEXTS):
+        raise RequestError(f"reasoning.context must be one of {', '.join(CONTEXTS)}", "reasoning.context")
+    return CONTEXTS.get(value)
+
+
+def _read_mode(body: dict[str, Any]) -> Iterator[str]:
+    """`reasoning.mode`, where it asks for more than one ordinary reply: no other server has that."""
+    if optional(optional(body, "reasoning", dict, {}), "mode", str, "standard", "reasoning.") != "standard":
+        yield "reasoning.mode"
 
 
 def _read_instructions(value: Any) -> Iterator[Turn]:
@@ -309,6 +330,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     same = leave_out(request, NAME, {*shared, *(("verbosity",) if "text" in shared else ())})
     bare = request.prompt is not None and not request.turns
     refuse(NAME, n=request.choices > 1, stop=request.stop and not same, prompt=bare)
+    request = request if same else clear_thinking(request)
     extra = dict(request.extra) if same else shared
     tools = [_write_tool(tool, same) for tool in request.tools if not (same and tool.origin)]
     tools += request.other_tools if same else ()

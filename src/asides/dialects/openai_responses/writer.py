@@ -574,7 +574,12 @@ def _head(begin: Begin, request: Request) -> dict[str, Any]:
         "output": [],
         "parallel_tool_calls": request.parallel_calls is not False,
         "previous_response_id": None,
-        "reasoning": {"effort": request.thinking.effort, "summary": request.thinking.summary},
+        "reasoning": {
+            "context": "current_turn" if request.thinking.keep == "current_turn" else "all_turns",
+            "effort": request.thinking.effort,
+            "mode": "standard",
+            "summary": request.thinking.summary,
+        },
         "store": False,
         "temperature": request.sampling.get("temperature"),
         "text": {"format": format or {"type": "text"}},
