@@ -332,6 +332,7 @@ def test_the_fast_path_passes_strings() -> None:
     fast.write_string(5, OpenString(string_search((), ("</",)), JSON_BODY, closers))
     assert fast.take_string("words < more") == [ToolCallDelta(5, "words < more")]
     assert fast.take_string("a<") == [ToolCallDelta(5, "a")]
+    assert fast.held == "<"
     assert fast.take_string("b") == [ToolCallDelta(5, "<b")]
     assert fast.take_string("a</p>\\n") == [ToolCallDelta(5, "a</p>\\n")], "whole escapes and other tags pass"
     assert fast.take_string("x\\u00") == [ToolCallDelta(5, "x")]

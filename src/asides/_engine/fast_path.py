@@ -288,7 +288,10 @@ class FastPath:
             waiting.append(chunk)
             return []
         words, held = text, ""
-        if met is not None:
+        if met is not None and met.lastindex:
+            # Plain up to its last character, with which something may begin that ends it.
+            words, held = text[: met.start()], text[met.start() :]
+        elif met is not None:
             body, markers = self._string_body, self._string_markers
             stop = len(text)
             if body is None or stop >= SHORT:
@@ -301,7 +304,10 @@ class FastPath:
             if found is None:
                 return None
             words, held = found[0], text[found[1] :]
-        self.keep(chunk)
+        pieces = self.pieces
+        pieces.append(chunk)
+        if len(pieces) > self.most:
+            self.close()
         self.held = held
         if not words:
             return []

@@ -169,6 +169,8 @@ class Table:
             # In short texts, looking for the character is cheaper than a search; every text holds the empty string.
             cased = ignore_case and first != first.swapcase()
             self._short_searches.append(("" if cased else first, pattern.search))
+        self.later_firsts = tuple({name[0] for name in names if name[0] != names[0][0]})
+        """The characters that the patterns behind the first begin with."""
         unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
         if open_ended:
             heads = [(re.escape(head), re.escape(tail[:-1])) for head, tail in map(split_tag, open_ended)]

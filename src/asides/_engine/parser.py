@@ -170,7 +170,10 @@ class Parser:
         elif fast.string is None:
             events = fast.take(chunk)
         elif not fast.held and fast.string_into is None and fast.string(chunk) is None and chunk:
-            fast.keep(chunk)
+            pieces = fast.pieces
+            pieces.append(chunk)
+            if len(pieces) > fast.most:
+                fast.close()
             event = ToolCallDelta(fast.index, chunk)
             if fast.arguments is not None:
                 fast.arguments.append(event)

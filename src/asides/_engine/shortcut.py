@@ -152,6 +152,9 @@ class Shortcut:
 def _find(table: Table, text: str, at: int) -> _Place | None:
     """The first marker behind `at`, if it is what it seems to be, else `_ODD`."""
     searches = table.searches
+    if len(searches) > 1 and text.startswith(table.later_firsts, at):
+        # A marker of another pattern may stand right here: before the first one searches all of the text.
+        searches = [search for search in searches if search.match(text, at) is not None] or searches
     match = searches[0].search(text, at) if searches else None
     start = len(text) if match is None else match.start()
     if start > at and len(searches) > 1:
