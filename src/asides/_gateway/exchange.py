@@ -262,7 +262,7 @@ class Exchange:
         cached = self._state.replay_cache.limit if plan.request.tools and not self._private else 0
         all_of_it = fills or self._state.keeps_text
         limit = config.limits.body if all_of_it else cached
-        splitter = plan.splitter(whole=whole)
+        splitter = plan.splitter(whole=whole, keep=cached)
         self._record.begin_reply(splitter, collect=limit > 0, limit=limit)
         model = plan.request.model if settings.name else ""
         return ItemFilter(splitter, self._record, limits=config.limits, model=model, fill_empty=fills)
@@ -313,7 +313,7 @@ class Exchange:
         # Models want back what they thought before a call, nothing else. And a part of a thought would be put back as
         # if it were the whole.
         if fold is not None and fold.calls and fold.collect and not record.truncated and not self._private:
-            state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed)
+            state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, splitter.written(0))
         self._save(plan)
 
     async def _keep(self, plan: RequestPlan, recalled: Recalled, response: dict[str, Any] | None) -> None:

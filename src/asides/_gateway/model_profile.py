@@ -61,6 +61,8 @@ class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
     """How the template switches thinking."""
     field: str = ""
     """The field in which the template looks for earlier thinking."""
+    framing: tuple[str, str] | None = None
+    """The whitespace that the template writes around it; None where no template was seen."""
     capabilities: tuple[str, ...] | None = None
     """Ollama's list of what it can; None from other servers."""
 
@@ -187,6 +189,7 @@ def make_profile(
         start_on=template.start_on if template is not None and format.start != HEADER else None,
         switch=_choose_switch(settings.switch, template, find_switch(name, format)),
         field=(template.field if template is not None else None) or "",
+        framing=template.framing if template is not None else None,
         capabilities=capabilities,
     )
 

@@ -77,8 +77,8 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
         """How the model writes."""
         return self.target.profile.format or PASSTHROUGH
 
-    def splitter(self, *, whole: bool) -> Splitter:
-        """What takes the reply apart. `whole`: it comes in one piece."""
+    def splitter(self, *, whole: bool, keep: int = 0) -> Splitter:
+        """What takes the reply apart. `whole`: it comes in one piece; `keep`: characters of raw text that are kept."""
         policies, own = self.policies, self.format
 
         def make(format: Format) -> Parser:
@@ -92,7 +92,7 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
         # because what it returns is a message; nothing of that is kept.
         ordinary = partial(parse_ordinary, format=own, policies=policies.but(collect=True)) if whole else None
         choices = max(1, self.request.choices)
-        return Splitter(own, make, seed=policies.seed, choices=choices, parse_ordinary=ordinary)
+        return Splitter(own, make, seed=policies.seed, choices=choices, parse_ordinary=ordinary, keep=keep)
 
 
 def make_plan(
@@ -123,6 +123,7 @@ def make_plan(
         # Before the seals are taken off: an omitted thought is recognised by the signature that we gave it.
         restored = state.replay_cache.restore(credential, arranged.request, http.headers)
         http.record.replay_cache_hits, http.record.replay_cache_misses = restored.hits, restored.misses
+        http.record.replay_cache_exact = restored.exact
         upstream_dialect = target.kind.dialect(request)
         asked = without_seals(restored.request)
         # It may be a person's name; Anthropic's clients put ids of device, account and session there.
@@ -248,6 +249,7 @@ def write_request(request: Request, dialect: Dialect, target: Target, field: str
         replay=settings.replay,
         field=field or profile.field or "reasoning_content",
         keep_thinking=settings.keep_thinking or "all",
+        framing=profile.framing,
         switch=profile.switch,
         budget=settings.budget,
         model=settings.name,

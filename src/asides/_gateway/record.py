@@ -32,6 +32,7 @@ LOGGED = (
         "empty_answers",
         "replay_cache_hits",
         "replay_cache_misses",
+        "replay_cache_exact",
         "arranged",
         "effort",
         "left_out",
@@ -75,6 +76,7 @@ class RequestRecord:
         "method",
         "model",
         "path",
+        "replay_cache_exact",
         "replay_cache_hits",
         "replay_cache_misses",
         "reply_id",
@@ -125,6 +127,8 @@ class RequestRecord:
         """The effort that the upstream was asked for, where it is not the client's."""
         self.replay_cache_hits = 0
         """Thoughts that the client had dropped and the replay cache put back."""
+        self.replay_cache_exact = 0
+        """Turns that the client sent with their thinking, and that went back as the model wrote them."""
         self.replay_cache_misses = 0
         """Those that it did not have."""
         self.left_out = ""

@@ -11,6 +11,10 @@ two ways only, both under the same credential and model:
 
 What is found by neither is a miss: it is counted, and never answered by a nearby entry. In memory only, bounded by the
 `replay_cache` section of the configuration; the oldest entries go first.
+
+Thoughts and arguments go back as the model wrote them, to the byte, also where the client does send them: it was sent
+thoughts without the whitespace around them, and some clients write arguments anew. A server then finds the turn in its
+prefix cache.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from ..dialects.request import (
     ThinkingPiece,
     Turn,
 )
-from ..parts import ToolCall
+from ..parts import Thinking, ToolCall
 from ..reply.reply import Reply
 
 SESSION_HEADERS = (
@@ -104,8 +108,18 @@ class ConversationHash:
 
 class _Entry(NamedTuple):
     thinking: str
+    """As clients see it."""
+    written: str
+    """As the model wrote it, with the whitespace inside its markers; empty where the upstream split it off."""
+    arguments: tuple[str, ...]
+    """Those of the calls, as the model wrote them."""
     keys: tuple[bytes, ...]
     """Under which it is found; they go with it."""
+
+    @property
+    def size(self) -> int:
+        """Characters that it holds."""
+        return len(self.thinking) + len(self.written) + sum(map(len, self.arguments))
 
 
 class Restored(NamedTuple):
@@ -116,6 +130,8 @@ class Restored(NamedTuple):
     """How many dropped thoughts were put back."""
     misses: int
     """How many were not known."""
+    exact: int
+    """Turns that the client did send with their thinking, and that go back as the model wrote them instead."""
     conversation: ConversationHash
     """Where its reply will stand."""
 
@@ -139,8 +155,11 @@ class ReplayCache:
         """Characters beyond which a thought is not stored, so that nobody needs to collect them; 0 where it is off."""
         return self._limits.characters if self._limits.entries else 0
 
-    def put(self, conversation: ConversationHash, reply: Reply, seed: int) -> None:
-        """Keep what was thought before the calls of a reply, if there are both. `seed`: that of the ids made for it."""
+    def put(self, conversation: ConversationHash, reply: Reply, seed: int, raw: str = "") -> None:
+        """Keep what was thought before the calls of a reply, if there are both.
+
+        `seed`: that of the ids made for it; `raw`: the text that the spans of its parts count, where it was kept.
+        """
         thinking = reply.thinking
         # Calls that may not be run are not sent to clients as calls, so none of them comes back.
         calls = [
@@ -153,12 +172,14 @@ class ReplayCache:
         keys += [
             _digest(conversation.owner, "id", call.id) for place, call in calls if _is_own_id(call.id, place, seed)
         ]
+        arguments = tuple(call.arguments for _, call in calls)
+        entry = _Entry(thinking, written_thought(reply, raw), arguments, tuple(keys))
         with self._lock:
             self._count += 1
-            self._entries[self._count] = _Entry(thinking, tuple(keys))
+            self._entries[self._count] = entry
             # The same conversation may be answered twice: the later reply is the one that the client has seen last.
             self._by_key.update(dict.fromkeys(keys, self._count))
-            self._characters += len(thinking)
+            self._characters += entry.size
             self._evict()
 
     def resize(self, limits: ReplayCacheSettings) -> None:
@@ -171,7 +192,7 @@ class ReplayCache:
         """Let the oldest go until the rest is within the limits."""
         while len(self._entries) > self._limits.entries or self._characters > self._limits.characters:
             number, entry = self._entries.popitem(last=False)
-            self._characters -= len(entry.thinking)
+            self._characters -= entry.size
             for key in entry.keys:
                 if self._by_key.get(key) == number:  # a later reply may have taken the key over
                     del self._by_key[key]
@@ -179,24 +200,24 @@ class ReplayCache:
     def restore(self, credential: str, request: Request, headers: Mapping[str, str]) -> Restored:
         """Put back the thoughts that the client has dropped. Linear in the size of the request."""
         conversation = ConversationHash(credential, request, headers)
-        dropped = [number for number, turn in enumerate(request.turns) if _has_dropped(turn)]
-        looked_up = set(dropped[-MOST_TURNS:])
+        calling = [number for number, turn in enumerate(request.turns) if _calls(turn)]
+        dropped = {number for number in calling if _has_dropped(request.turns[number])}
+        looked_up = set(calling[-MOST_TURNS:])
         turns = list(request.turns)
-        hits = 0
+        hits = exact = 0
         for number, turn in enumerate(request.turns):
-            if number in looked_up:
-                thinking = self._find(conversation, turn)
-                if thinking is not None:
-                    kept = tuple(piece for piece in turn.pieces if not isinstance(piece, ThinkingPiece))
-                    turns[number] = msgspec.structs.replace(turn, pieces=(ThinkingPiece(thinking), *kept))
-                    hits += 1
+            entry = self._find(conversation, turn) if number in looked_up else None
+            if entry is not None:
+                turns[number] = _put_back(turn, entry, dropped=number in dropped)
+                hits += number in dropped
+                exact += number not in dropped and turns[number] is not turn
             # The turn as the client sent it: thinking does not count in the hash, so restored or not it is the same.
             conversation.add_turn(turn)
-        if hits:
+        if hits or exact:
             request = msgspec.structs.replace(request, turns=tuple(turns))
-        return Restored(request, hits, len(dropped) - hits, conversation)
+        return Restored(request, hits, len(dropped) - hits, exact, conversation)
 
-    def _find(self, conversation: ConversationHash, turn: Turn) -> str | None:
+    def _find(self, conversation: ConversationHash, turn: Turn) -> _Entry | None:
         calls = [piece for piece in turn.pieces if isinstance(piece, CallPiece)]
         ids = [_digest(conversation.owner, "id", call.id) for call in calls if call.id]
         key = conversation.key((call.name, call.arguments) for call in calls)
@@ -211,13 +232,51 @@ class ReplayCache:
                 return None
             # A conversation that goes on sends all its turns each time, and its entries are used again.
             self._entries.move_to_end(found)
-            return entry.thinking
+            return entry
+
+
+def written_thought(reply: Reply, raw: str) -> str:
+    """The one thought of a reply with the whitespace inside its markers; empty where there are several, or no raw text.
+
+    Several are joined for templates that have one place for them, so no template would write them as they were.
+    """
+    spans = [part.span for part in reply.parts if isinstance(part, Thinking)]
+    if len(spans) != 1 or not raw or spans[0] == (0, 0):
+        return ""
+    before, behind = raw[: spans[0][0]], raw[spans[0][1] :]
+    thought = raw[len(before.rstrip()) : len(raw) - len(behind.lstrip())]
+    # A thought that the prompt has opened: what the template wrote there is what it writes at the thought's end.
+    opened = "\n" if not before.strip() and thought.endswith("\n") and not thought.startswith("\n") else ""
+    return opened + thought
+
+
+def _put_back(turn: Turn, entry: _Entry, *, dropped: bool) -> Turn:
+    """A turn with its thinking and its arguments as the model wrote them; the same turn where that is how they are."""
+    pieces = list(turn.pieces)
+    if dropped:
+        pieces = [piece for piece in pieces if not isinstance(piece, ThinkingPiece)]
+        pieces.insert(0, ThinkingPiece(entry.thinking, written=entry.written))
+    thoughts = [place for place, piece in enumerate(pieces) if isinstance(piece, ThinkingPiece)]
+    calls = [place for place, piece in enumerate(pieces) if isinstance(piece, CallPiece)]
+    for place in thoughts if len(thoughts) == 1 and entry.written else ():
+        piece = pieces[place]
+        # A client may have sent another thought, or one that it has shortened: that is what it wants the model to see.
+        if isinstance(piece, ThinkingPiece) and piece.text.strip() == entry.written.strip():
+            pieces[place] = msgspec.structs.replace(piece, written=entry.written)
+    for place, arguments in zip(calls, entry.arguments, strict=False):
+        piece = pieces[place]
+        if isinstance(piece, CallPiece) and _canonical(piece.arguments) == _canonical(arguments):
+            pieces[place] = msgspec.structs.replace(piece, arguments=arguments)
+    return turn if tuple(pieces) == turn.pieces else msgspec.structs.replace(turn, pieces=tuple(pieces))
+
+
+def _calls(turn: Turn) -> bool:
+    """Whether a turn calls something."""
+    return turn.role == "assistant" and any(isinstance(piece, CallPiece) for piece in turn.pieces)
 
 
 def _has_dropped(turn: Turn) -> bool:
     """Whether a turn that calls something comes without its thinking: with none, or with a block of ours left empty."""
-    if turn.role != "assistant" or not any(isinstance(piece, CallPiece) for piece in turn.pieces):
-        return False
     thoughts = [piece for piece in turn.pieces if isinstance(piece, ThinkingPiece)]
     return all(not thought.text and thought.signature.startswith(OWN_SIGNATURE) for thought in thoughts)
 

@@ -82,6 +82,7 @@ def conclude(seen: Evidence) -> Finding:
             reasons.append(f"how it writes calls does not show, so auto reads it; it may be {names}")
     if seen.echoes:
         details["field"] = seen.echoes[0].field
+        details["framing"] = _framing(seen.echoes[0].turn)
     begin = details.pop("begin", None)
     return Finding(
         source="template",
@@ -91,6 +92,12 @@ def conclude(seen: Evidence) -> Finding:
         reasons=tuple(reasons),
         details=details,
     )
+
+
+def _framing(turn: RenderedTurn) -> tuple[str, str]:
+    """The whitespace around the thought of a turn."""
+    before, _, behind = turn.written.partition(turn.thought)
+    return before[len(before.rstrip()) :], behind[: len(behind) - len(behind.lstrip())]
 
 
 def _calls_stay_open(seen: Evidence, best: Score, rivals: tuple[Format, ...]) -> bool:

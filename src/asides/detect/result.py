@@ -72,6 +72,8 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """Where output begins with the switch off."""
     field: str | None = None
     """The field of a message in which the template looks for thoughts, such as `reasoning_content`."""
+    framing: tuple[str, str] | None = None
+    """The whitespace that the template itself writes before and behind such a thought."""
     equals: tuple[str, ...] = ()
     """Other formats that fit everything seen as well; with `auto`, those that it may turn out to be."""
     reasons: tuple[str, ...] = ()
@@ -83,6 +85,7 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(self.format, Format):
             values["format"] = {"name": self.format.name, "open": self.open, "close": self.close}
         values["equals"] = list(self.equals)
+        values["framing"] = list(self.framing) if self.framing is not None else None
         values["reasons"] = list(self.reasons)
         return values
 

@@ -55,6 +55,18 @@ class ThinkingPiece(msgspec.Struct, frozen=True, tag="thinking"):
     signature: str = ""
     details: tuple[dict[str, Any], ...] = ()
     """OpenRouter's details or a reasoning item, to be sent back as they are."""
+    written: str = ""
+    """All that the model wrote between its markers, whitespace included; empty where that is not known."""
+
+    def within(self, framing: tuple[str, str] | None) -> str:
+        """The text to send to a template that writes this whitespace around it by itself; None: nobody knows which.
+
+        What the template then writes is what the model wrote, where the template allows that, so that servers find the
+        turn in their prefix caches.
+        """
+        # Models write as they were trained to, with what their own template has: a newline at either side, or none.
+        before, behind = ("\n", "\n") if framing is None else framing
+        return self.written.removeprefix(before).removesuffix(behind) if self.written.strip() else self.text
 
 
 class CallPiece(msgspec.Struct, frozen=True, tag="call"):
@@ -207,6 +219,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     message, or none."""
     switch: Switch | None = None
     """The keywords of the chat template that turn thinking on and off; None where there are none."""
+    framing: tuple[str, str] | None = None
+    """The whitespace that the chat template itself writes around a thought; None where nobody knows."""
     budget: str = ""
     """The name under which this upstream knows a thinking budget; empty where it knows none."""
     stream: bool | None = None
@@ -288,7 +302,7 @@ def _without_seal(piece: RequestPiece) -> RequestPiece:
     details = tuple(
         {name: held for name, held in detail.items() if not _is_seal(name, held)} for detail in piece.details
     )
-    return ThinkingPiece(piece.text, signature, details)
+    return ThinkingPiece(piece.text, signature, details, piece.written)
 
 
 def _is_seal(name: str, held: Any) -> bool:

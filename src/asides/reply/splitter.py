@@ -78,11 +78,14 @@ class Splitter:
         seed: int = 0,
         choices: int | None = None,
         parse_ordinary: ParseOrdinary | None = None,
+        keep: int = 0,
     ) -> None:
         """`choices`: how many were asked for; chunks of others are left out and counted. None: any number.
 
         `parse_ordinary`: the shortcut for replies that come in one piece; without it every text has a parser.
+        `keep`: characters of a choice's raw text that are kept for `written`.
         """
+        self._keep = keep
         self._most = sys.maxsize if choices is None else choices
         self.surplus: int = 0
         """How many chunks belonged to choices that nobody asked for."""
@@ -163,6 +166,14 @@ class Splitter:
         """Nothing more will come: release what is held back."""
         return [item for choice in self._choices.values() for item in choice.finish(cut=True)]
 
+    def written(self, number: int) -> str:
+        """The raw text that the spans of a choice's parts count; empty where more came than is kept.
+
+        Parts that the upstream split off by itself are not in it, and have no span.
+        """
+        choice = self._choices.get(number)
+        return choice.written() if choice is not None else ""
+
     def _choice(self, number: int) -> _Choice:
         choice = self._choices.get(number)
         if choice is None:
@@ -170,7 +181,7 @@ class Splitter:
             # 200,000 of them took minutes before there was this bound.
             if not 0 <= number < self._most:
                 raise _SurplusChoiceError
-            choice = _Choice(number, self._format, self._make_parser, self._seed)
+            choice = _Choice(number, self._format, self._make_parser, self._seed, self._keep)
             self._choices[number] = choice
         return choice
 
@@ -186,8 +197,9 @@ class Splitter:
 class _Choice:
     """One choice of a reply."""
 
-    def __init__(self, number: int, format: Format, make_parser: MakeParser, seed: int) -> None:
+    def __init__(self, number: int, format: Format, make_parser: MakeParser, seed: int, keep: int) -> None:
         self._number = number
+        self._keep = keep
         self._format = format
         self._make_parser = make_parser
         self._seed = seed
@@ -313,10 +325,15 @@ class _Choice:
     def _trim(self, parser: Parser, text: str) -> None:
         """What was written is kept for a call that turns out broken: let go of what stands before any that may."""
         # The tape already holds `text`, which the parser has not read yet: hence the subtraction.
-        if not self._calling:
+        if not self._calling and self._tape.sync() > self._keep:
             self._tape.forget(self._tape.sync() - len(text) - parser.held - LOOKBACK)
         # Asking at every chunk once 64 are kept would make a long reply cost more for each chunk than a short one.
         self._trim_at = len(self._tape.pieces) + MOST_PIECES
+
+    def written(self) -> str:
+        """All that the first parser has read, if nothing of it was let go of."""
+        text = "".join(self._tape.pieces)
+        return text if not self._first and len(text) == self._tape.sync() else ""
 
     def thinking(self, chunk: ThinkingChunk) -> list[ReplyItem]:
         """Thinking that is already split off."""

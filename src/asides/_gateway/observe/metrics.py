@@ -67,6 +67,9 @@ class Metrics:
             "asides_requests_arranged", "Requests put in order for chat templates.", ("change",), registry=registry
         )
         self._hits = Counter("asides_replay_cache_hits", "Dropped thoughts that were put back.", registry=registry)
+        self._exact = Counter(
+            "asides_replay_cache_exact", "Turns that went back as the model wrote them.", registry=registry
+        )
         self._misses = Counter("asides_replay_cache_misses", "Dropped thoughts that were not known.", registry=registry)
         self._upstream_errors = Counter(
             "asides_upstream_errors", "Upstreams that failed.", ("upstream", "reason"), registry=registry
@@ -137,6 +140,7 @@ class Metrics:
         for change in record.arranged:
             self._arranged.labels(change).inc()
         self._hits.inc(record.replay_cache_hits)
+        self._exact.inc(record.replay_cache_exact)
         self._misses.inc(record.replay_cache_misses)
 
     def render(self) -> tuple[bytes, str]:

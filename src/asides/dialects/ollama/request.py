@@ -324,9 +324,9 @@ def _write_turn(request: Request, index: int, options: WriteOptions, own: bool) 
                 texts.append(text)
             case ThinkingPiece(text=text):
                 if text and replay == "tags":
-                    texts.append(f"<think>{text}</think>")
+                    texts.append(f"<think>{piece.within(('', ''))}</think>")
                 elif text and replay:
-                    thoughts.append(text)
+                    thoughts.append(piece.within(options.framing))
             case ImagePiece():
                 images.append(_write_image(piece))
             case CallPiece():

@@ -461,7 +461,7 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> dic
         if isinstance(piece, TextPiece):
             text += piece.text
         elif isinstance(piece, ThinkingPiece) and field == "tags" and piece.text:
-            text += f"<think>{piece.text}</think>\n\n"
+            text += f"<think>{piece.within(('', ''))}</think>\n\n"
         elif isinstance(piece, OtherPiece) and same and "custom" in piece.data:
             calls.append(piece.data)
         elif not isinstance(piece, ThinkingPiece | CallPiece):
@@ -471,14 +471,14 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> dic
     if parts:
         message["content"] = [*([{"type": "text", "text": text}] if text else ()), *parts]
     if field not in ("", "tags"):
-        message |= _write_thinking(turn, field, same and options.replay == "auto")
+        message |= _write_thinking(turn, field, same and options.replay == "auto", options)
     return message | ({"tool_calls": calls} if calls else {})
 
 
-def _write_thinking(turn: Turn, field: str, with_details: bool) -> dict[str, Any]:
+def _write_thinking(turn: Turn, field: str, with_details: bool, options: WriteOptions) -> dict[str, Any]:
     """The thinking of an earlier turn, in the upstream's field."""
     thoughts = [piece for piece in turn.pieces if isinstance(piece, ThinkingPiece)]
-    text = "\n\n".join(piece.text for piece in thoughts if piece.text)
+    text = "\n\n".join(piece.within(options.framing) for piece in thoughts if piece.text)
     details = [detail for piece in thoughts for detail in piece.details]
     found: dict[str, Any] = {field: text} if text else {}
     if field == "reasoning_details":
