@@ -219,18 +219,19 @@ def grade(
     if not words:
         return Quality(0.0, dict.fromkeys(PARTS, 0.0))
     restless = 100 * turns / max(words, 100)
-    parts = {
-        "substance": min(1.0, words / (ENOUGH_WORDS * max(thoughts, 1))),
-        "structure": min(1.0, STEP_WORDS * max(steps, 1) / words),
-        "checking": min(1.0, CHECK_WORDS * (questions + turns) / max(words, CHECK_WORDS)),
-        "steadiness": min(1.0, max(0.0, (RESTLESS_TURNS - restless) / (RESTLESS_TURNS - STEADY_TURNS))),
-        "freshness": 1.0 - repetition,
-        "closed": 1.0 - min(1.0, unclosed / max(thoughts, 1)),
-    }
-    manner = sum(parts[name] for name in ("substance", "structure", "checking", "steadiness")) / 4
+    substance = min(1.0, words / (ENOUGH_WORDS * max(thoughts, 1)))
+    structure = min(1.0, STEP_WORDS * max(steps, 1) / words)
+    checking = min(1.0, CHECK_WORDS * (questions + turns) / max(words, CHECK_WORDS))
+    steadiness = min(1.0, max(0.0, (RESTLESS_TURNS - restless) / (RESTLESS_TURNS - STEADY_TURNS)))
+    freshness = 1.0 - repetition
+    closed = 1.0 - min(1.0, unclosed / max(thoughts, 1)) if unclosed else 1.0
+    manner = (substance + structure + checking + steadiness) / 4
     # These multiply: a thought that loops or was cut off is spoiled as a whole, however it began.
-    score = manner * parts["freshness"] * (0.5 + 0.5 * parts["closed"])
-    return Quality(round(score, 4), {name: round(part, 4) for name, part in parts.items()})
+    score = manner * freshness * (0.5 + 0.5 * closed)
+    parts = (substance, structure, checking, steadiness, freshness, closed)
+    # Most are whole, and a comparison is less than a call of `round`.
+    rounded = [part if part == 1.0 else round(part, 4) for part in parts]
+    return Quality(round(score, 4), dict(zip(PARTS, rounded, strict=True)))
 
 
 def _count_empty(message: Message, format: str | Format = "auto") -> int:

@@ -11,6 +11,7 @@ same memory, and no text is kept but a few short excerpts of the replies that st
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -120,8 +121,8 @@ class Summary(msgspec.Struct):
         self.replies += 1
         thinks = figures.blocks > 0
         totals, having, spreads = self.totals, self.having, self.spreads
-        for name in COUNTED:
-            count = getattr(figures, name)
+        # All figures by one call: this runs for every reply.
+        for name, count in zip(COUNTED, _COUNTS(figures), strict=True):
             # Most figures of most replies are zero; a name that was never met must get its sum nevertheless.
             if count or (count is not None and name not in totals):
                 totals[name] = totals.get(name, 0) + count
@@ -129,19 +130,20 @@ class Summary(msgspec.Struct):
             any_of = thinks if name == "thinking" else getattr(figures, name)
             if any_of or name not in having:
                 having[name] = having.get(name, 0) + (1 if any_of else 0)
-        for name, scale, over_all in _SPREAD:
-            if over_all or thinks:
-                value: Any = figures.quality.score if name == "quality_score" else getattr(figures, name)
-                if value is not None:
-                    spread = spreads.get(name)
-                    if spread is None:
-                        spread = spreads[name] = Distribution()
-                    spread.add(value if scale == 1 else max(0, round(value * scale)))
+        for (name, scale, over_all), value in zip(_SPREAD, _VALUES(figures), strict=True):
+            if value is not None and (over_all or thinks):
+                spread = spreads.get(name)
+                if spread is None:
+                    spread = spreads[name] = Distribution()
+                spread.add(value if scale == 1 else max(0, round(value * scale)))
         if thinks:
             for kind, count in figures.turn_kinds.items():
                 self.turn_kinds[kind] = self.turn_kinds.get(kind, 0) + count
             for part, value in figures.quality.parts.items():
-                self.quality_parts[part] = self.quality_parts.get(part, 0) + round(value * 1000)
+                # Most are whole, and a comparison is less than a call of `round`.
+                self.quality_parts[part] = self.quality_parts.get(part, 0) + (
+                    1000 if value == 1 else round(value * 1000)
+                )
             # Few are among the longest: for the others no record is made.
             if len(self.longest) < NOTABLE or figures.thinking_words >= self.longest[-1].words:
                 _remember(self.longest, Notable(figures.thinking_words, place[:PLACE], excerpt[:EXCERPT]))
@@ -274,6 +276,8 @@ class Groups(msgspec.Struct):
 
 _SCALES = {measure.name: measure.scale for measure in MEASURES}
 _SPREAD = [(measure.name, measure.scale, measure.over == "replies") for measure in MEASURES]
+_COUNTS = attrgetter(*COUNTED)
+_VALUES = attrgetter(*("quality.score" if name == "quality_score" else name for name, _, _ in _SPREAD))
 
 
 def summarize(figures: Iterable[Figures]) -> Summary:

@@ -409,7 +409,8 @@ def count_turns(text: str) -> dict[TurnKind, int]:
     odd = "" if lowered.isascii() else beyond_ascii(lowered)
     counts: dict[TurnKind, int] = dict.fromkeys(KINDS, 0)
     last = -APART
-    for start, end, kind in sorted(found for script in SCRIPTS for found in script.find(lowered, odd)):
+    scripts = SCRIPTS if odd else (LATIN,)
+    for start, end, kind in sorted(found for script in scripts for found in script.find(lowered, odd)):
         if start - last >= APART or not SENTENCE.isdisjoint(lowered[last : start + 1]):
             counts[kind] += 1
         last = max(last, end)
