@@ -2,7 +2,8 @@
 
 Both are loaded into one process, the earlier one under another name, and take turns at the same texts: the best of
 seven, in processor time. A row that is slower than the bound is measured once more, and counts only if it is slower
-again. Answers whether a change costs speed, which two runs of `make bench` on a busy machine cannot.
+again. With a part of a name, every such row is printed. Answers whether a change costs speed, which two runs of
+`make bench` on a busy machine cannot.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks import calls, measure, performance, samples, streaming, whole
+from benchmarks import analysis, calls, measure, performance, samples, streaming, whole
 from benchmarks.performance import Run, streamed
 
 BOUND = 1.15
 BEFORE = "asides_before"
 CHUNK = 4
 LENGTH = 20_000
+TRACE = 5_000
 
 
 def load(revision: str, folder: str) -> ModuleType:
@@ -55,6 +57,19 @@ def rows() -> Iterator[tuple[str, Run]]:
     yield from call_grammars()
     for name in ("openai_chat", "anthropic", "ollama", "openai_responses"):
         yield f"dialects {name} through", through(name)
+    for kind, thinking in analysis.THINKING.items():
+        yield f"analysis {kind}", counted(thinking)
+
+
+def counted(thinking: str) -> Run:
+    """Takes a reply apart and counts it in."""
+    text = f"<think>{samples.of_length(thinking, TRACE)}</think>\n\nIt is 4."
+
+    def make(package: ModuleType) -> Callable[[], object]:
+        figures: Any = import_module(f"{package.__name__}.analysis")
+        return lambda: figures.summarize([figures.analyze(package.parse(text))])
+
+    return make
 
 
 def whole_texts() -> Iterator[tuple[str, Run]]:
@@ -158,6 +173,8 @@ def main() -> None:
                 print(f"{name}: not compared: {error!r}", flush=True)
                 continue
             found.append((first, name))
+            if wanted:
+                print(f"{name}: {first:.2f}x", flush=True)
             if first > BOUND and (second := ratio(run, packages)) > BOUND:
                 slower.append([name, f"{first:.2f}x", f"{second:.2f}x"])
                 print(f"{name}: {first:.2f}x, {second:.2f}x", flush=True)

@@ -26,7 +26,8 @@ MOST = 25_000_000
 LOOPING = "We apply the second rule again and it does not fit, so we skip it. "
 MUSING = "Wait, is that so? Let me check the sum. Alternatively, it could be five. No, it is four, actually.\n\n"
 CHINESE = "等等，这个答案好像不对。让我再检查一下。或者，我们可以换个思路来解决这个问题。\n\n"
-THINKING = {"prose": samples.PROSE, "musing": MUSING, "chinese": CHINESE, "looping": LOOPING}
+SIGNS = samples.PROSE.replace("; ", " — ").replace("nine,", "nine → ten,").replace("'", "’")
+THINKING = {"prose": samples.PROSE, "signs": SIGNS, "musing": MUSING, "chinese": CHINESE, "looping": LOOPING}
 
 
 def write(path: Path, thinking: str, count: int, size: int) -> None:
