@@ -1154,6 +1154,11 @@ def test_which_earlier_thinking_is_seen() -> None:
         again = responses.write_request(asked)
         assert again["reasoning"] == body["reasoning"]
         assert len(again["input"]) == len(items_)
+    # Instructions in the middle become text of the user, and still end no turn of the assistant.
+    between = [*items_[:2], {"role": "developer", "content": "Be brief."}, *said]
+    asked = responses.read_request({"model": "m", "input": between, "reasoning": {"context": "current_turn"}})
+    thoughts = [message.get("reasoning_content") for message in chat.write_request(asked)["messages"]]
+    assert thoughts.count("Hm.") == 2
     for name, value in (("context", "some"), ("context", 3), ("mode", 3)):
         with pytest.raises(RequestError) as caught:
             responses.read_request({"model": "m", "input": "?", "reasoning": {name: value}})

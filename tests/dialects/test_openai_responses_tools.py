@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -89,6 +90,22 @@ def test_names_do_not_collide() -> None:
         ("custom_tool_call", "", "read"),
     }
     back = read(tools=[*spaces, custom, READ, clash], input=list(found.values()))
+    pieces = [piece for turn in back.turns for piece in turn.pieces]
+    assert [piece.name for piece in pieces if isinstance(piece, CallPiece)] == names
+
+
+def test_names_are_such_as_every_server_takes() -> None:
+    """Whatever the client calls its tools: at most 64 letters, digits, `_` and `-`, and all of them different."""
+    long = [{**SPAWN, "name": f"{'long_' * 20}{number}"} for number in range(3)]
+    odd = [{**SPAWN, "name": name} for name in ("a.b", "a/b", "ü")]
+    tools = [{**AGENTS, "name": "mcp.x", "tools": [*long, *odd]}]
+    asked = read(tools=tools)
+    names = [tool.name for tool in asked.tools]
+    assert len(set(names)) == 6
+    assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", name) for name in names)
+    made = [written(asked, call(name, "{}")) for name in names]
+    assert [(item["namespace"], item["name"]) for item in made] == [("mcp.x", each["name"]) for each in [*long, *odd]]
+    back = read(tools=tools, input=made)
     pieces = [piece for turn in back.turns for piece in turn.pieces]
     assert [piece.name for piece in pieces if isinstance(piece, CallPiece)] == names
 

@@ -115,8 +115,8 @@ def _parser() -> argparse.ArgumentParser:
     clients.add_argument(
         "--reasoning",
         metavar="FIELD",
-        help="the field for thinking in chat replies: reasoning_content (default), reasoning, thinking, both, details, "
-        "tags or drop",
+        help="where thinking is written: raw, summary, both or drop in replies of every API; in chat replies also "
+        "reasoning_content (default), reasoning, thinking, details or tags",
     )
     clients.add_argument(
         "--cors", action="append", metavar="ORIGIN", help="a web page that may ask, or *; may be repeated"

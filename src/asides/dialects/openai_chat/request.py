@@ -350,7 +350,9 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     same = leave_out(request, NAME, {*shared, *(("text",) if "verbosity" in shared else ())})
     if not same:
         # Within the dialect the order is the client's own business: it may know a template that takes it.
-        request = clear_thinking(msgspec.structs.replace(request, turns=_system_first(request.turns)))
+        # In this order: instructions that become text of the user end no turn of the assistant.
+        request = clear_thinking(request)
+        request = msgspec.structs.replace(request, turns=_system_first(request.turns))
     refuse(NAME, prompt=request.prompt is not None)
     request = options.applied_to(request)
     extra = dict(request.extra) if same else shared

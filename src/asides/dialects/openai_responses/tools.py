@@ -17,6 +17,7 @@ to the model as one:
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..framing import to_json
@@ -26,6 +27,10 @@ from ..whole_calls import to_object
 
 INPUT = "input"
 """The one parameter of a custom tool as a function."""
+LONGEST = 60
+"""Characters of a name that is made here: OpenAI takes 64, and a number may come behind it."""
+_UNFIT = re.compile("[^a-zA-Z0-9_-]")
+"""What OpenAI allows in no name of a function."""
 _FREE_TEXT = {
     "type": "object",
     "properties": {INPUT: {"type": "string", "description": "The whole input of the tool, as one string."}},
@@ -104,7 +109,8 @@ class RequestTools:
         self._places.append(entry)
 
     def _new_name(self, origin: ToolOrigin) -> str:
-        name = joined = f"{origin.namespace.rstrip('_')}__{origin.name}" if origin.namespace else origin.name
+        joined = f"{origin.namespace.rstrip('_')}__{origin.name}" if origin.namespace else origin.name
+        name = joined = _UNFIT.sub("_", joined)[:LONGEST]
         number = 1
         while name in self._taken:
             number += 1
