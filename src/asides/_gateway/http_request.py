@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from .._config.schema import Limits
-from .protocol import on_leave, pusher
+from .protocol import has_whole_body, on_leave, pusher
+from .randomness import new_uuid
 from .record import RequestRecord
 from .refusals import Refusal
 
@@ -39,7 +39,7 @@ class HttpRequest:
         self.headers: Mapping[str, str] = joined(scope["headers"])
         """By lower-case name, each character a byte; of several with one name all, with commas between them."""
         given = self.headers.get("x-request-id", "")
-        self.record = RequestRecord(given if _SAFE_ID.fullmatch(given) else uuid.uuid4().hex, self.method, self.path)
+        self.record = RequestRecord(given if _SAFE_ID.fullmatch(given) else new_uuid(), self.method, self.path)
         """What is found out about this request; its id, too."""
         self.extra_headers: Headers = []
         """Sent with every answer."""
@@ -49,6 +49,11 @@ class HttpRequest:
         length = self.headers.get("content-length", "")
         if length.isdigit() and int(length) > limits.body:
             raise _too_large(limits.body)
+        if has_whole_body(self._send):  # most bodies have come with their head: there is nothing to wait for
+            body: bytes = (await self._receive()).get("body", b"")
+            if len(body) > limits.body:
+                raise _too_large(limits.body)
+            return body
         parts: list[bytes] = []
         size = 0
         deadline = asyncio.get_running_loop().time() + limits.upload

@@ -16,10 +16,16 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from .._config.schema import Config, matches
+from .bounded import BoundedDict
 from .refusals import Refusal
 
 _PORTS = {"http": 80, "https": 443}
 _LOOPBACK = re.compile(r"(?:.+\.)?localhost|127(?:\.[0-9]{1,3}){3}|::1", re.IGNORECASE)
+
+
+MOST_KNOWN = 100
+LONGEST_KNOWN = 100
+"""Characters of a header that is remembered."""
 
 
 class Host(NamedTuple):
@@ -55,6 +61,8 @@ class Origins:
         self._cors = config.cors
         self._any_host = "*" in config.allowed_hosts
         self._hosts = [host for host in map(read_host, config.allowed_hosts) if host is not None]
+        self._known: BoundedDict[str, bool] = BoundedDict(MOST_KNOWN)
+        """Whether a `Host` header is one of ours, for those that were seen."""
         self._loopback_only = is_loopback(config.listen.host)
 
     def check(self, host: str, origin: str) -> None:
@@ -74,8 +82,13 @@ class Origins:
     def _is_known_host(self, text: str) -> bool:
         if self._any_host or not (self._loopback_only or self._hosts):
             return True
-        host = read_host(text)
-        return host is not None and (is_loopback(host.name) or self._is_allowed(host))
+        known = self._known.get(text)
+        if known is None:
+            host = read_host(text)
+            known = host is not None and (is_loopback(host.name) or self._is_allowed(host))
+            if len(text) <= LONGEST_KNOWN:
+                self._known[text] = known
+        return known
 
     def _is_own(self, origin: str, host: str) -> bool:
         scheme, _, rest = origin.partition("://")

@@ -10,7 +10,6 @@ configuration. Large requests are planned in a thread, so nothing here waits for
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -33,6 +32,7 @@ from ..policies import Policies, Start
 from ..reply.splitter import Splitter
 from .http_request import HttpRequest
 from .model_profile import ModelProfile
+from .randomness import random_bits
 from .refusals import Refusal
 from .replay_cache import ConversationHash
 from .state import MOST_NAMES, State
@@ -152,7 +152,7 @@ def make_plan(
             prompt=request.prompt if start is None else None,
             tools=tools or None,
             calls=reads_calls(request, target.settings),
-            seed=secrets.randbits(62),
+            seed=random_bits(62),
             limit=limits.held,
             collect=False,
         ),

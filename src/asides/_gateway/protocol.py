@@ -142,6 +142,12 @@ def pusher(send: Callable[..., Any]) -> Callable[[bytes], bool]:
     return push
 
 
+def has_whole_body(send: Callable[..., Any]) -> bool:
+    """Whether all of the body has come of the request whose answer `send` belongs to, and nobody has left."""
+    cycle = getattr(send, "__self__", None)
+    return isinstance(cycle, RequestResponseCycle) and not cycle.more_body and not cycle.disconnected
+
+
 def on_leave(send: Callable[..., Any], call: Callable[[], object]) -> None:
     """Let a function be called if the client of the answer that `send` belongs to leaves before its end."""
     cycle = getattr(send, "__self__", None)

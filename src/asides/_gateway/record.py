@@ -43,6 +43,7 @@ LOGGED = (
 """What a line of the log has, in this order."""
 BODIES = ("request_body", "reply_body")
 """What it has besides where `log.bodies` is on."""
+WITH_BODIES = LOGGED + BODIES
 UPSTREAM_ERRORS = {
     "upstream_down": "connect",
     "upstream_timeout": "idle",
@@ -203,7 +204,7 @@ class RequestRecord:
 
     def fields(self, *, bodies: bool = False) -> dict[str, Any]:
         """What the log says of it, now: the texts of a reply are let go of before the line is written."""
-        return {name: getattr(self, name) for name in (*LOGGED, *(BODIES if bodies else ()))}
+        return {name: getattr(self, name) for name in (WITH_BODIES if bodies else LOGGED)}
 
     @property
     def truncated(self) -> bool:

@@ -61,27 +61,43 @@ MOST_PARTS = 64
 
 
 class ConversationHash:
-    """Where a conversation stands: whose it is, and a hash of every turn so far."""
+    """Where a conversation stands: whose it is, and a hash of every turn so far.
 
-    __slots__ = ("_hash", "owner")
+    It is hashed when a key is asked for: most requests have no calls, and no key is ever wanted.
+    """
+
+    __slots__ = ("_begun", "_hash", "_headers", "_request", "_turns", "owner")
 
     def __init__(self, credential: str, request: Request, headers: Mapping[str, str]) -> None:
         self.owner = _digest(credential, request.model)
         """Whose ids count: those of one credential and one model."""
+        self._request = request
+        self._headers = headers
+        self._hash = hashlib.blake2b(digest_size=32)
+        self._begun = False
+        self._turns: list[Turn] = []
+        """Those that are not in the hash yet."""
+
+    def _begin(self) -> None:
+        request = self._request
         metadata = request.extra.get("metadata")
         session = [
-            *(headers.get(name) for name in SESSION_HEADERS),
+            *(self._headers.get(name) for name in SESSION_HEADERS),
             *(request.extra.get(name) for name in SESSION_FIELDS),
             metadata.get("user_id") if isinstance(metadata, dict) else None,
         ]
-        self._hash = hashlib.blake2b(digest_size=32)
         self._add(self.owner, request.user or "", to_json(session))
+        self._begun = True
 
     def _add(self, *fields: str | bytes) -> None:
         _update(self._hash, fields)
 
     def add_turn(self, turn: Turn) -> None:
-        """Go on behind a turn. Thinking does not count: that it may be missing is the point."""
+        """Go on behind a turn."""
+        self._turns.append(turn)
+
+    def _hash_turn(self, turn: Turn) -> None:
+        """Thinking does not count: that it may be missing is the point."""
         self._add("turn", turn.role)
         for piece in turn.pieces:
             match piece:
@@ -100,6 +116,11 @@ class ConversationHash:
         """The key of a turn here that makes these calls (name, arguments)."""
         # Copied, so that each turn costs its own length and not that of the conversation before it: 4,000 turns with
         # calls froze the gateway when each was hashed from the start.
+        if not self._begun:
+            self._begin()
+        for turn in self._turns:
+            self._hash_turn(turn)
+        self._turns.clear()
         here = self._hash.copy()
         for name, arguments in calls:
             _update(here, ("call", name, _canonical(arguments)))

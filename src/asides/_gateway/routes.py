@@ -20,6 +20,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from ..dialects import ALL, Dialect, anthropic, ollama, openai_chat
+from .bounded import BoundedDict
 
 GET, POST = ("GET",), ("POST",)
 _VERSIONED = re.compile(r"(/v1)+(?=/|$)")
@@ -111,6 +112,9 @@ ROUTES = (
     *_passed_on(("/audio/*", "POST /images/*", "POST /tokenize", "POST /detokenize")),
     *_passed_on(("POST /api/embed", "POST /api/embeddings"), ollama),
 )
+MOST_FOUND = 200
+LONGEST_FOUND = 100
+"""Characters of a path whose row is remembered."""
 EVERYWHERE = (
     Route(("OPTIONS",), "", "options", needs_key=False, logged=False),
     Route((), "", "not_allowed", needs_key=False),
@@ -141,10 +145,20 @@ class Router:
                     self._rows.setdefault((method, path), route)
                 if path != route.path:
                     self._below.setdefault((method, f"{path}/"), route)
+        self._found: BoundedDict[tuple[str, str], Match] = BoundedDict(MOST_FOUND)
+        """What was found for methods and paths that clients asked for."""
         self._exclusive = {route.path for route in ROUTES if route.exclusive}
 
     def find(self, method: str, path: str) -> Match:
         """The row that answers a method at a path; there is always one."""
+        found = self._found.get((method, path))
+        if found is None:
+            found = self._find(method, path)
+            if len(path) <= LONGEST_FOUND:
+                self._found[method, path] = found
+        return found
+
+    def _find(self, method: str, path: str) -> Match:
         whole = normalized(path)
         short = whole.lower()
         # By HTTP the two are answered alike but for the body, which `HttpRequest.answer` leaves out.

@@ -2,8 +2,8 @@
 
 Three things hold for every line, whatever clients, upstreams or other libraries put into it: it holds no key (those of
 the configuration, and whatever looks like one, are hidden), it cannot forge another line (what does not print is
-escaped), and no request waits for it to be written (a thread does that; lines that find its queue full are dropped and
-counted). The text of requests and replies is in it only where `log.bodies` asks for it.
+escaped), and no request waits for it to be written (a thread does that, many lines at a time; lines that find its queue
+full are dropped and counted). The text of requests and replies is in it only where `log.bodies` asks for it.
 
     logs.setup(config.log, secrets=logs.secrets_of(config))
     logs.log_request(record)
@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import queue
 import re
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final, TextIO
 
 import msgspec
@@ -35,6 +36,10 @@ LONGEST_BODY: Final = 65_536
 LONGEST_TRACE: Final = 8_000
 WAITING_LINES: Final = 10_000
 """Lines that wait for a slow reader of standard error; beyond these, new ones are dropped."""
+GATHERING: Final = 0.05
+"""Seconds for which lines are gathered before they are written: waking a thread costs more than a line does."""
+BATCH: Final = 64 * 1024
+"""Characters that are written at once."""
 PATIENCE: Final = 2.0
 """Seconds that the end of the process waits for that reader."""
 MARGIN: Final = 8_192
@@ -58,6 +63,8 @@ _HINT: Final = re.compile(r"(?i)bearer|basic|authorization|api|cookie|password|s
 """What every such secret begins with: most texts hold none of it."""
 _requests = logging.getLogger("asides.requests")
 _logger = logging.getLogger("asides")
+_handler: BackgroundHandler | None = None
+"""Where lines of requests go; None until `setup`."""
 
 
 def setup(log: Log, *, secrets: Iterable[str] = ()) -> None:
@@ -74,6 +81,8 @@ def setup(log: Log, *, secrets: Iterable[str] = ()) -> None:
             root.removeHandler(other)
             other.flush()
     root.addHandler(handler)
+    global _handler
+    _handler = handler
     _logger.setLevel(LEVELS[log.level])
     # Their lines about each connection only repeat ours; their warnings are wanted.
     for name in ("uvicorn", "asyncio"):
@@ -120,8 +129,9 @@ def warn_at_start(config: Config) -> list[str]:
 def log_request(record: RequestRecord, *, bodies: bool = False) -> None:
     """Write the line of a request that is over. An error of ours or of the upstream makes it a warning."""
     level = logging.WARNING if record.status >= 500 or record.upstream_error else logging.INFO
-    if _requests.isEnabledFor(level):
-        _requests.log(level, "request", extra={"request": record.fields(bodies=bodies)})
+    # Past `logging`, whose own record of a line costs more than ours of the whole request.
+    if _handler is not None and _requests.isEnabledFor(level):
+        _handler.put(RequestLine(level, record.fields(bodies=bodies)))
 
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
@@ -130,8 +140,8 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
         text = text.replace(secret, HIDDEN)
     if "://" in text:
         text = hide_url(text)
-    # One search for most texts instead of three.
-    if _HINT.search(text):
+    # One search for most texts instead of three; none for ids and plain names, because every pattern has a sign in it.
+    if not text.isalnum() and _HINT.search(text):
         for pattern in _SECRETS:
             text = pattern.sub(rf"\g<1>{HIDDEN}", text)
     return text
@@ -149,15 +159,33 @@ def shown(fields: Mapping[str, Any], secrets: Iterable[str] = ()) -> dict[str, A
     """The fields of a request as they are written. What is zero, empty or never came is left out."""
     found: dict[str, Any] = {}
     for name, value in fields.items():
-        if isinstance(value, bytes):
-            value = value.decode("utf-8", "replace")
-        if isinstance(value, str):
-            value = one_line(value, LONGEST_BODY if name in BODIES else LONGEST, secrets)
-        elif isinstance(value, float):
+        if isinstance(value, float):
             value = round(value, 4)
-        if value or name == "status" or isinstance(value, float):
-            found["request_id" if name == "id" else name] = value
+        elif not value and name != "status":
+            continue
+        elif isinstance(value, bytes):
+            value = one_line(value.decode("utf-8", "replace"), LONGEST_BODY, secrets)
+        elif isinstance(value, str):
+            value = one_line(value, LONGEST_BODY if name in BODIES else LONGEST, secrets)
+        found["request_id" if name == "id" else name] = value
     return found
+
+
+class RequestLine:
+    """The line of a request, with what formatters read of a `LogRecord`."""
+
+    __slots__ = ("created", "levelname", "request")
+    name: Final = "asides.requests"
+    exc_info: Final = None
+
+    def __init__(self, level: int, request: Mapping[str, Any]) -> None:
+        self.created = time.time()
+        self.levelname = logging.getLevelName(level)
+        self.request = request
+
+    def getMessage(self) -> str:  # the name that `logging` gives it
+        """What it is called beside other lines."""
+        return "request"
 
 
 class BackgroundHandler(logging.Handler):
@@ -166,7 +194,8 @@ class BackgroundHandler(logging.Handler):
     Standard error may be a pipe that nobody reads. A write into a full pipe waits for ever, so no request may do it:
     lines wait in a queue, and what finds the queue full is dropped and counted. They are written to the descriptor,
     past Python's own buffer: a thread that waited inside that buffer would hold its lock, and the interpreter would
-    wait for it when it ends.
+    wait for it when it ends. The thread is woken once for all lines of the next moment: each time it works, it takes
+    the interpreter's lock from the streams.
     """
 
     def __init__(self, stream: TextIO, size: int = WAITING_LINES) -> None:
@@ -174,25 +203,42 @@ class BackgroundHandler(logging.Handler):
         self.dropped = 0
         """Lines that found the queue full, since the start."""
         self._descriptor = stream.fileno()
-        self._queue: queue.SimpleQueue[logging.LogRecord | threading.Event] = queue.SimpleQueue()
+        self._lines: deque[logging.LogRecord | RequestLine | threading.Event] = deque()
+        """What waits; an event is set once all before it is written."""
         self._size = size
+        self._asleep = True
+        """Whether the thread has to be woken."""
+        self._wake = threading.Event()
+        self._hurry = threading.Event()
+        """Set while somebody waits for the lines."""
         self._thread: threading.Thread | None = None
 
     @property
     def waiting(self) -> int:
         """Lines that wait to be written."""
-        return self._queue.qsize()
+        return len(self._lines)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Hand a line to the thread."""
-        # `logging` calls this under the handler's lock, and the thread only takes lines away: the bound holds.
-        if self.waiting >= self._size:
+        self.put(record)
+
+    def put(self, line: logging.LogRecord | RequestLine) -> None:
+        """Hand a line to the thread."""
+        # From several threads at once the bound may be exceeded by as many lines.
+        if len(self._lines) >= self._size:
             self.dropped += 1
             return
+        self._lines.append(line)
+        # In this order, and the thread looks once more after it has set it: no line is left without somebody awake.
+        if self._asleep:
+            self._asleep = False
+            self._start()
+
+    def _start(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._write_lines, name="asides-log", daemon=True)
             self._thread.start()
-        self._queue.put(record)
+        self._wake.set()
 
     def flush(self) -> None:
         """Wait until all is written, but not for a reader that has stopped reading. `logging` calls it at exit."""
@@ -200,18 +246,42 @@ class BackgroundHandler(logging.Handler):
         if self._thread is None or threading.current_thread() is self._thread:
             return
         written = threading.Event()
-        self._queue.put(written)
+        self._lines.append(written)
+        self._hurry.set()
+        self._wake.set()
         written.wait(PATIENCE)
 
     def _write_lines(self) -> None:
         while True:
-            item = self._queue.get()
+            self._asleep = not self._lines
+            if self._asleep:
+                self._wake.wait()
+            self._wake.clear()
+            self._hurry.wait(GATHERING)
+            self._hurry.clear()
+            while self._lines:
+                self._write_batch()
+
+    def _write_batch(self) -> None:
+        """Write the next lines, up to where somebody waits for them."""
+        texts: list[str] = []
+        size = 0
+        waits: threading.Event | None = None
+        while self._lines and size < BATCH and waits is None:
+            item = self._lines.popleft()
             if isinstance(item, threading.Event):
-                item.set()
+                waits = item
                 continue
-            # Where standard error cannot be written there is nobody to complain to: the gateway goes on.
+            # A line that cannot be written is nobody's fault who could do something about it: the gateway goes on.
             with contextlib.suppress(Exception):
-                write_all(self._descriptor, f"{self.format(item)}\n".encode("utf-8", "backslashreplace"))
+                text = self.format(item)  # type: ignore[arg-type]  # a `RequestLine` has all that is read
+                texts.append(text)
+                size += len(text)
+        if texts:
+            with contextlib.suppress(Exception):  # nor is there anybody to complain to
+                write_all(self._descriptor, "\n".join((*texts, "")).encode("utf-8", "backslashreplace"))
+        if waits is not None:
+            waits.set()
 
 
 class _LogFormatter(logging.Formatter):
@@ -281,8 +351,12 @@ def _value(value: Any) -> str:
 
 
 def _time(seconds: float) -> str:
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
+    return f"{_second(int(seconds))}.{int(seconds % 1 * 1000):03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def _is_near(url: str) -> bool:

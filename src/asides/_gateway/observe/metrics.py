@@ -128,20 +128,25 @@ class Metrics:
         ):
             if first is not None:
                 histogram.observe(first)
-        # An upstream may send any number, and a counter takes none below zero.
-        self._input_tokens.inc(max(0, record.input_tokens))
-        self._thinking_tokens.inc(max(0, record.thinking_tokens))
-        self._answer_tokens.inc(max(0, record.answer_tokens))
-        self._thinking_characters.inc(record.thinking_characters)
-        self._answer_characters.inc(record.answer_characters)
+        for counter, count in (
+            (self._input_tokens, record.input_tokens),
+            (self._thinking_tokens, record.thinking_tokens),
+            (self._answer_tokens, record.answer_tokens),
+            (self._thinking_characters, record.thinking_characters),
+            (self._answer_characters, record.answer_characters),
+            (self._empty, record.empty_answers),
+            (self._hits, record.replay_cache_hits),
+            (self._exact, record.replay_cache_exact),
+            (self._misses, record.replay_cache_misses),
+        ):
+            # An upstream may send any number, and a counter takes none below zero. Most are zero, and adding that
+            # costs as much as adding anything.
+            if count > 0:
+                counter.inc(count)
         for code, count in record.notices.items():
             self._notices.labels(_known(code, NOTICES)).inc(count)
-        self._empty.inc(record.empty_answers)
         for change in record.arranged:
             self._arranged.labels(change).inc()
-        self._hits.inc(record.replay_cache_hits)
-        self._exact.inc(record.replay_cache_exact)
-        self._misses.inc(record.replay_cache_misses)
 
     def render(self) -> tuple[bytes, str]:
         """All metrics in Prometheus' text format, and its content type."""
