@@ -94,6 +94,9 @@ class Exchange:
             data, size, echo = recalled.body, size + recalled.size, recalled.echo
         arguments = (state, self._http, self._dialect, self._path, data, target, self._credential, echo)
         plan = await off_loop(size, make_plan, *arguments)
+        shared = state.shared_thoughts
+        if shared is not None and plan.missed and await shared.fetch(self._credential, plan.missed):
+            plan = await off_loop(size, make_plan, *arguments)
         if not await self._send(plan, learn=plan.effort is not None):
             await self._send(await off_loop(size, make_plan, *arguments), learn=False)
 
@@ -227,7 +230,7 @@ class Exchange:
         finally:
             keep_alive.stop()
             running.pop(reply_id, None)
-        self._finish_reply(plan)  # before the client can know that it may ask again
+        await self._finish_reply(plan)  # before the client can know that it may ask again
         if self._recalled is not None:
             await self._keep(plan, self._recalled, writer.written)
         await http.end(unsent + last)
@@ -239,7 +242,7 @@ class Exchange:
         except UpstreamLost as error:
             raise error.refusal from error
         items = await off_loop(len(body), self._read_items, body, self._begin_reply(plan, whole=True), plan)
-        self._finish_reply(plan)
+        await self._finish_reply(plan)
         failed = self._record.failed
         if plan.request.stream and failed is None:  # an upstream that does not stream
             writer = self._dialect.ReplyWriter(plan.request, **self._writer_options(plan))
@@ -300,7 +303,7 @@ class Exchange:
         log.exception("request %s: the upstream's reply could not be carried over whole", self._record.id)
         self._record.error = f"{type(error).__name__}: {error}"
 
-    def _finish_reply(self, plan: RequestPlan) -> None:
+    async def _finish_reply(self, plan: RequestPlan) -> None:
         """The reply is over: what is learned from it, and who gets it besides the client."""
         record, state = self._record, self._state
         splitter = record.splitter
@@ -313,7 +316,9 @@ class Exchange:
         # Models want back what they thought before a call, nothing else. And a part of a thought would be put back as
         # if it were the whole.
         if fold is not None and fold.calls and fold.collect and not record.truncated and not self._private:
-            state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, splitter.written(0))
+            entry = state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, splitter.written(0))
+            if entry is not None and state.shared_thoughts is not None:
+                await state.shared_thoughts.put(self._credential, plan.request.model, entry)
         self._save(plan)
 
     async def _keep(self, plan: RequestPlan, recalled: Recalled, response: dict[str, Any] | None) -> None:

@@ -69,6 +69,8 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Where thinking is written; empty for the usual place of the client's dialect."""
     conversation: ConversationHash
     """Where the reply stands in its conversation, for the replay cache."""
+    missed: tuple[bytes, ...] = ()
+    """Keys of earlier turns that the replay cache does not have."""
     effort: str | None = None
     """The effort that the upstream is asked for; not always the client's."""
 
@@ -159,6 +161,7 @@ def make_plan(
         start_is_known=start_is_known,
         reasoning=reasoning,
         conversation=restored.conversation,
+        missed=restored.missed,
         effort=asked.thinking.effort,
     )
 
