@@ -13,6 +13,7 @@ import asides
 from asides._engine.format import Format
 from asides.detect import detect
 from asides.detect.facts import choose_template
+from asides.hf import template_for
 from tests.detect.templates import ECHO, NO_THOUGHTS, STRIPPING
 from tests.support import count_calls
 
@@ -118,6 +119,18 @@ def test_markers_made_of_several_tokens() -> None:
     assert (found.open, found.open_id, found.open_is_token) == ("<|channel|>analysis<|message|>", None, False)
     assert found.tokens["<|channel|>"] == 2002
     assert any("made of several tokens" in reason for reason in found.reasons)
+
+
+def test_a_suffix_that_no_card_names() -> None:
+    """A checkpoint's own suffix: its tags are those of the format without it, and its tokens have ids."""
+    names = ("think", "/think", "tool_calls", "/tool_calls", "tool_call", "/tool_call", "arg_key", "/arg_key")
+    tokens = {f"<{name}:0a1b2c3d>": number for number, name in enumerate(names, 10)}
+    found = detect(tokenizer=tokenizer_json(tokens))
+    assert (found.format, found.equals) == ("hy_v3", ("hy_v4",))
+    assert (found.open, found.open_id, found.close_id) == ("<think:0a1b2c3d>", 10, 11)
+    assert "<think:0a1b2c3d>" in str(template_for(tokenizer=tokenizer_json(tokens))["fields"])
+    known = detect(tokenizer=tokenizer_json({name.replace("0a1b2c3d", "6124c78e"): id for name, id in tokens.items()}))
+    assert (known.format, known.equals, known.open_id) == ("hy_v4", (), 10)
 
 
 def test_a_pair_that_no_format_has() -> None:

@@ -25,7 +25,7 @@ from ..families import get_format
 from . import from_name, from_prompt, from_template, from_tokenizer
 from .facts import Facts, choose_template, read
 from .files import read_text
-from .markers import closers, literals, openers
+from .markers import closers, literals, openers, with_suffix_of
 from .result import BEGIN_NAMES, Begin, Detection, Finding, own_begin, start_of
 
 __all__ = ["Detection", "detect"]
@@ -195,6 +195,7 @@ def _markers(format: Format, thinks: bool | None, facts: Facts) -> tuple[dict[st
     if thinks is False or format.settle is not None or not (openers(format) or closers(format)):
         return {}, []
     added = {text.strip(): id for text, id in (facts.added or {}).items()}
+    format = with_suffix_of(format, added)
     opener, closer = _first(openers(format), added), _first(closers(format), added)
     found: dict[str, Any] = {"open": opener, "close": closer}
     if facts.added is None:

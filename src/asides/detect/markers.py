@@ -1,6 +1,12 @@
 """What formats say about themselves that tells them apart: their thinking markers, and every literal in them.
 
 Reads registered formats, so that a marker is written down once. Knows nothing of tokenizers, templates or names.
+The idea: whoever wrote a tokenizer or a template wrote the markers of one format, so a format is found by counting how
+many of its literals are there. For that each candidate is taken without what it only reads because others slip into
+its syntax (`own`), and where a checkpoint chooses a suffix for its tags, with the suffix that is there:
+
+    openers(get_format("qwen3"))                               # ("<think>",)
+    with_suffix_of(get_format("hy_v4"), ["<think:0a1b2c3d>"])  # the same format, with this suffix
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from functools import lru_cache
 import msgspec
 
 from .._engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
+from .._engine.suffixes import split_suffix
 from ..families import families, get_format
 from ..families.family import UNRANKED, Family
 
@@ -40,6 +47,24 @@ def own(format: Format) -> Format:
     """The format without syntaxes of other families that it also reads: they do not show which family it is."""
     calls = tuple(syntax for syntax in format.calls if not syntax.sibling)
     return format if calls == format.calls else format.but(calls=calls, aliases=format.aliases)
+
+
+def with_suffix_of(format: Format, tokens: Iterable[str]) -> Format:
+    """The format with the suffix that these tokens have, where it allows any and no card names this one."""
+    if format.suffixed is None:
+        return format
+    plain = {split_suffix(marker)[0] for marker in literals(format)}
+    for token in tokens:
+        tag, suffix = split_suffix(token)
+        if suffix and tag in plain:
+            return format if suffix in _named_suffixes() else own(format.suffixed(suffix))
+    return format
+
+
+def _named_suffixes() -> set[str]:
+    """The suffixes of checkpoints that are known."""
+    formats = [format for format in candidates() if format.suffixed is not None]
+    return {split_suffix(marker)[1] for format in formats for marker in literals(format)}
 
 
 def openers(format: Format) -> tuple[str, ...]:

@@ -202,6 +202,7 @@ MARKERS = Distinctive(
             string=("string", "true"),
             namespaced=True,
             json=True,
+            unwraps=("arguments", "input"),
         ),
         XmlCalls(
             open=("<｜DSML｜invoke name=",),
@@ -220,6 +221,7 @@ MARKERS = Distinctive(
             anywhere=True,
             string=("string", "true"),
             json=True,
+            unwraps=("arguments", "input"),
         ),
         XmlCalls(
             section=("<dots_function_call>",),
@@ -390,7 +392,7 @@ MARKERS = Distinctive(
             paired=True,
             json=True,
         ),
-        KeyedCalls(open=("<|tool_call|>",), close=("<|/tool_call|>",)),
+        KeyedCalls(open=("<|tool_call|>",), close=("<|/tool_call|>",), nulls=True),
         XmlCalls(
             open=("<｜tool_call_begin｜>",),
             close=("<｜tool_call_end｜>",),

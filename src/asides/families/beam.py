@@ -1,4 +1,9 @@
-"""Reflection's Beam: harmony's messages, with arguments in tags."""
+"""Reflection's Beam: harmony's messages, with arguments in tags.
+
+It takes no part in `auto`: its markers are harmony's own, and what differs is the body of a call, long after harmony is
+settled. There its calls are parts with an error, and are never run. Name the format, or let detection find it: the
+tags stand in its chat template.
+"""
 
 from __future__ import annotations
 

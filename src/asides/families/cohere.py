@@ -50,7 +50,7 @@ COHERE_COMMAND3 = COHERE.but(
     source="chat template of Command R7B: the generation prompt opens no thinking, or closes it again",
     start=TEXT,
 )
-ACTION = replace(COHERE_CALLS, open=("Action:",), close=(), fenced=True, open_at_line=True)
+ACTION = replace(COHERE_CALLS, open=("Action:",), close=(), fenced=True, open_at_line=True, pseudo=("directly_answer",))
 """`Action:`, and a code block with `[{"tool_name": "f", "parameters": {}}]`: before Command R7B."""
 COMMAND_R = Format(
     name="command_r_plus",

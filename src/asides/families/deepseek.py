@@ -1,4 +1,12 @@
-"""DeepSeek: `<think>` tags; four generations of call syntax."""
+"""DeepSeek: `<think>` tags; four generations of call syntax.
+
+The thinking markers never changed, so the formats differ in two things: whether the generation prompt opens thinking
+(R1 and V4.1 do by default, V3.1 to V4 close it), and how calls are written:
+
+    V3, R1    name on a line, arguments in a code block        V3.1    name, separator, arguments
+    V3.2      DSML: invokes and parameters in tags             V4      the same in a section of another name
+    V4.1      DSML with a space before the name of every tag
+"""
 
 from __future__ import annotations
 
@@ -23,7 +31,12 @@ V3_CALLS = NamedCalls(
 """The name on a line, the arguments in a code block: V3 and R1."""
 V31_CALLS = replace(V3_CALLS, before_name="", direct=False, separators=("<｜tool▁sep｜>",))
 """`<｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>` in a section: V3.1."""
-_DSML: dict[str, Any] = {"string": ("string", "true"), "json": True, "anywhere": True}
+_DSML: dict[str, Any] = {
+    "string": ("string", "true"),
+    "json": True,
+    "anywhere": True,
+    "unwraps": ("arguments", "input"),  # slips that vLLM has seen
+}
 DSML_V32 = invokes("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "｜DSML｜", **_DSML)
 """V3.2. Its parameters say whether they are strings; one JSON object may stand in their place."""
 DSML_V4 = replace(

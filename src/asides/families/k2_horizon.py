@@ -21,6 +21,8 @@ IFM_CALLS = KeyedCalls(
 )
 """`<ifm|tool_call>f<ifm|arg_key>a</ifm|arg_key><ifm|arg_value>v</ifm|arg_value></ifm|tool_call>` in a section."""
 
+# The pair of each effort, the strongest first. Reading takes any closer; no renderer writes this family's prompts, of
+# which no chat template is known, so nothing has to choose a pair by its effort.
 K2_HORIZON = Format.tags(
     ("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
     ("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"),

@@ -28,6 +28,8 @@ MINICPM5 = Format.tags(
     calls=(MINICPM_CALLS,),
     assistant=ASSISTANT,
 )
+# A newline that the tokenizer decodes as a backslash and an n stays so: a part's text is what the model wrote, and
+# where code, formulas and paths hold the same two characters nobody can tell them apart.
 _RESERVED = tuple(token for number in range(12, 16) for token in (f"<reserved_{number}>", f"<|reserved_{number}|>"))
 MINICPMV = QWEN3_5.but(
     name="minicpmv",

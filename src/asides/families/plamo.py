@@ -1,4 +1,9 @@
-"""Preferred Networks' PLaMo 3: markers that are made of several tokens each."""
+"""Preferred Networks' PLaMo 3: markers that are made of several tokens each.
+
+A server that leaves out special tokens leaves only the words of these markers: `think`, `tool_requests`,
+`tool_requesttool_name`. Each begins another or is a word of ordinary text, so none of them can act: such an output
+stays thinking, with the notice that nothing closed it. Ask the server for the tokens (`skip_special_tokens: false`).
+"""
 
 from __future__ import annotations
 

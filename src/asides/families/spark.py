@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from .._engine.calls.keyed_calls import KeyedCalls
 from .._engine.format import Format
 from .family import Family, Model, Switch
 from .shared import GLM_KEYED, with_siblings
 
-SPARK_KEYED = KeyedCalls(open=("<|tool_call|>",), close=("<|/tool_call|>",))
+SPARK_CALLS = replace(GLM_KEYED, nulls=True)
+"""GLM's, but for the word null, which is nothing whatever the tool declares."""
+SPARK_KEYED = KeyedCalls(open=("<|tool_call|>",), close=("<|/tool_call|>",), nulls=True)
 """The same between tokens, as some servers see it."""
 
 SPARK25 = Format.tags(
@@ -17,7 +21,7 @@ SPARK25 = Format.tags(
     aliases=("spark_x2.5",),
     source="Spark-X2.5 as SGLang and tabbyAPI read it: calls as GLM's, between one of two pairs of markers; its stop "
     "token is not known",
-    calls=with_siblings(GLM_KEYED, SPARK_KEYED),
+    calls=with_siblings(SPARK_CALLS, SPARK_KEYED),
     assistant=("<|Bot|>",),
 )
 FAMILY = Family(
@@ -25,4 +29,5 @@ FAMILY = Family(
     formats=(SPARK25,),
     models=(Model(r"\bspark-?x?{}", "spark25", True, "2.5"),),
     switch=Switch(),
+    plain_calls=(SPARK_CALLS,),  # GLM's
 )

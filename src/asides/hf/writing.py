@@ -24,6 +24,7 @@ from .._engine.calls.syntax import CallSyntax
 from .._engine.calls.xml_calls import XmlBody
 from .._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Format, Header, State
 from ..detect import Detection, detect
+from ..detect.markers import with_suffix_of
 from ..errors import UsageError
 from ..families import get_format
 from .call_fields import CallField, call_field
@@ -83,7 +84,8 @@ def written_template(found: Detection, target: Target) -> WrittenTemplate:
     format = found.equals[0] if found.format == "auto" and found.equals else found.format
     if format == "auto":
         raise TemplateError("format", "nothing that is known writes like this: " + "; ".join(found.reasons))
-    return _Writer(get_format(format), target, found.field or "").write()
+    known = with_suffix_of(get_format(format), (*(found.tokens or ()), found.open or "", found.close or ""))
+    return _Writer(known, target, found.field or "").write()
 
 
 class _Writer:

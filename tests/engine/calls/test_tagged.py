@@ -34,7 +34,7 @@ from asides.families.qwen import MIMO_XML
 from asides.families.seed import SEED_XML
 from asides.families.shared import FUNCTION_JSON, QWEN_XML
 from asides.families.shared import GLM_KEYED as GLM
-from asides.families.spark import SPARK_KEYED
+from asides.families.spark import SPARK_CALLS, SPARK_KEYED
 from asides.families.step import STEPTML
 from tests.support import characters, check_chunking, check_kept, run, two_way_splits
 
@@ -170,6 +170,12 @@ ONE: dict[str, Case] = {
     ),
     "glm": (
         GLM,
+        Writing("<tool_call>{}\n", "<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n", "</tool_call>"),
+        "",
+        "",
+    ),
+    "spark, as glm": (
+        SPARK_CALLS,
         Writing("<tool_call>{}\n", "<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n", "</tool_call>"),
         "",
         "",
@@ -385,6 +391,7 @@ CLOSERS = {
     "functionary 3.1": "</parameter>",
     "iquest": "</arg_value>",
     "spark": "</arg_value>",
+    "spark, as glm": "</arg_value>",
     "k2 horizon": "</ifm|arg_value>",
 }
 

@@ -29,6 +29,8 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     """Whether the JSON may stand in a fenced code block."""
     fenced_behind_prose: bool = False
     """Whether a code block may be a call behind prose too, where others write examples so."""
+    pseudo: tuple[str, ...] = ()
+    """Names that stand for calling nothing; a tool that was given may still be called so."""
     lead: str = ""
     """A further marker that may stand between the opener and the JSON."""
 

@@ -164,6 +164,8 @@ class JsonReader(CallReader):
             return stop
         self._name = value
         self._sink.named(value)
+        if value in self._syntax.pseudo and ((tools := self._sink.tools) is None or value not in tools.names):
+            self._error = ("no_name", f"{value} names no function: the model answers without one")
         if self._arguments is not None:
             self._head()
         self._step = self._comma

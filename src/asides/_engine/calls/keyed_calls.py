@@ -38,6 +38,8 @@ class KeyedCalls(TaggedCalls, frozen=True, kw_only=True):
     type: str = ""
     """What may stand between a key and its value, before the name of the value's type."""
     type_close: str = ""
+    nulls: bool = False
+    """Whether the word null is nothing, also where the tool declares a string."""
     json: bool = False
     """Whether a call may be a JSON object with a name and arguments instead: its first character tells."""
 
@@ -160,7 +162,8 @@ class KeyedReader(TaggedReader):
         self._behind_value = self._layout.frame.next
         self._opener = opener
         self._json: Reader | None = None
-        self._kind: Kind = "untyped"
+        self._untyped: Kind = "nullable" if syntax.nulls else "untyped"
+        self._kind: Kind = self._untyped
         if not self._section:
             self._step = self._call_name
 
@@ -255,7 +258,7 @@ class KeyedReader(TaggedReader):
         if found == syntax.type:
             self._step = self._in_type
             return at + len(found)
-        kind, self._kind = self._kind, "untyped"
+        kind, self._kind = self._kind, self._untyped
         return self._argument(self._key, text, at + len(found), end, base, kind)
 
     def _in_type(self, text: str, at: int, end: int, base: int, final: bool) -> int:

@@ -38,7 +38,8 @@ _NAMES |= {"none": "null", "dict": "object", "list": "array", "tuple": "array"}
 _STRING = frozenset({"string"})
 _NOTHING: Mapping[str, Any] = {}
 
-Kind = Literal["string", "json", "untyped"]
+Kind = Literal["string", "json", "untyped", "nullable"]
+"""What the syntax says of a value. Nullable: the word null, in any case, is nothing even where a string is declared."""
 
 
 class ValueSink(Protocol):
@@ -369,6 +370,8 @@ class ValueWriter:
             word = self._tail + text
             bare = word.rstrip(_SPACE) if self._loose else word
             self._tail = bare if len(bare) == len(word) else bare + " "
+            if self._kind == "nullable" and "null".startswith(bare.lower()):
+                return False
             return not any(known.startswith(bare) for known in (_SPELLINGS if self._must else _WORDS))
         if self._scanner is None or not self._scan(text):
             return False
@@ -394,6 +397,8 @@ class ValueWriter:
         self._shape = "word"
         if self._must:
             return first in "tfnTFN"
+        if self._kind == "nullable" and first in "nN":
+            return True
         return first in "tfn" and (self._allows("boolean") or self._allows("null"))
 
     def _scan(self, text: str) -> bool:
@@ -414,6 +419,9 @@ class ValueWriter:
             known = _NUMBER.fullmatch(bare) and self._is_whole_enough(bare) and text not in self._strings
             return bare if known else ""
         if self._shape == "word":
+            if self._kind == "nullable" and bare.lower() == "null" and text not in self._strings:
+                self.fits = self._allows("null")
+                return "null"
             known = bare in _WORDS and self._allows(_WORDS[bare]) and text not in self._strings
             return bare if known else ""
         return bare if self._scanner is not None and self._scanner.done and self._shape else ""
@@ -472,7 +480,7 @@ def is_string(schema: Schema | None, kind: Kind) -> bool:
     types = schema.types if schema is not None else None
     if kind == "string":
         return types is None or "string" in types
-    return kind != "json" and types == _STRING
+    return kind == "untyped" and types == _STRING
 
 
 class StringWriter:

@@ -142,6 +142,8 @@ class XmlCalls(TaggedCalls, frozen=True, kw_only=True):
     """The tag before that object, where it has one."""
     json_close: str = ""
     """The tag behind it."""
+    unwraps: tuple[str, ...] = ()
+    """Names of a first parameter that holds all arguments as one JSON object, where the tool has none called so."""
 
     @cached_property
     def wrappers(self) -> tuple[str, ...]:
@@ -236,8 +238,8 @@ class XmlReader(TaggedReader):
     """Reads one call, the calls between two markers, or a section of calls."""
 
     def __init__(self, syntax: XmlCalls, sink: Sink, opener: str) -> None:
+        self._syntax = syntax  # before what is cleared
         super().__init__(syntax, sink, opener)
-        self._syntax = syntax
         self._wrapped = opener in syntax.wrappers
         self._begun = "" if self._section or self._wrapped else opener
         self._behind_value = self._layout.frame.next
@@ -247,6 +249,7 @@ class XmlReader(TaggedReader):
     def _clear(self) -> None:
         super()._clear()
         self._whole: ArgumentsReader | None = None
+        self._whole_close = self._syntax.json_close
         self._prefaced = False
 
     def _enter(self, found: str, at: int) -> int:
@@ -317,6 +320,10 @@ class XmlReader(TaggedReader):
             if read.stop < 0:
                 return self._reject(at, "a parameter or the end of the call is expected")
             at += read.stop
+        return self._begin_json(at, base)
+
+    def _begin_json(self, at: int, base: int) -> int:
+        """At the object that holds all arguments."""
         self._head()
         offset = base + at
         sink = self._sink
@@ -340,7 +347,7 @@ class XmlReader(TaggedReader):
 
     def _behind_json(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         at = skip(text, at, end)
-        found = marker_at(text, at, end, (self._syntax.json_close,))
+        found = marker_at(text, at, end, (self._whole_close,))
         if found is None:
             return wait(at)
         self._step = self._behind_a_value
@@ -379,11 +386,23 @@ class XmlReader(TaggedReader):
             return wait(at)
         if tag.stop < 0 or tag.empty:
             return self._reject(at, "the tag of a parameter cannot be read")
+        if tag.name in syntax.unwraps and not self._members and self._is_wrapper(tag.name):
+            place = skip(text, at + tag.stop, end)
+            if place == end and not final:
+                return wait(at)
+            if text.startswith("{", place, end):
+                self._whole_close = syntax.parameter_close
+                return self._begin_json(place, base)
         attribute, string = syntax.string
         kind: Kind = "untyped"
         if attribute in tag.attributes:
             kind = "string" if tag.attributes[attribute] == string else "json"
         return self._argument(tag.name, text, at + tag.stop, end, base, kind)
+
+    def _is_wrapper(self, name: str) -> bool:
+        """Whether the tool is known and has no parameter of this name."""
+        self._head()
+        return self._schema is not None and not self._schema.lists(name)
 
     def _behind_call(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         """Behind a call: the marker that closes it, another call between the same markers, or neither."""
