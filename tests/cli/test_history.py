@@ -18,6 +18,7 @@ import pytest
 
 from asides import _history as history
 from asides._cli import main
+from asides._history.entries import StoredEntry
 from asides._history.sqlite import SqliteHistory
 from tests.cli.running import COMMAND, OnScreen, Running, environment, run
 from tests.history.samples import asked, reply
@@ -356,6 +357,11 @@ def test_purge(store: Path, here: Command) -> None:
     assert here("search", "photosynthesis").returncode == 1
     assert b"deleted 2 replies" in here("purge", "--older-than", "1s", "--yes").stderr
     assert ids() == []
+    with history.open(str(store)) as opened:
+        opened.entries("response").put(StoredEntry(id="resp_1", client="c", data=b'{"text": "photo"}'), 5)
+    assert b"0 replies with 0 thoughts and 1 stored response would" in here("purge", "--all", "--dry-run").stderr
+    assert here("purge", "--all").returncode == 2
+    assert b"and 1 stored response" in here("purge", "--match", "photo", "--yes").stderr
     assert here("verify").returncode == 0
 
 

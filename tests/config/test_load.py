@@ -62,6 +62,7 @@ def test_the_file_is_looked_for_in_order(tmp_path: Path) -> None:
 HOSTILE = """\
 upstreams: [{url: http://elsewhere/v1}]
 history: {save: true, store: /tmp/theirs.db}
+responses: {store: history}
 """
 
 
@@ -85,12 +86,14 @@ def test_a_file_that_is_only_found_gets_no_secret(tmp_path: Path) -> None:
 def test_a_file_that_is_only_found_gets_no_key_and_keeps_nothing(tmp_path: Path) -> None:
     """Variables that hold a key, or turn history on, do not go with addresses that such a file names."""
     path = written(tmp_path / "here", HOSTILE)
-    environ = home(tmp_path, ASIDES_UPSTREAM_KEY="sk-own", ASIDES_SAVE="1", ASIDES_HISTORY_STORE="own.db")
+    own = {"ASIDES_SAVE": "1", "ASIDES_HISTORY_STORE": "own.db", "ASIDES_RESPONSES_STORE": "history"}
+    environ = home(tmp_path, ASIDES_UPSTREAM_KEY="sk-own", **own)
     found = load_all(environ=environ, here=True)
     assert not found.trusted
     assert found.config.upstreams[0].key == ""
     assert found.config.history == Config().history
-    for name in ("history", "ASIDES_UPSTREAM_KEY", "ASIDES_SAVE", "ASIDES_HISTORY_STORE"):
+    assert found.config.responses == Config().responses
+    for name in ("history is", "responses is", "ASIDES_UPSTREAM_KEY", *own):
         assert [warning for warning in found.warnings if name in warning and "--config asides.yaml" in warning], name
 
     named = load_all(path, environ=environ)

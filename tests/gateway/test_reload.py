@@ -132,3 +132,24 @@ def test_closing_the_terminal_ends_it() -> None:
     waiting.start()
     waiting.join(PATIENCE)
     assert codes == [0]
+
+
+def test_stored_responses_outlive_a_reload(tmp_path: Path) -> None:
+    """As long as they are kept in the same place; with other bounds those past them go."""
+    with upstream() as server:
+        config: dict[str, Any] = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}}
+        with Served(tmp_path / "asides.yaml", config) as served:
+            url = served.gateway.url
+            made = [post(url, PATHS["responses"], body_of("responses")).json()["id"] for _ in range(2)]
+            served.reload()
+            assert [get(url, f"/v1/responses/{id}").status_code for id in made] == [200, 200]
+            served.write({**config, "responses": {"entries": 1}})
+            served.reload()
+            assert [get(url, f"/v1/responses/{id}").status_code for id in made] == [404, 200]
+            places = {"responses": {"store": "history"}, "history": {"store": str(tmp_path / "h.db")}}
+            served.write({**config, **places})
+            served.reload()
+            assert get(url, f"/v1/responses/{made[1]}").status_code == 404
+            later = post(url, PATHS["responses"], body_of("responses")).json()["id"]
+            served.reload()
+            assert get(url, f"/v1/responses/{later}").status_code == 200

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +13,12 @@ import httpx
 import openai
 import pytest
 
+from asides import _history as history
 from tests.gateway.clients import FUNCTION, KEY, events, get, post
 from tests.gateway.servers import Servers, serving
 from tests.gateway.speech import Speech
 from tests.gateway.upstream import Gate, Reply
+from tests.history import servers as databases
 from tests.waiting import PATIENCE, eventually
 
 THOUGHT = "<think>\nTwo and two…\n\nmakes 4, naïvely.</think>\n\nIt is 4."
@@ -327,9 +328,23 @@ def test_what_shall_not_be_stored_is_not_in_the_file(tmp_path: Path) -> None:
     assert not [secret for secret in SECRETS if secret.encode() in written]
 
 
-def test_a_restart_keeps_what_is_in_the_file(tmp_path: Path) -> None:
-    """And two gateways of one store find each other's replies; a purge of the history takes them too."""
-    config = {"responses": {"store": "history"}, "history": {"store": str(tmp_path / "history.db")}}
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A store that several gateways may share."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "history.db")
+        return
+    folder = databases.binaries()
+    if folder is None:
+        pytest.skip(databases.HOW)
+    pytest.importorskip("psycopg", reason="psycopg is not here: pip install 'asides[postgres]'")
+    with databases.server(folder) as address:
+        yield address
+
+
+def test_a_restart_keeps_what_is_in_the_store(place: str) -> None:
+    """And two gateways of one store find each other's replies; what is deleted is deleted in it."""
+    config = {"responses": {"store": "history"}, "history": {"store": place}}
     with serving(**config) as servers, sdk(servers) as client:
         servers.upstream.say(THOUGHT)
         first = ask_streamed(client, model="m", input="2+2?")
@@ -344,7 +359,8 @@ def test_a_restart_keeps_what_is_in_the_file(tmp_path: Path) -> None:
         with sdk(servers, "sk-other") as other, pytest.raises(openai.NotFoundError):
             other.responses.retrieve(first.id)
         client.responses.delete(first.id)
-        rows = sqlite3.connect(tmp_path / "history.db").execute("SELECT id FROM entries").fetchall()
+        with history.open(place, create=False) as store:
+            rows = store._rows("SELECT id FROM entries")
         assert (first.id,) not in rows
         assert (second.id,) in rows
 

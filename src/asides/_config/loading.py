@@ -64,7 +64,6 @@ SHORT = {
 FLAGS = {
     "listen.host": "--host",
     "listen.port": "--port",
-    "listen.workers": "--workers",
     "upstreams": "--upstream",
     "upstreams.key": "--upstream-key",
     "upstreams.kind": "--kind",

@@ -77,3 +77,11 @@ def holds_more(body: bytes, most: int) -> bool:
 def _marks(text: bytes) -> int:
     """Count what stands before values. A part at a time, because one count of all would not let other threads run."""
     return sum(text.count(mark, start, start + LARGE) for start in range(0, len(text), LARGE) for mark in OPENERS)
+
+
+def check_count(data: dict[str, Any], most: int) -> None:
+    """Refuse a conversation of more messages than are taken, before anything is made of them."""
+    for name in ("messages", "input", "tools"):
+        if isinstance(data.get(name), list) and len(data[name]) > most:
+            message = f"{name} has {len(data[name])} entries; this gateway takes {most} (limits.messages)"
+            raise Refusal(400, message, param=name)

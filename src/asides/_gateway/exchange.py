@@ -87,16 +87,13 @@ class Exchange:
         if profile.format is None and kind.speaks(self._dialect):
             await self._pass(target, data, body)
             return
-        size, echo = len(body), None
-        if self._dialect.KEPT is not None:
-            self._recalled = recalled = await state.responses.recall(self._dialect.KEPT, self._credential, data)
+        size, echo, api = len(body), None, self._dialect.KEPT
+        if api is not None:
+            self._recalled = recalled = await state.responses.recall(api, self._credential, data, size)
             self._private = recalled.private
-            data, size, echo = recalled.body, size + recalled.size, recalled.echo
+            data, size, echo = recalled.body, recalled.size, recalled.echo
         arguments = (state, self._http, self._dialect, self._path, data, target, self._credential, echo)
         plan = await off_loop(size, make_plan, *arguments)
-        shared = state.shared_thoughts
-        if shared is not None and plan.missed and await shared.fetch(self._credential, plan.missed):
-            plan = await off_loop(size, make_plan, *arguments)
         if not await self._send(plan, learn=plan.effort is not None):
             await self._send(await off_loop(size, make_plan, *arguments), learn=False)
 
@@ -230,7 +227,7 @@ class Exchange:
         finally:
             keep_alive.stop()
             running.pop(reply_id, None)
-        await self._finish_reply(plan)  # before the client can know that it may ask again
+        self._finish_reply(plan)  # before the client can know that it may ask again
         if self._recalled is not None:
             await self._keep(plan, self._recalled, writer.written)
         await http.end(unsent + last)
@@ -242,7 +239,7 @@ class Exchange:
         except UpstreamLost as error:
             raise error.refusal from error
         items = await off_loop(len(body), self._read_items, body, self._begin_reply(plan, whole=True), plan)
-        await self._finish_reply(plan)
+        self._finish_reply(plan)
         failed = self._record.failed
         if plan.request.stream and failed is None:  # an upstream that does not stream
             writer = self._dialect.ReplyWriter(plan.request, **self._writer_options(plan))
@@ -303,7 +300,7 @@ class Exchange:
         log.exception("request %s: the upstream's reply could not be carried over whole", self._record.id)
         self._record.error = f"{type(error).__name__}: {error}"
 
-    async def _finish_reply(self, plan: RequestPlan) -> None:
+    def _finish_reply(self, plan: RequestPlan) -> None:
         """The reply is over: what is learned from it, and who gets it besides the client."""
         record, state = self._record, self._state
         splitter = record.splitter
@@ -316,9 +313,7 @@ class Exchange:
         # Models want back what they thought before a call, nothing else. And a part of a thought would be put back as
         # if it were the whole.
         if fold is not None and fold.calls and fold.collect and not record.truncated and not self._private:
-            entry = state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, splitter.written(0))
-            if entry is not None and state.shared_thoughts is not None:
-                await state.shared_thoughts.put(self._credential, plan.request.model, entry)
+            state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, splitter.written(0))
         self._save(plan)
 
     async def _keep(self, plan: RequestPlan, recalled: Recalled, response: dict[str, Any] | None) -> None:

@@ -30,6 +30,7 @@ from ..dialects.servers import ServerKind
 from ..families import get_format
 from ..policies import Policies, Start
 from ..reply.splitter import Splitter
+from .bodies import check_count
 from .http_request import HttpRequest
 from .model_profile import ModelProfile
 from .randomness import random_bits
@@ -69,8 +70,6 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Where thinking is written; empty for the usual place of the client's dialect."""
     conversation: ConversationHash
     """Where the reply stands in its conversation, for the replay cache."""
-    missed: tuple[bytes, ...] = ()
-    """Keys of earlier turns that the replay cache does not have."""
     effort: str | None = None
     """The effort that the upstream is asked for; not always the client's."""
 
@@ -112,7 +111,7 @@ def make_plan(
     `echo`: what its reply repeats of it (`Request.echo`).
     """
     limits = state.config.limits
-    _check_count(data, limits.messages)
+    check_count(data, limits.messages)
     try:
         request = dialect.read_request(data, path)
         if request.hosted and not target.kind.speaks(dialect):
@@ -161,17 +160,8 @@ def make_plan(
         start_is_known=start_is_known,
         reasoning=reasoning,
         conversation=restored.conversation,
-        missed=restored.missed,
         effort=asked.thinking.effort,
     )
-
-
-def _check_count(data: dict[str, Any], most: int) -> None:
-    """Refuse a conversation of more messages than are taken, before anything is made of them."""
-    for name in ("messages", "input", "tools"):
-        if isinstance(data.get(name), list) and len(data[name]) > most:
-            message = f"{name} has {len(data[name])} entries; this gateway takes {most} (limits.messages)"
-            raise Refusal(400, message, param=name)
 
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")

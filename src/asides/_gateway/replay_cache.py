@@ -127,9 +127,7 @@ class ConversationHash:
         return here.digest()
 
 
-class ReplayEntry(NamedTuple):
-    """What a model thought and called."""
-
+class _Entry(NamedTuple):
     thinking: str
     """As clients see it."""
     written: str
@@ -155,8 +153,6 @@ class Restored(NamedTuple):
     """How many were not known."""
     exact: int
     """Turns that the client did send with their thinking, and that go back as the model wrote them instead."""
-    missed: tuple[bytes, ...]
-    """The keys of turns that are not in the cache: another process may have them (`shared_thoughts`)."""
     conversation: ConversationHash
     """Where its reply will stand."""
 
@@ -166,7 +162,7 @@ class ReplayCache:
 
     def __init__(self, limits: ReplayCacheSettings) -> None:
         self._limits = limits
-        self._entries: OrderedDict[int, ReplayEntry] = OrderedDict()
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()
         self._by_key: dict[bytes, int] = {}
         self._characters = 0
         self._count = 0
@@ -180,8 +176,8 @@ class ReplayCache:
         """Characters beyond which a thought is not stored, so that nobody needs to collect them; 0 where it is off."""
         return self._limits.characters if self._limits.entries else 0
 
-    def put(self, conversation: ConversationHash, reply: Reply, seed: int, raw: str = "") -> ReplayEntry | None:
-        """Keep what was thought before the calls of a reply, if there are both; returns what is kept.
+    def put(self, conversation: ConversationHash, reply: Reply, seed: int, raw: str = "") -> None:
+        """Keep what was thought before the calls of a reply, if there are both.
 
         `seed`: that of the ids made for it; `raw`: the text that the spans of its parts count, where it was kept.
         """
@@ -191,24 +187,19 @@ class ReplayCache:
             (place, call) for place, call in enumerate(reply.parts) if isinstance(call, ToolCall) and call.error is None
         ]
         if not calls or not thinking or len(thinking) > self.limit:
-            return None
+            return
         keys = [conversation.key((call.name, call.arguments) for _, call in calls)]
         # An id that the model wrote may occur in every conversation; only a random one of our own shows which it is.
         keys += [
             _digest(conversation.owner, "id", call.id) for place, call in calls if _is_own_id(call.id, place, seed)
         ]
         arguments = tuple(call.arguments for _, call in calls)
-        entry = ReplayEntry(thinking, written_thought(reply, raw), arguments, tuple(keys))
-        self.add(entry)
-        return entry
-
-    def add(self, entry: ReplayEntry) -> None:
-        """Keep what another process has found, or this one."""
+        entry = _Entry(thinking, written_thought(reply, raw), arguments, tuple(keys))
         with self._lock:
             self._count += 1
             self._entries[self._count] = entry
             # The same conversation may be answered twice: the later reply is the one that the client has seen last.
-            self._by_key.update(dict.fromkeys(entry.keys, self._count))
+            self._by_key.update(dict.fromkeys(keys, self._count))
             self._characters += entry.size
             self._evict()
 
@@ -235,9 +226,8 @@ class ReplayCache:
         looked_up = set(calling[-MOST_TURNS:])
         turns = list(request.turns)
         hits = exact = 0
-        missed: list[bytes] = []
         for number, turn in enumerate(request.turns):
-            entry = self._find(conversation, turn, missed) if number in looked_up else None
+            entry = self._find(conversation, turn) if number in looked_up else None
             if entry is not None:
                 turns[number] = _put_back(turn, entry, dropped=number in dropped)
                 hits += number in dropped
@@ -246,10 +236,9 @@ class ReplayCache:
             conversation.add_turn(turn)
         if hits or exact:
             request = msgspec.structs.replace(request, turns=tuple(turns))
-        return Restored(request, hits, len(dropped) - hits, exact, tuple(missed), conversation)
+        return Restored(request, hits, len(dropped) - hits, exact, conversation)
 
-    def _find(self, conversation: ConversationHash, turn: Turn, missed: list[bytes]) -> ReplayEntry | None:
-        """The entry of a turn; where there is none, its keys go to `missed`."""
+    def _find(self, conversation: ConversationHash, turn: Turn) -> _Entry | None:
         calls = [piece for piece in turn.pieces if isinstance(piece, CallPiece)]
         ids = [_digest(conversation.owner, "id", call.id) for call in calls if call.id]
         key = conversation.key((call.name, call.arguments) for call in calls)
@@ -261,7 +250,6 @@ class ReplayCache:
                 found = self._by_key.get(key)
             entry = self._entries.get(found) if found is not None else None
             if entry is None or found is None:
-                missed += [*ids, key]
                 return None
             # A conversation that goes on sends all its turns each time, and its entries are used again.
             self._entries.move_to_end(found)
@@ -283,7 +271,7 @@ def written_thought(reply: Reply, raw: str) -> str:
     return opened + thought
 
 
-def _put_back(turn: Turn, entry: ReplayEntry, *, dropped: bool) -> Turn:
+def _put_back(turn: Turn, entry: _Entry, *, dropped: bool) -> Turn:
     """A turn with its thinking and its arguments as the model wrote them; the same turn where that is how they are."""
     pieces = list(turn.pieces)
     if dropped:

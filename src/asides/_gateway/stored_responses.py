@@ -23,7 +23,7 @@ from .._history import HistoryError
 from .._history.entries import StoredEntry
 from ..dialects.base import KeptReplies
 from ..dialects.request import RequestError
-from .bodies import holds_more, off_loop
+from .bodies import check_count, holds_more, off_loop
 from .entry_store import DAY, Bounds, EntryStore, MemoryEntries, SharedEntries, StoreThread
 from .refusals import Refusal
 
@@ -47,7 +47,7 @@ class Recalled(NamedTuple):
     body: dict[str, Any]
     """For the dialect's `read_request`: the input is the whole conversation."""
     size: int
-    """Bytes of what was put into it."""
+    """Bytes that it had, and of what was put into it."""
     own: list[Any]
     """The items of its own input."""
     previous: str
@@ -88,20 +88,21 @@ class StoredResponses:
 
     # Requests for a reply.
 
-    async def recall(self, api: KeptReplies, credential: str, body: dict[str, Any]) -> Recalled:
-        """Put what a request refers to into its input. A `Refusal` where it is not there."""
+    async def recall(self, api: KeptReplies, credential: str, body: dict[str, Any], size: int) -> Recalled:
+        """Put what a request of `size` bytes refers to into its input. A `Refusal` where it is not there."""
+        check_count(body, self._limits.messages)
         before: list[dict[str, Any]] = []
         items: dict[str, dict[str, Any]] = {}
-        size = 0
         try:
             asked = api.read_recall(body)
             if asked.previous:
                 chain = await self._chain(credential, asked.previous, "previous_response_id")
-                before, size = await self._read(api, chain)
+                before, more = await self._read(api, chain)
+                size += more
             if asked.references:
                 items, more = await self._find_items(api, credential, asked.references)
                 size += more
-            expanded, own = api.expand(body, before, items)
+            expanded, own = await off_loop(size, api.expand, body, before, items)
         except RequestError as error:
             raise Refusal(error.status, error.message, param=error.param) from error
         keep = asked.store and self._keeps
