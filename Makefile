@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-browser peer-names test-hf test-readers clean
+.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-browser peer-names test-hf test-readers test-xgrammar clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -62,6 +62,7 @@ families: .venv/.test ## Bring up to date what is made from the cards of the mod
 	.venv/bin/python -m tools.families --write
 	.venv/bin/python -m tools.formats_table --write
 	.venv/bin/python -m tools.template_table --write
+	.venv/bin/python -m tools.structural_tag_table --write
 
 bench: .venv-bench/.peers ## Measure the speed beside the peers that can be installed
 	.venv-bench/bin/python -m benchmarks
@@ -109,6 +110,10 @@ test-hf: .venv-hf/.hf ## Compare the response templates that we write, and our d
 test-readers: .venv-readers/.readers ## Read replies with our templates in TRL, vLLM and SGLang themselves (torch on the CPU)
 	PYTHONPATH=.venv-readers/peers .venv-readers/bin/python -m pytest -s -q -rs -W ignore \
 		tests/hf/real_trl.py tests/hf/real_servers.py $(READERS_ARGUMENTS)
+
+# Not part of `test`: it needs xgrammar, which needs torch. A walk is short, but there are many of them.
+test-xgrammar: .venv-xgrammar/.xgrammar ## Walk through the grammars that our structural tags give, with xgrammar itself (about an hour)
+	.venv-xgrammar/bin/python -m pytest -s -q --timeout=14400 tests/engine/real_xgrammar.py $(XGRAMMAR_ARGUMENTS)
 
 bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (minutes)
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)
@@ -168,6 +173,17 @@ clean: ## Remove the environments, the caches and what was built
 		.venv-readers/bin/python -m tools.peer_sources .venv-readers/peers $(READER_PACKAGES) || { \
 		echo "test-readers: torch, TRL, vLLM or SGLang could not be had here, so nothing was read with them." >&2; \
 		echo "The comparison with transformers needs none of them: make test-hf" >&2; \
+		exit 1; \
+	}
+	@touch $@
+
+# xgrammar without all it names: transformers and triton are not needed to compile a grammar on the CPU.
+.venv-xgrammar/.xgrammar: .venv-xgrammar/.created pyproject.toml
+	@.venv-xgrammar/bin/python $(PIP) --editable . hypothesis jsonschema pytest pytest-timeout && \
+		.venv-xgrammar/bin/python $(PIP) torch==$(TORCH) numpy pydantic apache-tvm-ffi && \
+		.venv-xgrammar/bin/python $(PIP) --no-deps xgrammar || { \
+		echo "test-xgrammar: xgrammar or torch could not be installed here, so no structural tag was compiled." >&2; \
+		echo "What needs neither is part of make test: tests/engine/test_structural_tag.py" >&2; \
 		exit 1; \
 	}
 	@touch $@

@@ -11,78 +11,26 @@ from it with `but`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from ..errors import UsageError
-from ..events import NoticeCode
 from ..policies import CallsInThinking
 from .calls.syntax import CallSyntax
+from .states import END as END
+from .states import HEADER as HEADER
+from .states import OUTSIDE as OUTSIDE
+from .states import TEXT as TEXT
+from .states import THINKING as THINKING
+from .states import TO as TO
+from .states import BareHeader as BareHeader
+from .states import Header as Header
+from .states import State as State
+from .states import States as States
 from .suffixes import split_suffix
 from .tag_markers import TagRule
-
-State = Literal["text", "thinking", "header", "outside", "end"]
-
-TEXT: State = "text"
-"""The answer."""
-THINKING: State = "thinking"
-"""Thinking, which is no part of the answer."""
-HEADER: State = "header"
-"""Inside the header of a message, which decides what the message is (harmony and its like)."""
-OUTSIDE: State = "outside"
-"""Between messages, where such a format expects no words."""
-END: State = "end"
-"""Where a stop marker leads."""
-
-States = Mapping[State, Mapping[str, State]]
-
-
-TO = " to="
-"""What stands before a recipient in a header."""
-
-
-class BareHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """How headers read where a server has left their markers out: `role``channel to=recipient type` and the words."""
-
-    notice: NoticeCode
-    """The notice that is emitted when an output is read so."""
-    types: tuple[str, ...] = ()
-    """Content types, which the words may follow directly."""
-    words: tuple[str, ...] = ()
-    """Beginnings of ordinary words that begin like a channel's name."""
-
-
-class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """How a message header says what the message is. `role to=recipient<channel marker>channel type<body marker>`."""
-
-    channels: Mapping[str, State] = {}
-    """What each channel holds. A channel that is not listed is text, with a notice."""
-    recipients: Mapping[str, State] = {}
-    """Recipients that are no tools. Any other recipient makes the message a call."""
-    channel_marker: str = ""
-    """The marker before a channel's name, where the format has channels."""
-    type_marker: str = ""
-    """The marker before a content type."""
-    body: str = ""
-    """The marker that ends the header."""
-    default: State = TEXT
-    """What a message without channel and recipient holds."""
-    roles: tuple[str, ...] = ("assistant",)
-    """Role words that may begin the output, when the prompt ended inside the header."""
-    calls: tuple[CallSyntax, ...] = ()
-    """How the body of a call may be written; its first characters decide."""
-    bare: BareHeader | None = None
-    """How headers without markers are read, where the format's outputs are met so."""
-
-    @property
-    def joined(self) -> tuple[str, ...]:
-        """What a header behind the first begins with where markers are missing: the role, and what runs into it."""
-        if self.bare is None:
-            return ()
-        ends = (*self.channels, TO, self.channel_marker, self.body)
-        return tuple(role + end for role in self.roles for end in ends)
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -187,6 +135,20 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 if suffix and plain in own:
                     return self.suffixed(suffix)
         return self
+
+    def structural_tag(
+        self, tools: Sequence[Mapping[str, Any]], *, start: Literal["text", "thinking"] | None = None
+    ) -> dict[str, Any]:
+        """What an output of this format may be, for xgrammar: a structural tag, from the same data that reads it.
+
+        `tools` are OpenAI's definitions, or those that name `input_schema`. `start` is where the output starts, if the
+        prompt opens or closes thinking other than the format says. Raises a `UsageError` where the calls of the
+        format, or a tool's schema, cannot be said in a structural tag.
+        """
+        from .constraints.output import Outline, structural_tag
+
+        fields = {name: getattr(self, name) for name in Outline.__struct_fields__}
+        return structural_tag(Outline(**(fields | {"start": start or self.start})), tools)
 
     def but(self, **changes: Any) -> Format:
         """The same format with some fields changed. Aliases are never inherited."""

@@ -9,7 +9,7 @@ from .._engine.calls.named_calls import BodyCalls, NamedCalls
 from .._engine.calls.nested_calls import NestedCalls
 from .._engine.calls.python_calls import PythonCalls
 from .._engine.calls.xml_calls import Tag, XmlCalls
-from .._engine.format import BareHeader, Header
+from .._engine.states import BareHeader, Header
 from .._engine.tag_markers import TagRule
 from .distinctive import Distinctive
 
@@ -308,7 +308,7 @@ MARKERS = Distinctive(
         XmlCalls(
             section=("<|open|>tools<|sep|>",),
             section_close=("<|close|>tools<|sep|>",),
-            call=Tag(start="<|open|>call", attribute="tool", stop="<|sep|>", escaped=True),
+            call=Tag(start="<|open|>call", attribute="tool", stop="<|sep|>", escaped=True, counted="index"),
             call_close="<|close|>call<|sep|>",
             parameter=Tag(start="<|open|>argument", attribute="key", stop="<|sep|>", escaped=True),
             parameter_close="<|close|>argument<|sep|>",

@@ -20,7 +20,7 @@ K2_CALLS = NamedCalls(
 K3_CALLS = XmlCalls(
     section=("<|open|>tools<|sep|>",),
     section_close=("<|close|>tools<|sep|>",),
-    call=Tag("<|open|>call", "tool", "<|sep|>", escaped=True),
+    call=Tag("<|open|>call", "tool", "<|sep|>", escaped=True, counted="index"),
     call_close="<|close|>call<|sep|>",
     parameter=Tag("<|open|>argument", "key", "<|sep|>", escaped=True),
     parameter_close="<|close|>argument<|sep|>",

@@ -22,6 +22,11 @@ class Tools:
         self.names: frozenset[str] = frozenset(self._parameters)
         """Every name that may be called."""
 
+    @property
+    def schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        """The JSON schema of each tool's arguments, in the order of the definitions."""
+        return self._parameters
+
     def resolve(self, name: str) -> str:
         """The tool that a name means: `f` for `weather.f` and `weather::f`, unless one is called so."""
         last = name.replace("::", ".").rpartition(".")[2]

@@ -157,6 +157,14 @@ class Schema:
                 return Schema(node["items"], self._root)
         return None
 
+    def resolved(self) -> object:
+        """The schema itself, behind its references."""
+        node, seen = self._node, set[int]()
+        while isinstance(node, Mapping) and isinstance(node.get("$ref"), str) and id(node) not in seen:
+            seen.add(id(node))
+            node = self._follow(node["$ref"])
+        return node
+
     def facts(self) -> _Types:
         """What it says of its own value; of a schema whose members alone are asked for, this is never read."""
         if self._read is None:

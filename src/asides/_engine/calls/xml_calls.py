@@ -52,6 +52,8 @@ class Tag(msgspec.Struct, frozen=True, dict=True):
     """What it ends with."""
     escaped: bool = False
     """Whether attributes write `&` and quotes as `&amp;` and `&quot;`."""
+    counted: str = ""
+    """A further attribute in which the family counts its calls; read past, and allowed where calls are constrained."""
 
     @cached_property
     def _usual(self) -> re.Pattern[str]:
