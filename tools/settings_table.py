@@ -27,6 +27,7 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "listen": schema.Listen,
     "upstreams": schema.UpstreamSettings,
     "models": schema.ModelSettings,
+    "budget": schema.BudgetSettings,
     "limits": schema.Limits,
     "replay_cache": schema.ReplayCacheSettings,
     "responses": schema.ResponsesSettings,
@@ -38,14 +39,20 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
 }
 
 
+_PLACES = {
+    "models": ("`models` and `defaults`", "defaults."),
+    "budget": ("`budget` of a model", "defaults.budget."),
+}
+"""Titles of sections that are not the configuration's own keys, and where their settings stand."""
+
+
 def markdown_tables() -> str:
     """A table for the keys that stand in no section, and one for each section."""
     words = _words()
     plain = [field for field in fields(schema.Config) if not _holds_settings(field)]
     tables = [f"### Keys in no section\n\n{_table(schema.Config, plain, '', words)}"]
     for name, section in _SECTIONS.items():
-        title = "`models` and `defaults`" if name == "models" else f"`{name}`"
-        prefix = "defaults." if name == "models" else f"{name}."
+        title, prefix = _PLACES.get(name, (f"`{name}`", f"{name}."))
         about = (section.__doc__ or "").strip()
         tables.append(f"### {title}\n\n{about}\n\n{_table(section, fields(section), prefix, words)}")
     return "\n".join(tables)
@@ -101,6 +108,8 @@ def _values(wanted: inspect.Type) -> str:
                 found.append("list" + (" of texts" if is_scalar(kind.item_type) else ""))
             case inspect.DictType():
                 found.append("texts by name" if isinstance(kind.value_type, inspect.StrType) else "JSON object")
+            case inspect.StructType():
+                found.append("section")
             case _:
                 found.append("text")
     return ", ".join(found)
@@ -110,7 +119,7 @@ def _default(field: inspect.Field) -> str:
     if field.required:
         return "(needed)"
     value: Any = field.default
-    if value is msgspec.NODEFAULT or value in (None, "", ()):
+    if value is msgspec.NODEFAULT or value in (None, "", ()) or isinstance(value, msgspec.Struct):
         return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

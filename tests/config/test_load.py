@@ -353,3 +353,12 @@ def test_importing_the_room_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asides._config"]
+
+
+def test_a_text_in_place_of_a_budget_is_its_field(tmp_path: Path) -> None:
+    """The section's older form; and a model's own budget adds to that of the defaults."""
+    text = "defaults: {budget: {tokens: 500, enforce: cut}}\nmodels: {a: {budget: mine}, b: {budget: {tokens: 7}}}"
+    config = load(written(tmp_path, text), environ=home(tmp_path))
+    budget = resolve_model(config, "a").budget
+    assert (budget.field, budget.tokens, budget.enforce) == ("mine", 500, "cut")
+    assert resolve_model(config, "b").budget.tokens == 7

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from asides import dialects
+from asides._config.schema import UpstreamSettings
 from asides.dialects.request import Request
-from asides.dialects.servers import KINDS, OLLAMA, OPENAI, ListedModel, ServerKind, ShownModel, kind_of
+from asides.dialects.servers import (
+    ENGINES,
+    KINDS,
+    OLLAMA,
+    OPENAI,
+    ListedModel,
+    ServerKind,
+    ShownModel,
+    engine_of,
+    kind_of,
+)
 
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 
@@ -60,3 +71,13 @@ def test_templates_are_shown() -> None:
     info = {"tokenizer.chat_template": "{% x %}"}
     assert OLLAMA.read_shown({"template": "{{ .Prompt }}", "model_info": info}) == ShownModel("{% x %}")
     assert OLLAMA.read_shown({"model_info": [], "template": {}, "capabilities": 5}) == ShownModel()
+
+
+def test_engines_are_known_by_the_owner_of_their_models() -> None:
+    """By the name that each gives itself in its list, and the configuration has the same names."""
+    for engine in ENGINES.values():
+        assert engine_of([ListedModel("a"), ListedModel("b", owned_by=engine.owner)]) is engine
+    assert engine_of([ListedModel("a", owned_by="somebody")]) is None
+    assert engine_of([]) is None
+    names = get_args(get_type_hints(UpstreamSettings)["engine"])
+    assert set(names) == {"auto", "other", *ENGINES}

@@ -121,6 +121,9 @@ class DocumentReader:
         _check_tag(node)
         match wanted:
             case inspect.StructType():
+                shorthand = getattr(wanted.cls, "SHORTHAND", "")
+                if shorthand and isinstance(node, yaml.ScalarNode):
+                    return {shorthand: node.value}
                 return self._struct(node, wanted, path)
             case inspect.DictType():
                 return self._dict(node, wanted.value_type, path)

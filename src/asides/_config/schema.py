@@ -12,7 +12,7 @@ Reads no file and no environment.
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal, Unpack
+from typing import Annotated, Any, ClassVar, Literal, Unpack
 
 import msgspec
 
@@ -53,10 +53,27 @@ class UpstreamSettings(Section, frozen=True):
     are taken from the environment."""
     headers: dict[str, str] = {}
     """Sent with every request."""
+    engine: Literal["auto", "vllm", "sglang", "llamacpp", "other"] = "auto"
+    """What runs the models: how thinking budgets are passed on. `auto`: as its list of models says."""
     models: tuple[str, ...] = ()
     """The names it serves, with `*` and `?`. Empty: those that it lists."""
     skip_special_tokens: bool = False
     """Whether it takes this field; then `false` is sent to formats whose markers are special tokens."""
+
+
+class BudgetSettings(Section, frozen=True):
+    """How much a model may think. A text in its place is `field`."""
+
+    SHORTHAND: ClassVar[str] = "field"
+    field: str = ""
+    """The name under which the upstream keeps to a thinking budget. Empty: as what runs there has it."""
+    tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """The budget of requests that name none. None: without bound."""
+    enforce: Literal["continue", "cut", "never"] | None = None
+    """Where the upstream keeps to no budget: `continue` ends the thought and lets the model go on with its answer,
+    `cut` ends the reply with `length`, `never` lets the thought run on. None: `continue`."""
+    tokenizer: str = ""
+    """A `tokenizer.json` to count with. Empty: four bytes count as a token."""
 
 
 class ModelSettings(Section, frozen=True):
@@ -91,8 +108,8 @@ class ModelSettings(Section, frozen=True):
     """`thinking` puts a thought that never closed into an answer that is empty; None for the gateway's default."""
     switch: str = ""
     """The chat template's keyword that turns thinking on and off. Empty: found in the template, or the family's."""
-    budget: str = ""
-    """The name under which the upstream knows a thinking budget."""
+    budget: BudgetSettings = BudgetSettings()
+    """How much it may think: a section of its own, below."""
     replay: Literal["auto", "reasoning_content", "reasoning", "tags", "drop"] = "auto"
     """How thinking of earlier turns is sent back."""
     keep_thinking: Literal["all", "tool_turns", "none"] | None = None
@@ -275,6 +292,9 @@ def resolve_model(config: Config, name: str) -> ModelSettings:
         for field in ModelSettings.__struct_fields__
         if (value := getattr(own, field)) != getattr(BUILT_IN, field)
     }
+    if "budget" in given:
+        own_budget = {name: value for name, value in msgspec.structs.asdict(own.budget).items() if value}
+        given["budget"] = msgspec.structs.replace(config.defaults.budget, **own_budget)
     if "extra_body" in given:
         given["extra_body"] = {**config.defaults.extra_body, **own.extra_body}
     return msgspec.structs.replace(config.defaults, **given)

@@ -50,7 +50,7 @@ CORS_HEADERS = (
     b"x-asides-start, x-asides-reasoning"
 )
 
-EXPOSED_HEADERS = b"x-request-id, x-asides-effort, x-asides-estimate, x-asides-left-out, retry-after"
+EXPOSED_HEADERS = b"x-request-id, x-asides-budget, x-asides-effort, x-asides-estimate, x-asides-left-out, retry-after"
 """What a web page may read of an answer's headers."""
 
 

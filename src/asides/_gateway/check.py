@@ -17,6 +17,7 @@ from .._engine.markers import Action, compile_tables
 from .._engine.parser import Parser
 from ..dialects import openai_chat
 from ..dialects.framing import to_json
+from ..dialects.servers import OPENAI
 from ..families import formats, get_format
 from ..policies import Start
 from ..reply.fold import Fold
@@ -75,6 +76,12 @@ async def _upstream(state: State, upstream: Upstream) -> bool:
     try:
         kind = await upstream.find_kind()
         _print(state, f"  speaks    {kind.title}")
+        engine = await state.find_engine(upstream) if kind is OPENAI else None
+        if engine is not None:
+            certain = "keeps to" if engine.certain else "may keep to"
+            _print(state, f"  runs      {engine.name}, which {certain} thinking budgets by {engine.budget}")
+        else:
+            _print(state, "  runs      nothing that is known to keep to thinking budgets")
         models = [model.id for model in await state.list_models(upstream)]
         _print(state, f"  models    {', '.join(models[:8]) or 'none listed'}{' …' if len(models) > 8 else ''}")
         named = [name for name in state.config.models if name in models]

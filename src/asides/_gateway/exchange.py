@@ -14,6 +14,8 @@ import asyncio
 import logging
 import sys
 import time
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,12 +26,22 @@ from ..dialects.arrange import arrange, may_need_arranging
 from ..dialects.efforts import allowed_efforts
 from ..dialects.framing import read_odd_json, to_json
 from ..dialects.request import RequestError
-from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem
+from ..dialects.servers import OPENAI
+from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem, Usage
 from . import headers
 from .bodies import holds_more, off_loop, read_json
+from .budgets import (
+    CONTINUED,
+    FIELD,
+    ContinuedReader,
+    ThoughtWatch,
+    continued_body,
+    may_have_budget,
+    tokenizer_of,
+)
 from .http_request import Headers, HttpRequest
 from .keepalive import KeepAlive
-from .pipeline import HEAD, ItemFilter, Pipeline, explained, malformed, split_whole
+from .pipeline import HEAD, CollectedItems, ItemFilter, Pipeline, explained, malformed, split_whole
 from .plan import RequestPlan, Target, make_plan
 from .refusals import Refusal
 from .state import State
@@ -61,6 +73,8 @@ class Exchange:
         self._credential = headers.fingerprint(http.headers)
         self._recalled: Recalled | None = None
         """What it has to do with kept replies; None where the dialect knows of none."""
+        self._watch: ThoughtWatch | None = None
+        """Counts the reply's thinking, where the gateway has to keep to a budget and it is not spent yet."""
         self._private = False
         """Whether the client does not want its reply stored, the replay cache included."""
 
@@ -82,7 +96,12 @@ class Exchange:
         # Before the profile: how a server is asked for its template depends on what it is.
         kind = await upstream.find_kind()
         profile = await state.profiles.resolve(upstream, model, settings, key)
-        target = Target(upstream, kind, settings, profile)
+        # What runs there matters to budgets alone, and has to be asked for.
+        budgeted = settings.budget.tokens is not None or may_have_budget(body)
+        engine = await state.find_engine(upstream, key) if budgeted and kind is OPENAI else None
+        if budgeted and settings.budget.tokenizer:
+            await asyncio.to_thread(tokenizer_of, settings.budget.tokenizer)  # large; read once
+        target = Target(upstream, kind, settings, profile, engine)
         # Between two dialects bytes cannot pass; then `format: none` still means that no marker acts.
         if profile.format is None and kind.speaks(self._dialect):
             await self._pass(target, data, body)
@@ -94,7 +113,7 @@ class Exchange:
             data, size, echo = recalled.body, recalled.size, recalled.echo
         arguments = (state, self._http, self._dialect, self._path, data, target, self._credential, echo)
         plan = await off_loop(size, make_plan, *arguments)
-        if not await self._send(plan, learn=plan.effort is not None):
+        if not await self._send(plan, learn=plan.effort is not None or plan.budget is not None):
             await self._send(await off_loop(size, make_plan, *arguments), learn=False)
 
     async def _pass(self, target: Target, data: dict[str, Any], body: bytes) -> None:
@@ -130,24 +149,44 @@ class Exchange:
         """Send the request and carry the reply back. False: something was learned, and it is to be planned again."""
         same = plan.target.kind.speaks(self._dialect)
         sent = self._state.headers_for(self._http, plan.target.upstream, same=same)
-        sent["accept"] = "application/json" if not plan.request.stream else "text/event-stream, application/x-ndjson"
+        stopped = plan.budget is not None and plan.budget.by == "gateway"
+        streams = plan.request.stream or stopped
+        sent["accept"] = "text/event-stream, application/x-ndjson" if streams else "application/json"
         path = plan.upstream_dialect.upstream_path(plan.request)
-        async with plan.target.upstream.ask("POST", path, plan.body, sent) as answer:
-            self._record.upstream_status = answer.status
-            self._record.answered = time.monotonic()
-            if 300 <= answer.status < 400:
-                raise moved(answer)
-            back = headers.for_client(answer.headers, same=same)
-            error = await answer.read(self._state.config.limits.body) if answer.status >= 400 else b""
-            if learn and answer.status in (400, 422) and self._learn_efforts(error, plan):
-                return False
-            self._report_effort(plan)
-            if answer.status >= 400:
-                await self._pass_error(answer, error, plan, back)
-            elif plan.request.stream and "application/json" not in answer.headers.get("content-type", ""):
-                await self._stream(answer, plan, back)
-            else:
-                await self._whole(answer, plan, back)
+        if not stopped:
+            async with plan.target.upstream.ask("POST", path, plan.body, sent) as answer:
+                return await self._take(answer, plan, same=same, streams=streams, learn=learn)
+        # The thought may have to be stopped, and the rest of the reply asked for in the same way.
+        self._ask_again = partial(plan.target.upstream.ask, "POST", path, headers=sent)
+        self._turns = AsyncExitStack()
+        async with self._turns:
+            answer = await self._turns.enter_async_context(self._ask_again(plan.body))
+            return await self._take(answer, plan, same=same, streams=streams, learn=learn)
+
+    async def _take(
+        self, answer: UpstreamResponse, plan: RequestPlan, *, same: bool, streams: bool, learn: bool
+    ) -> bool:
+        """Carry an upstream's answer back, whatever it is. False: something was learned from it instead."""
+        self._record.upstream_status = answer.status
+        self._record.answered = time.monotonic()
+        if 300 <= answer.status < 400:
+            raise moved(answer)
+        back = headers.for_client(answer.headers, same=same)
+        error = await answer.read(self._state.config.limits.body) if answer.status >= 400 else b""
+        if learn and answer.status in (400, 422) and self._learn(error, plan):
+            return False
+        self._report_effort(plan)
+        self._report_budget(plan)
+        if answer.status >= 400:
+            await self._pass_error(answer, error, plan, back)
+        elif not streams or "application/json" in answer.headers.get("content-type", ""):
+            if self._record.budget == "within":
+                self._record.budget = "not_enforced"  # it does not stream, so nothing could be stopped
+            await self._whole(answer, plan, back)
+        elif plan.request.stream:
+            await self._stream(answer, plan, back)
+        else:
+            await self._collected(answer, plan, back)
         return True
 
     def _report_effort(self, plan: RequestPlan) -> None:
@@ -157,16 +196,93 @@ class Exchange:
             self._record.effort = plan.effort or "default"
             self._http.extra_headers = [*self._http.extra_headers, (b"x-asides-effort", self._record.effort.encode())]
 
-    def _learn_efforts(self, body: bytes, plan: RequestPlan) -> bool:
-        """Whether an upstream's error names efforts that it takes in place of the one that it was asked for."""
+    def _report_budget(self, plan: RequestPlan) -> None:
+        """Tell the client who keeps to its budget, and the log what became of it."""
+        budget = plan.budget
+        if budget is not None:
+            self._record.budget = {"server": "server", "gateway": "within", "nobody": "not_enforced"}[budget.by]
+            self._http.extra_headers.append((b"x-asides-budget", budget.header.encode()))
+            if budget.by == "nobody":
+                log.info("request %s: nobody keeps to its budget of %d tokens", self._record.id, budget.tokens)
+
+    def _refuse_budget(self, plan: RequestPlan, what: str) -> None:
+        """Remember what of a budget the upstream would not take."""
+        key = (plan.target.upstream.name, plan.request.model)
+        self._state.budget_refusals[key] = self._state.budget_refusals.get(key, frozenset()) | {what}
+
+    def _learn(self, body: bytes, plan: RequestPlan) -> bool:
+        """Whether an upstream's error shows how it can be asked: with another effort, or without the budget's field."""
         error = body[:LONGEST_ERROR].decode("utf-8", "replace").replace('\\"', '"')
-        known = allowed_efforts(error, plan.effort or "")
+        upstream, model = plan.target.upstream.name, plan.request.model
+        field = plan.budget.field if plan.budget is not None else ""
+        # One that the operator has named is the operator's to put right, and one of the client's own stays.
+        if field and not plan.target.settings.budget.field and field.rpartition(".")[2] in error:
+            log.warning("%s takes no %s for %r", upstream, field, model[:200])
+            self._refuse_budget(plan, FIELD)
+            return True
+        known = allowed_efforts(error, plan.effort) if plan.effort is not None else ()
         if not known:
             return False
-        upstream, model = plan.target.upstream.name, plan.request.model
         log.warning("%s takes no effort %r for %r; it takes: %s", upstream, plan.effort, model[:200], ", ".join(known))
         self._state.efforts[upstream, model] = known
         return True
+
+    async def _end_thought(
+        self, answer: UpstreamResponse, plan: RequestPlan, pipeline: Pipeline
+    ) -> tuple[UpstreamResponse, bytes]:
+        """The budget is spent: end the thought, or the reply. Returns what is read from now on, and bytes to send.
+
+        The first answer is let go of only when the second has begun, so that a server that cannot go on loses nothing.
+        """
+        watch, self._watch = self._watch, None
+        assert watch is not None
+        assert watch.thought is not None
+        budget, counted = watch.budget, watch.counted
+        if budget.cut:
+            self._record.budget = "cut"
+            return answer, pipeline.cut(Usage(output_tokens=counted, reasoning_tokens=counted, estimated=True))
+        body = await off_loop(len(plan.body), continued_body, plan.body, budget, watch.thought, counted)
+        second = AsyncExitStack()
+        try:
+            next_answer = await second.enter_async_context(self._ask_again(body))
+            error = b"" if next_answer.status == 200 else await next_answer.read(LONGEST_ERROR)
+        except (Refusal, UpstreamLost) as lost:
+            next_answer, error = answer, str(lost).encode()
+        if error or next_answer is answer or "application/json" in next_answer.headers.get("content-type", ""):
+            self._record.budget = "not_enforced"
+            self._refuse_budget(plan, CONTINUED)
+            shown = error[:200].decode("utf-8", "replace")
+            log.warning("request %s: %s cannot go on: %s", self._record.id, plan.target.upstream.name, shown)
+            await second.aclose()
+            return answer, pipeline.feed(watch.unread) if watch.unread else b""
+        first = self._turns.pop_all()
+        await self._turns.enter_async_context(second)
+        await first.aclose()
+        self._record.budget = "continued"
+        reader = ContinuedReader(plan.upstream_dialect.ReplyReader(), counted)
+        return next_answer, pipeline.continue_with(reader, "" if watch.thought.split else budget.closing_text)
+
+    async def _collected(self, answer: UpstreamResponse, plan: RequestPlan, back: Headers) -> None:
+        """A reply that the client wants in one piece, and that is read as a stream so that its thought can be ended."""
+        collected = CollectedItems()
+        reader = plan.upstream_dialect.ReplyReader()
+        pipeline = Pipeline(reader, self._begin_reply(plan, whole=False), collected, on_error=self._log_failure)
+
+        def carry(chunk: bytes) -> bool:
+            if self._watch is None:
+                pipeline.feed(chunk)
+                return not pipeline.over
+            self._watch.feed(pipeline, chunk)
+            return not pipeline.over and self._watch.thought is None
+
+        try:
+            while not pipeline.over and await answer.deliver(carry):
+                if self._watch is not None and self._watch.thought is not None:
+                    answer, _ = await self._end_thought(answer, plan, pipeline)
+        except UpstreamLost as error:
+            raise error.refusal from error
+        pipeline.finish()
+        await self._answer_whole(collected.items, plan, back, 0)
 
     async def _pass_error(self, answer: UpstreamResponse, body: bytes, plan: RequestPlan, back: Headers) -> None:
         """The upstream's own error: unchanged for a client of its dialect, else in the client's shape."""
@@ -188,12 +304,12 @@ class Exchange:
         await self._begin_stream(back)
         keep_alive = KeepAlive(http, self._dialect, plan.request, self._state.config)
         push = http.pusher()
-        reply_id, unsent = "", b""
+        reply_id, unsent, watch = "", b"", self._watch
 
         def carry(chunk: bytes) -> bool:
             # Called where the chunk is received, once for each frame of the stream.
             nonlocal reply_id, unsent
-            out = pipeline.feed(chunk)
+            out = pipeline.feed(chunk) if watch is None else watch.feed(pipeline, chunk)
             # The client learns this id from the frame that is written next, and may end the reply's thinking by it.
             if record.reply_id and not reply_id:
                 reply_id = record.reply_id
@@ -203,15 +319,18 @@ class Exchange:
                 if not push(out):
                     unsent = out
                     return False
-            return not pipeline.over
+            return not pipeline.over and (watch is None or watch.thought is None)
 
         try:
-            while await answer.deliver(carry):
+            while not pipeline.over and await answer.deliver(carry):
                 if unsent:
                     await http.write(unsent)
                     unsent = b""  # only now: until a slow client has taken it, a cancelled task has it to send
-                if pipeline.over:
-                    break
+                if watch is not None and watch.thought is not None:
+                    answer, out = await self._end_thought(answer, plan, pipeline)
+                    watch = None
+                    if out:
+                        await http.write(out)
             last = pipeline.finish()
         except UpstreamLost as error:
             record.fail(str(error), error.reason)
@@ -239,17 +358,21 @@ class Exchange:
         except UpstreamLost as error:
             raise error.refusal from error
         items = await off_loop(len(body), self._read_items, body, self._begin_reply(plan, whole=True), plan)
+        await self._answer_whole(items, plan, back, len(body))
+
+    async def _answer_whole(self, items: list[ReplyItem], plan: RequestPlan, back: Headers, size: int) -> None:
+        """Send a reply of which all items are there; `size` is that of the upstream's, in bytes."""
         self._finish_reply(plan)
         failed = self._record.failed
         if plan.request.stream and failed is None:  # an upstream that does not stream
             writer = self._dialect.ReplyWriter(plan.request, **self._writer_options(plan))
             await self._begin_stream(back)
-            written = await off_loop(len(body), lambda: b"".join(map(writer.feed, items)) + writer.finish())
+            written = await off_loop(size, lambda: b"".join(map(writer.feed, items)) + writer.finish())
             if self._recalled is not None:
                 await self._keep(plan, self._recalled, writer.written)
             await self._http.end(written)
             return
-        response, written = await off_loop(len(body), self._write_whole, items, plan)
+        response, written = await off_loop(size, self._write_whole, items, plan)
         if self._recalled is not None and failed is None:
             await self._keep(plan, self._recalled, response)
         await self._http.answer(failed.status if failed is not None else 200, written, headers=back)
@@ -262,7 +385,9 @@ class Exchange:
         cached = self._state.replay_cache.limit if plan.request.tools and not self._private else 0
         all_of_it = fills or self._state.keeps_text
         limit = config.limits.body if all_of_it else cached
-        splitter = plan.splitter(whole=whole, keep=cached)
+        watched = plan.budget if plan.budget is not None and plan.budget.by == "gateway" and not whole else None
+        splitter = plan.splitter(whole=whole, keep=config.limits.body if watched is not None else cached)
+        self._watch = ThoughtWatch(watched, splitter) if watched is not None else None
         self._record.begin_reply(splitter, collect=limit > 0, limit=limit)
         model = plan.request.model if settings.name else ""
         return ItemFilter(splitter, self._record, limits=config.limits, model=model, fill_empty=fills)

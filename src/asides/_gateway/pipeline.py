@@ -25,7 +25,7 @@ import msgspec
 from .._config.schema import Limits
 from ..dialects.base import StreamReader, StreamWriter
 from ..events import PartEnd, PartStart, TextDelta
-from ..reply.items import Begin, Chunk, Ended, Failed, RawText, ReplyEvent, ReplyItem
+from ..reply.items import Begin, Chunk, Ended, Failed, RawText, ReplyEvent, ReplyItem, Usage
 from ..reply.splitter import Splitter
 from .record import RequestRecord
 
@@ -107,6 +107,25 @@ class ItemFilter:
         return [ReplyEvent(choice, event) for event in events]
 
 
+class CollectedItems:
+    """A writer that writes nothing and holds the items, for a reply that is sent in one piece."""
+
+    delta = None
+    written = None
+
+    def __init__(self) -> None:
+        self.items: list[ReplyItem] = []
+
+    def feed(self, item: ReplyItem) -> bytes:
+        """Take an item."""
+        self.items.append(item)
+        return b""
+
+    def finish(self) -> bytes:
+        """Nothing is written."""
+        return b""
+
+
 class Pipeline:
     """From the upstream's bytes of a stream to the client's."""
 
@@ -170,6 +189,26 @@ class Pipeline:
             return b""
         try:
             return self._translate(self._reader.finish()) + self._writer.finish()
+        except Exception as error:
+            return self._give_up(error)
+
+    def continue_with(self, reader: StreamReader, closing: str) -> bytes:
+        """Go on with another reply to the same request. `closing` ends what is open: the marker that closes a thought.
+
+        Where the upstream splits thoughts off by itself it is empty: text that follows ends one.
+        """
+        self._reader = reader
+        self._text_frame = reader.text_frame
+        try:
+            return self._translate([RawText(0, closing)]) if closing else b""
+        except Exception as error:
+            return self._give_up(error)
+
+    def cut(self, usage: Usage) -> bytes:
+        """End the reply here as if its tokens had run out: the last bytes for the client."""
+        try:
+            out = self._translate([Ended(0, "length"), usage])
+            return out if self.over else out + self._stop()
         except Exception as error:
             return self._give_up(error)
 

@@ -26,11 +26,12 @@ from ..dialects.base import THINKING_CHOICES
 from ..dialects.efforts import with_effort
 from ..dialects.framing import to_json
 from ..dialects.request import CallPiece, Request, RequestError, ThinkingOptions, WriteOptions, without_seals
-from ..dialects.servers import ServerKind
+from ..dialects.servers import Engine, ServerKind
 from ..families import get_format
 from ..policies import Policies, Start
 from ..reply.splitter import Splitter
 from .bodies import check_count
+from .budgets import BudgetPlan, plan_budget
 from .http_request import HttpRequest
 from .model_profile import ModelProfile
 from .randomness import random_bits
@@ -51,6 +52,8 @@ class Target(NamedTuple):
     kind: ServerKind
     settings: ModelSettings
     profile: ModelProfile
+    engine: Engine | None = None
+    """What runs the model, where a budget has to be passed on and it is known."""
 
 
 class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +73,8 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Where thinking is written; empty for the usual place of the client's dialect."""
     conversation: ConversationHash
     """Where the reply stands in its conversation, for the replay cache."""
+    budget: BudgetPlan | None = None
+    """How much the model may think, and who keeps to it."""
     effort: str | None = None
     """The effort that the upstream is asked for; not always the client's."""
 
@@ -133,10 +138,15 @@ def make_plan(
         # What the upstream has said itself counts more than what is known of the model.
         known = state.efforts.get((target.upstream.name, request.model)) or target.profile.efforts
         asked = with_effort(asked, known)
+        refused = state.budget_refusals.get((target.upstream.name, request.model), ())
+        budget = plan_budget(request, target.settings, target.profile, target.engine, refused)
+        if budget is not None:
+            thinking = msgspec.structs.replace(asked.thinking, budget=budget.tokens)
+            asked = msgspec.structs.replace(asked, thinking=thinking)
         field = state.fields.get((target.upstream.name, request.model), "")
         start, start_is_known = find_start(http.headers, request, target)
         reasoning = find_reasoning(http.headers, target.settings, dialect)
-        body = to_json(write_request(asked, upstream_dialect, target, field))
+        body = to_json(write_request(asked, upstream_dialect, target, field, budget))
     except RequestError as error:
         raise Refusal(error.status, error.message, param=error.param) from error
     tools = [
@@ -160,6 +170,7 @@ def make_plan(
         start_is_known=start_is_known,
         reasoning=reasoning,
         conversation=restored.conversation,
+        budget=budget,
         effort=asked.thinking.effort,
     )
 
@@ -235,7 +246,9 @@ def reads_calls(request: Request, settings: ModelSettings) -> bool:
     return bool(request.tools or used) and request.prompt is None
 
 
-def write_request(request: Request, dialect: Dialect, target: Target, field: str = "") -> dict[str, Any]:
+def write_request(
+    request: Request, dialect: Dialect, target: Target, field: str = "", budget: BudgetPlan | None = None
+) -> dict[str, Any]:
     """The body for the upstream, in its dialect. `field`: where it was seen to send thinking; empty: not seen yet."""
     settings, profile = target.settings, target.profile
     options = WriteOptions(
@@ -244,7 +257,9 @@ def write_request(request: Request, dialect: Dialect, target: Target, field: str
         keep_thinking=settings.keep_thinking or "all",
         framing=profile.framing,
         switch=profile.switch,
-        budget=settings.budget,
+        budget=budget.field if budget is not None else "",
+        # What the gateway has to stop must come as it is written.
+        stream=True if budget is not None and budget.by == "gateway" else None,
         model=settings.name,
         usage=True,
         special_tokens=target.upstream.settings.skip_special_tokens and profile.special,

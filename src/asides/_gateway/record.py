@@ -35,6 +35,7 @@ LOGGED = (
         "replay_cache_exact",
         "arranged",
         "effort",
+        "budget",
         "left_out",
         "failovers",
         "error",
@@ -64,6 +65,7 @@ class RequestRecord:
         "_collect",
         "answered",
         "arranged",
+        "budget",
         "calls",
         "cancelled",
         "dialect",
@@ -124,6 +126,8 @@ class RequestRecord:
         """When the upstream began to answer, by the monotonic clock."""
         self.arranged: tuple[str, ...] = ()
         """What of the request was put in order for chat templates, by the names of `dialects.arrange.CHANGES`."""
+        self.budget = ""
+        """What became of a thinking budget, by the names of `budgets.OUTCOMES`; empty where there was none."""
         self.effort = ""
         """The effort that the upstream was asked for, where it is not the client's."""
         self.replay_cache_hits = 0

@@ -9,6 +9,7 @@ from clients is bounded.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import time
@@ -19,7 +20,7 @@ import msgspec
 
 from .._config.schema import Config, ModelSettings, matches, resolve_model
 from .._recordings.upstream import Recorded
-from ..dialects.servers import ListedModel
+from ..dialects.servers import ENGINES, Engine, ListedModel, engine_of
 from . import headers, model_list
 from .bounded import BoundedDict
 from .http_request import HttpRequest
@@ -28,7 +29,7 @@ from .record import RequestRecord
 from .refusals import NotConnected, Refusal
 from .replay_cache import ReplayCache
 from .stored_responses import StoredResponses
-from .upstreams import HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
+from .upstreams import ASK_AGAIN, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
 
 if TYPE_CHECKING:
     from .._history import BackgroundWriter
@@ -59,6 +60,10 @@ class State:
         """By upstream and model: the field in which the upstream sends thinking, and wants it back."""
         self.efforts: BoundedDict[tuple[str, str], tuple[str, ...]] = BoundedDict(MOST_MODELS)
         """By upstream and model: the efforts that the upstream named when it refused another."""
+        self.budget_refusals: BoundedDict[tuple[str, str], frozenset[str]] = BoundedDict(MOST_MODELS)
+        """By upstream and model: what of a thinking budget the upstream would not take."""
+        self._engines: dict[str, tuple[float, Engine | None]] = {}
+        """By upstream: what runs there, and when that was asked."""
         self.running: dict[str, tuple[str, Upstream]] = {}
         """By the upstream's id of a reply that is being streamed: the credential of its client, and the upstream."""
         self.history_writer: BackgroundWriter | None = None
@@ -209,6 +214,18 @@ class State:
     def only_key(self, key: str) -> str:
         """A client's key for questions of our own: with several upstreams it may be meant for another, so none."""
         return key if len(self.upstreams) == 1 else ""
+
+    async def find_engine(self, upstream: Upstream, key: str = "") -> Engine | None:
+        """What runs the models of an upstream; None where that is not known. Asks for its list of models once."""
+        if upstream.settings.engine != "auto":
+            return ENGINES.get(upstream.settings.engine)
+        asked, engine = self._engines.get(upstream.name, (-ASK_AGAIN, None))
+        if engine is None and time.monotonic() - asked >= ASK_AGAIN:
+            # Not `list_models`: the server's own names need not be those that clients may use.
+            with contextlib.suppress(Refusal, UpstreamLost, TimeoutError):
+                engine = engine_of(await model_list.fetch(upstream, self.only_key(key)))
+            self._engines[upstream.name] = (time.monotonic(), engine)
+        return engine
 
     async def list_models(self, upstream: Upstream, key: str = "") -> list[ListedModel]:
         """The models of one upstream, as its list was at most `FRESH` seconds ago; empty where there is none."""

@@ -247,7 +247,10 @@ def template_arguments(request: Request, options: WriteOptions) -> dict[str, Any
     if options.switch is None:
         return dict(request.template_arguments)
     thinking = request.thinking
-    return {**options.switch.arguments(thinking.think, thinking.effort), **request.template_arguments}
+    arguments = options.switch.arguments(thinking.think, thinking.effort)
+    if options.switch.keyword == "thinking_budget" and thinking.budget is not None and thinking.think is not False:
+        arguments[options.switch.keyword] = thinking.budget  # a template that is given the number of tokens itself
+    return {**arguments, **request.template_arguments}
 
 
 def clear_thinking(request: Request) -> Request:

@@ -96,6 +96,14 @@ def stops(value: Any, param: str) -> tuple[str, ...]:
     )
 
 
+def read_budget(fields: Mapping[str, Any]) -> int | None:
+    """The first budget for thinking among these fields: 0 for no thinking, None for none, or one without bound."""
+    for name, value in fields.items():
+        if value is not None:
+            return budget if (budget := expect(value, int, name)) >= 0 else None  # -1 is how servers write: no bound
+    return None
+
+
 class Field(NamedTuple):
     """A field of an API that a `Request` has too."""
 

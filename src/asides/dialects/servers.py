@@ -13,7 +13,7 @@ Sends nothing; knows paths and the shapes of their answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote
@@ -50,6 +50,52 @@ class ShownModel(msgspec.Struct, frozen=True):
     """Its chat template, if the server shows one in Jinja."""
     capabilities: tuple[str, ...] | None = None
     """What Ollama says that it can; None where nobody says."""
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
+    """What serves the models behind an OpenAI-compatible API, where that is known: how it bounds thinking."""
+
+    name: str
+    """As in the configuration."""
+    owner: str
+    """Whose its models are in its own list."""
+    budget: str
+    """The field of a request, or `field.inner`, for the tokens that thinking may take."""
+    certain: bool
+    """Whether it keeps to that; else only where it was started so, which nobody outside can see."""
+    continues: dict[str, Any] | None
+    """The fields that let it go on with the last message of the assistant; None where it cannot."""
+
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Engine(
+            name="vllm",
+            owner="vllm",
+            budget="thinking_token_budget",
+            certain=True,
+            continues={"continue_final_message": True, "add_generation_prompt": False},
+        ),
+        # Kept only by a server with `--enable-strict-thinking`, or with a logit processor.
+        Engine(
+            name="sglang",
+            owner="sglang",
+            budget="custom_params.thinking_budget",
+            certain=False,
+            continues={"continue_final_message": True},
+        ),
+        # A last message of the assistant is continued by itself.
+        Engine(name="llamacpp", owner="llamacpp", budget="reasoning_budget_tokens", certain=True, continues={}),
+    )
+}
+"""Every engine, by the name that the configuration uses."""
+
+
+def engine_of(models: Iterable[ListedModel]) -> Engine | None:
+    """The engine that serves these models; None where none is known by its name for itself."""
+    owners = {model.owned_by for model in models}
+    return next((engine for engine in ENGINES.values() if engine.owner in owners), None)
 
 
 class ServerKind(msgspec.Struct, frozen=True, kw_only=True):

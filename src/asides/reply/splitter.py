@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -65,6 +65,15 @@ MOST_COMPARED = 1_048_576
 
 class _SurplusChoiceError(Exception):
     """A chunk of a choice that nobody asked for."""
+
+
+class OpenThought(NamedTuple):
+    """A choice that is inside a thought."""
+
+    text: str
+    """All raw text of the choice, with the opening marker; of a thought that the upstream has split off its text."""
+    split: bool
+    """Whether the upstream has split it off."""
 
 
 class Splitter:
@@ -173,6 +182,11 @@ class Splitter:
         """
         choice = self._choices.get(number)
         return choice.written() if choice is not None else ""
+
+    def thought(self, number: int) -> OpenThought | None:
+        """What a choice has written, where it is inside a thought and nothing but whitespace is held back."""
+        choice = self._choices.get(number)
+        return choice.thought() if choice is not None else None
 
     def _choice(self, number: int) -> _Choice:
         choice = self._choices.get(number)
@@ -334,6 +348,18 @@ class _Choice:
         """All that the first parser has read, if nothing of it was let go of."""
         text = "".join(self._tape.pieces)
         return text if not self._first and len(text) == self._tape.sync() else ""
+
+    def thought(self) -> OpenThought | None:
+        """What was written so far, where a thought is open and could be closed here."""
+        if self._ended or self._calls:
+            return None
+        if self._thinking >= 0:
+            return OpenThought("".join(self._thoughts), True) if self.thinking_characters <= MOST_COMPARED else None
+        parser = self._parser
+        if parser is None or parser.state != "thinking":
+            return None  # a call that was begun in the thought is one of these: nothing is cut off inside it
+        text = self.written()
+        return OpenThought(text, False) if text and not text[len(text) - parser.held :].strip() else None
 
     def thinking(self, chunk: ThinkingChunk) -> list[ReplyItem]:
         """Thinking that is already split off."""

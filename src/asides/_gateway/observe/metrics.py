@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 from ... import dialects
 from ...events import NOTICES
+from ..budgets import OUTCOMES
 from ..record import UPSTREAM_ERRORS, RequestRecord
 from ..routes import HANDLERS
 from .logs import dropped as lines_dropped
@@ -67,6 +68,9 @@ class Metrics:
             "asides_requests_arranged", "Requests put in order for chat templates.", ("change",), registry=registry
         )
         self._hits = Counter("asides_replay_cache_hits", "Dropped thoughts that were put back.", registry=registry)
+        self._budgets = Counter(
+            "asides_budgets", "Thinking budgets, by what became of them.", ("outcome",), registry=registry
+        )
         self._exact = Counter(
             "asides_replay_cache_exact", "Turns that went back as the model wrote them.", registry=registry
         )
@@ -147,6 +151,8 @@ class Metrics:
             self._notices.labels(_known(code, NOTICES)).inc(count)
         for change in record.arranged:
             self._arranged.labels(change).inc()
+        if record.budget:
+            self._budgets.labels(_known(record.budget, OUTCOMES)).inc()
 
     def render(self) -> tuple[bytes, str]:
         """All metrics in Prometheus' text format, and its content type."""

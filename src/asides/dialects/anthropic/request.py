@@ -45,6 +45,7 @@ from ..request_fields import (
     no_counterpart,
     optional,
     positive,
+    read_budget,
     read_content,
     read_image,
     read_tool,
@@ -134,7 +135,7 @@ def _read_thinking_options(thinking: dict[str, Any], config: dict[str, Any]) -> 
     return ThinkingOptions(
         think=True,
         effort=effort,
-        budget=optional(thinking, "budget_tokens", int, 0, "thinking.") or None,
+        budget=read_budget({"thinking.budget_tokens": thinking.get("budget_tokens")}) or None,
         omitted=thinking.get("display") == "omitted",
         sent={"thinking": thinking},
     )

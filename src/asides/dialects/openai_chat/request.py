@@ -43,6 +43,7 @@ from ..request_fields import (
     of,
     optional,
     positive,
+    read_budget,
     read_content,
     read_image,
     read_nested_tool,
@@ -57,6 +58,8 @@ from ..tags import without_tags
 
 NAME = "openai_chat"
 
+BUDGETS = ("thinking_token_budget", "reasoning_budget_tokens", "thinking_budget_tokens", "thinking_budget")
+"""Those that bound its tokens: vLLM's, llama.cpp's two, Qwen's."""
 THINKING = (
     "reasoning_effort",
     "reasoning",
@@ -65,8 +68,7 @@ THINKING = (
     "thinking",
     "think",
     "enable_thinking",
-    "thinking_token_budget",
-    "thinking_budget",
+    *BUDGETS,
 )
 """Every field by which some server is asked to think."""
 ESSENTIAL = frozenset(
@@ -205,12 +207,13 @@ def read_thinking_options(body: dict[str, Any]) -> ThinkingOptions:
         think = True
     if effort is not None:
         expect(effort, str, "reasoning_effort")
-    budget = _first(
-        reasoning.get("max_tokens"),
-        fields.get("budget_tokens"),
-        sent.get("thinking_token_budget"),
-        sent.get("thinking_budget"),
-        template.get("thinking_budget"),
+    budget = read_budget(
+        {
+            "reasoning.max_tokens": reasoning.get("max_tokens"),
+            "thinking.budget_tokens": fields.get("budget_tokens"),
+            **{name: sent.get(name) for name in BUDGETS},
+            "chat_template_kwargs.thinking_budget": template.get("thinking_budget"),
+        }
     )
     switches = [
         think,
@@ -220,6 +223,7 @@ def read_thinking_options(body: dict[str, Any]) -> ThinkingOptions:
         reasoning.get("enabled"),
         {"enabled": True, "disabled": False}.get(switch) if isinstance(switch, str) else switch,
         None if effort is None else effort != "none",
+        False if budget == 0 else None,
     ]
     refused = any(value is False for value in switches)
     # OpenRouter's `max_tokens` alone asks for thinking.
@@ -234,7 +238,7 @@ def read_thinking_options(body: dict[str, Any]) -> ThinkingOptions:
         think=False if refused else True if wanted else None,
         show=not (refused or hidden),
         effort=effort,
-        budget=budget if isinstance(budget, int) else None,
+        budget=budget or None,
         sent=sent,
     )
 
@@ -411,7 +415,7 @@ def write_thinking_options(body: dict[str, Any], request: Request, options: Writ
     body |= thinking.sent if same else {}
     if template := template_arguments(request, options):
         body["chat_template_kwargs"] = template
-    if thinking.budget is not None and options.budget:
+    if thinking.budget is not None and options.budget and thinking.think is not False:
         outer, _, inner = options.budget.partition(".")
         # What the client put there itself wins.
         limit = {inner: thinking.budget, **as_object(body.get(outer))} if inner else body.get(outer, thinking.budget)
