@@ -241,6 +241,7 @@ MORE: dict[str, Write] = {
         "</arg_value:6124c78e>",
         "</tool_call:6124c78e></tool_calls:6124c78e>",
     ),
+    "spark25": WRITERS["glm45"],
     "iquest_q1": tagged(
         "<iquest_tool_call>{}\n",
         "<arg_key>{}</arg_key>\n<arg_value>",

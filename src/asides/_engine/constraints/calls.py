@@ -205,7 +205,9 @@ def _xml_call(syntax: XmlCalls, tool: ToolArguments, markers: tuple[str, ...]) -
 
 def _keyed(syntax: KeyedCalls, tools: Sequence[ToolArguments], markers: tuple[str, ...]) -> ConstrainedCalls:
     tags = (syntax.key, syntax.key_close, syntax.value, syntax.value_close)
-    excludes = tuple(marker for marker in (*tags, syntax.separator, syntax.type, *markers) if marker)
+    # Where the word null is nothing, no string may be that word.
+    null = "null" if syntax.nulls else ""
+    excludes = tuple(marker for marker in (*tags, syntax.separator, syntax.type, *markers, null) if marker)
 
     def call(tool: ToolArguments) -> Piece:
         def pair(key: str, schema: Any) -> Piece:

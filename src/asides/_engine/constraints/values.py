@@ -100,7 +100,7 @@ class ToolArguments:
             elif (listed := _listed(branch)) is not None:
                 for value in listed:
                     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                    if not any(marker in text for marker in excludes):
+                    if not isinstance(value, str) or not any(marker in text for marker in excludes):
                         yield _type_of(value), const(text)
             elif Schema(branch, self.root).excludes_strings:
                 yield str(branch.get("type", "object")), self.whole(branch, excludes)
