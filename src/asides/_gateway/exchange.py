@@ -438,7 +438,8 @@ class Exchange:
         # Models want back what they thought before a call, nothing else. And a part of a thought would be put back as
         # if it were the whole.
         if fold is not None and fold.calls and fold.collect and not record.truncated and not self._private:
-            state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, splitter.written(0))
+            framing = plan.target.profile.framing
+            state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, splitter.written(0), framing)
         self._save(plan)
 
     async def _keep(self, plan: RequestPlan, recalled: Recalled, response: dict[str, Any] | None) -> None:

@@ -176,10 +176,18 @@ class ReplayCache:
         """Characters beyond which a thought is not stored, so that nobody needs to collect them; 0 where it is off."""
         return self._limits.characters if self._limits.entries else 0
 
-    def put(self, conversation: ConversationHash, reply: Reply, seed: int, raw: str = "") -> None:
+    def put(
+        self,
+        conversation: ConversationHash,
+        reply: Reply,
+        seed: int,
+        raw: str = "",
+        framing: tuple[str, str] | None = None,
+    ) -> None:
         """Keep what was thought before the calls of a reply, if there are both.
 
-        `seed`: that of the ids made for it; `raw`: the text that the spans of its parts count, where it was kept.
+        `seed`: that of the ids made for it; `raw`: the text that the spans of its parts count, where it was kept;
+        `framing`: the whitespace that the template writes around thoughts, where it is known.
         """
         thinking = reply.thinking
         # Calls that may not be run are not sent to clients as calls, so none of them comes back.
@@ -194,7 +202,7 @@ class ReplayCache:
             _digest(conversation.owner, "id", call.id) for place, call in calls if _is_own_id(call.id, place, seed)
         ]
         arguments = tuple(call.arguments for _, call in calls)
-        entry = _Entry(thinking, written_thought(reply, raw), arguments, tuple(keys))
+        entry = _Entry(thinking, written_thought(reply, raw, framing), arguments, tuple(keys))
         with self._lock:
             self._count += 1
             self._entries[self._count] = entry
@@ -256,7 +264,7 @@ class ReplayCache:
             return entry
 
 
-def written_thought(reply: Reply, raw: str) -> str:
+def written_thought(reply: Reply, raw: str, framing: tuple[str, str] | None) -> str:
     """The one thought of a reply with the whitespace inside its markers; empty where there are several, or no raw text.
 
     Several are joined for templates that have one place for them, so no template would write them as they were.
@@ -266,9 +274,11 @@ def written_thought(reply: Reply, raw: str) -> str:
         return ""
     before, behind = raw[: spans[0][0]], raw[spans[0][1] :]
     thought = raw[len(before.rstrip()) : len(raw) - len(behind.lstrip())]
-    # A thought that the prompt has opened: what the template wrote there is what it writes at the thought's end.
-    opened = "\n" if not before.strip() and thought.endswith("\n") and not thought.startswith("\n") else ""
-    return opened + thought
+    if before.strip():
+        return thought
+    # The prompt has opened it, and what the template wrote there is a part of it. Where that is not known, it is what
+    # `ThinkingPiece.within` takes for the template's.
+    return (("\n" if thought[:1] == "\n" or thought[-1:] == "\n" else "") if framing is None else framing[0]) + thought
 
 
 def _put_back(turn: Turn, entry: _Entry, *, dropped: bool) -> Turn:
