@@ -51,6 +51,25 @@ def test_what_a_request_says() -> None:
         assert caught.value.param == param
 
 
+def test_a_request_that_stands_alone() -> None:
+    """It says `store: false` and nothing else of the kind; all other requests are left as they are."""
+    body = {"input": "x", "store": False}
+    assert state.stands_alone(body, b"")
+    assert body == {"input": "x"}
+    for other in (
+        {"input": "x"},
+        {"store": True},
+        {"store": None},
+        {"store": 0},
+        {"store": False, "previous_response_id": "resp_1"},
+        {"store": False, "conversation": "conv_1"},
+    ):
+        before = dict(other)
+        assert not state.stands_alone(other, b"")
+        assert other == before
+    assert not state.stands_alone({"store": False}, b'{"input":[{"type":"item_reference","id":"rs_1"}]}')
+
+
 def test_a_chain_stands_before_the_input() -> None:
     """In the order of writing, and read as what a client sends back: every character of a thought is there."""
     body = {"model": "m", "store": True, "previous_response_id": RESPONSE, "input": "Sure?"}

@@ -72,7 +72,7 @@ class Exchange:
         self._record = http.record
         self._credential = headers.fingerprint(http.headers)
         self._recalled: Recalled | None = None
-        """What it has to do with kept replies; None where the dialect knows of none."""
+        """What it has to do with kept replies; None where that is nothing."""
         self._watch: ThoughtWatch | None = None
         """Counts the reply's thinking, where the gateway has to keep to a budget and it is not spent yet."""
         self._private = False
@@ -87,6 +87,13 @@ class Exchange:
         record.stream = bool(data.get("stream", self._dialect.STREAMS_BY_DEFAULT))
         key = headers.own_key(self._http.headers, state.guarded)
         upstreams = await state.route(model, key)
+        api = self._dialect.KEPT
+        if api is not None:
+            self._private = api.stands_alone(data, body)
+            # Few clients say so, and those ask often: they are not to pay for what others store.
+            if not self._private:
+                self._recalled = recalled = await state.responses.recall(api, self._credential, data, len(body))
+                data, self._private = recalled.body, recalled.private
         await state.ask_any(upstreams, record, lambda upstream: self._ask(upstream, body, data, key))
 
     async def _ask(self, upstream: Upstream, body: bytes, data: dict[str, Any], key: str) -> None:
@@ -106,11 +113,8 @@ class Exchange:
         if profile.format is None and kind.speaks(self._dialect):
             await self._pass(target, data, body)
             return
-        size, echo, api = len(body), None, self._dialect.KEPT
-        if api is not None:
-            self._recalled = recalled = await state.responses.recall(api, self._credential, data, size)
-            self._private = recalled.private
-            data, size, echo = recalled.body, recalled.size, recalled.echo
+        recalled = self._recalled
+        size, echo = (len(body), None) if recalled is None else (recalled.size, recalled.echo)
         arguments = (state, self._http, self._dialect, self._path, data, target, self._credential, echo)
         plan = await off_loop(size, make_plan, *arguments)
         if not await self._send(plan, learn=plan.effort is not None or plan.budget is not None):

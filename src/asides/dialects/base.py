@@ -90,6 +90,12 @@ class Recall(NamedTuple):
 class KeptReplies(Protocol):
     """The part of an API that is about replies which the server keeps. A document is what is kept of one reply."""
 
+    def stands_alone(self, body: dict[str, Any], raw: bytes) -> bool:
+        """Whether a request refers to no kept reply and wants none kept; then what says so is taken out of the body.
+
+        `raw`: the body as it came.
+        """
+
     def read_recall(self, body: dict[str, Any]) -> Recall:
         """What a request says of them; a `RequestError` names the field that cannot be honoured."""
 

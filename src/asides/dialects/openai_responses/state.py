@@ -31,6 +31,7 @@ __all__ = [
     "read_document",
     "read_recall",
     "response_of",
+    "stands_alone",
     "write_deleted",
     "write_document",
     "write_response",
@@ -44,6 +45,17 @@ _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
 # Requests.
+
+
+def stands_alone(body: dict[str, Any], raw: bytes) -> bool:
+    """Whether a request says `store: false` and refers to nothing; then the field, which is honoured, goes."""
+    if "store" not in body or body["store"] is not False or "previous_response_id" in body or "conversation" in body:
+        return False
+    # One search, instead of a look at every item; a text that happens to hold this costs no more than that look.
+    if b"item_reference" in raw:
+        return False
+    del body["store"]
+    return True
 
 
 def read_recall(body: dict[str, Any]) -> Recall:
