@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "_descriptor": set(),
     "terminal": VALUES,
     "analysis": READING | {"_api", "terminal"},  # the table printer, for reports in plain text
+    "arrow": READING | {"_api", "analysis"},
     "_history": VALUES | {"dialects", "reply"},
     "history": {"_history"},
     "compat": READING | {"_api", "_config", "analysis", "client", "dialects", "render", "reply", "terminal"},

@@ -29,17 +29,17 @@ def parse(
     found = get_format(format)
     if options:
         policies = policies.but(**options)
-    return parse_ordinary(text, found, policies) or read_whole(text, found, policies)
+    return parse_ordinary(text, found, policies) or read_whole(text, found, policies).message
 
 
-def read_whole(text: str, format: Format, policies: Policies) -> Message:
-    """What a `Parser` makes of a whole output, with the one default that differs."""
+def read_whole(text: str, format: Format, policies: Policies) -> Parser:
+    """A `Parser` that has read a whole output, with the one default that differs."""
     if policies.start is None and policies.prompt is None and format.start == TEXT:
         policies = _UNDECIDED if policies is DEFAULTS else policies.but(start="undecided")
     parser = Parser(format, policies)
     parser.feed(text)
     parser.finish()
-    return parser.message
+    return parser
 
 
 def clean(

@@ -30,20 +30,25 @@ _MENTIONS = get_args(Mentions)
 _WHITESPACE = get_args(Whitespace)
 
 
-class PolicyOptions(TypedDict, total=False):
-    """The fields of `Policies` as keyword arguments."""
+class SharedPolicyOptions(TypedDict, total=False):
+    """The fields of `Policies` that hold for every reply of a column, as keyword arguments."""
 
     start: Start | None
-    prompt: str | None
     calls_in_thinking: CallsInThinking | None
     mentions: Mentions
     whitespace: Whitespace
-    tools: Sequence[Mapping[str, Any]] | None
     seed: int
     strict: bool | Collection[str]
     limit: int
     repair: bool
     calls: bool
+
+
+class PolicyOptions(SharedPolicyOptions, total=False):
+    """The fields of `Policies` as keyword arguments."""
+
+    prompt: str | None
+    tools: Sequence[Mapping[str, Any]] | None
     collect: bool
 
 
@@ -53,8 +58,6 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     start: Start | None = None
     """Where the output begins: in text, in thinking, or `"undecided"`, which holds everything back until a thinking
     marker, a stop marker or the end shows it. None: as `prompt` says, else as the format does."""
-    prompt: str | None = None
-    """The prompt's text: where the output begins is read off its end. `start` wins over it."""
     calls_in_thinking: CallsInThinking | None = None
     """What a call inside open thinking is. `"resolve"`: a call if the turn ends with it, else a draft that stays
     thinking. `"never"`: a draft. `"always"`: a call. None: as the format says, mostly `"resolve"`."""
@@ -63,8 +66,6 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     whitespace: Whitespace = "tidy"
     """`"tidy"`: whitespace beside a marker belongs to the marker. `"exact"`: every character outside markers is in a
     part."""
-    tools: Sequence[Mapping[str, Any]] | None = None
-    """OpenAI's list of tool definitions. Gives types to arguments that a call's syntax leaves untyped."""
     seed: int = 0
     """What the ids of calls depend on where the model writes none."""
     strict: bool | Collection[str] = False
@@ -75,6 +76,10 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the closing brackets that a cut-off call lacks are written, with a notice."""
     calls: bool = True
     """Whether calls are read. Without it call markers are text."""
+    prompt: str | None = None
+    """The prompt's text: where the output begins is read off its end. `start` wins over it."""
+    tools: Sequence[Mapping[str, Any]] | None = None
+    """OpenAI's list of tool definitions. Gives types to arguments that a call's syntax leaves untyped."""
     collect: bool = True
     """Whether text is kept. Without it memory stays constant, and `message` is not available."""
 

@@ -340,6 +340,11 @@ def open_span(parser: Parser) -> tuple[int, int]:
     return parser._writer.part.start if start is None else start, parser._emitted()
 
 
+def format_of(parser: Parser) -> Format:
+    """The format that is in effect: what `auto` has settled on so far."""
+    return parser._markers.format
+
+
 def termination_of(parser: Parser) -> Termination:
     """How the output ended, as `message.termination` says; `cut` while thinking or a call is open."""
     writer = parser._writer

@@ -19,7 +19,7 @@ import re
 from functools import lru_cache
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
-from ..message import Message, Termination
+from ..message import Message
 from ..parts import Part, Text, Thinking
 from ..policies import DEFAULTS, CallsInThinking, Policies, Start
 from .format import TEXT, THINKING, Format, State
@@ -35,6 +35,9 @@ _Place = tuple[int, int, Marker]
 """Where a marker stands, and the marker."""
 _ODD: _Place = (0, 0, FOREIGN)
 """A marker about which only the machine can say what it does."""
+OrdinaryCut = tuple[int, int, int, int, bool, Format]
+"""Start and end of the thought, start and end of the text (no part where they are the same), whether a stop marker was
+seen, and the format: the one that `auto` settled on."""
 
 
 class Shortcut:
@@ -71,26 +74,38 @@ class Shortcut:
 
     def parse(self, text: str) -> Message | None:
         """The message, or None where the machine must read."""
+        cut = self.cut(text)
+        if cut is None:
+            return None
+        first, last, start, end, stopped, _ = cut
+        thinking, words = text[first:last], text[start:end]
+        parts: tuple[Part, ...] = (Thinking(thinking, True, (first, last)),) if thinking else ()
+        if words:
+            parts = (*parts, Text(words, (start, end)))
+        return Message(parts, text, (), "stop" if stopped else "end", thinking, words)
+
+    def cut(self, text: str) -> OrdinaryCut | None:
+        """Where thought and text stand, or None where the machine must read. For who needs no `Message`."""
         if self._header_firsts and text.startswith(self._header_firsts):
             return None
         if self._state == THINKING:
-            return self._parse_thinking(text, 0, self._format, self._tables)
+            return self._cut_thinking(text, 0, self._format, self._tables)
         place = _find(self._tables.text, text, 0)
         if place is None:
-            return Message((Text(text, (0, len(text))),), text, (), "end", "", text) if text else Message()
+            return 0, 0, 0, len(text), False, self._format
         start, stop, marker = place
         if marker.action is Actions.OPEN:
             # Text before a thought is a part of its own, with whitespace rules that the machine knows.
             if start and not text[:start].isspace():
                 return None
-            return self._parse_thinking(text, stop, *self._settle(self._format, marker))
+            return self._cut_thinking(text, stop, *self._settle(self._format, marker))
         if marker.action is Actions.STRAY and marker.closes_thinking and self._undecided:
             # All before a lone closer is thinking; inside a block of a text it would be words.
             fenced = _FENCE.search(text, 0, start)
-            return self._parse_rest(text, 0, place, self._format) if fenced is None else None
-        return self._ended(text, None, 0, place)
+            return self._cut_rest(text, 0, place, self._format) if fenced is None else None
+        return _cut_end(text, 0, 0, 0, place, self._format)
 
-    def _parse_thinking(self, text: str, opened: int, format: Format, tables: Tables) -> Message | None:
+    def _cut_thinking(self, text: str, opened: int, format: Format, tables: Tables) -> OrdinaryCut | None:
         """A thought that begins at `opened`."""
         closer = _find(tables.thinking, text, opened)
         if closer is not None and not opened and closer[2].action is Actions.NESTED:
@@ -101,9 +116,9 @@ class Shortcut:
             closer = _find(tables.thinking, text, opened)
         if closer is None or closer[2].action is not Actions.CLOSE:
             return None
-        return self._parse_rest(text, opened, closer, format)
+        return self._cut_rest(text, opened, closer, format)
 
-    def _parse_rest(self, text: str, opened: int, closer: _Place, format: Format) -> Message | None:
+    def _cut_rest(self, text: str, opened: int, closer: _Place, format: Format) -> OrdinaryCut | None:
         """A thought that begins at `opened` and that this marker closes."""
         start, stop, marker = closer
         if marker.target != TEXT or (text[start - 1] in PAIRS and quote_before(text, start, opened)):
@@ -111,31 +126,11 @@ class Shortcut:
         format, tables = self._settle(format, marker)
         if tables.bare:
             return None  # a call may begin behind the thought
-        words = text[opened:start].strip()
-        thought = None
-        if words:
-            # `words` is the stripped stretch, so its first character is the first one there that is no whitespace.
-            first = text.index(words[0], opened)
-            thought = Thinking(words, True, (first, first + len(words)))
-        return self._ended(text, thought, stop, _find(tables.text, text, stop))
-
-    def _ended(self, text: str, thought: Thinking | None, start: int, place: _Place | None) -> Message | None:
-        """The message, if the text from `start` on ends as ordinary ones do: with the input, or with a stop marker."""
-        termination: Termination = "end"
-        if place is None:
-            words = text[start:]
-        elif place[2].action is Actions.STOP and not text[place[1] :].strip():
-            termination = "stop"
-            words = text[start : place[0]].rstrip()
-        else:
-            return None
-        if start:
-            words = words.lstrip()  # whitespace behind a marker is the marker's
-            start = text.index(words[0], start) if words else start
-        parts: tuple[Part, ...] = () if thought is None else (thought,)
-        if words:
-            parts = (*parts, Text(words, (start, start + len(words))))
-        return Message(parts, text, (), termination, "" if thought is None else thought.text, words)
+        while opened < start and text[opened].isspace():
+            opened += 1
+        while opened < start and text[start - 1].isspace():
+            start -= 1
+        return _cut_end(text, opened, start, stop, _find(tables.text, text, stop), format)
 
     def _settle(self, format: Format, marker: Marker) -> tuple[Format, Tables]:
         """The format that a marker leads to, which is another one only for `auto`."""
@@ -147,6 +142,22 @@ class Shortcut:
             found = settled, compile_tables(settled, self._calls_in_thinking, self._calls)
             self._settled[format, marker.text] = found
         return found
+
+
+def _cut_end(text: str, first: int, last: int, start: int, place: _Place | None, format: Format) -> OrdinaryCut | None:
+    """The cut, if the text from `start` on ends as ordinary ones do: with the input, or with a stop marker."""
+    end = len(text)
+    if place is not None:
+        if place[2].action is not Actions.STOP or text[place[1] :].strip():
+            return None
+        end = place[0]
+        while start < end and text[end - 1].isspace():
+            end -= 1
+    if start:
+        # Whitespace behind a marker is the marker's.
+        while start < end and text[start].isspace():
+            start += 1
+    return first, last, start, end, place is not None, format
 
 
 def _find(table: Table, text: str, at: int) -> _Place | None:
@@ -187,25 +198,30 @@ def _shortcut(
     return found if found.applies else None
 
 
-def parse_ordinary(text: str, format: Format, policies: Policies) -> Message | None:
-    """The message of a whole output that has the ordinary shape, as the machine would read it; else None.
+def shortcut_of(format: Format, policies: Policies) -> Shortcut | None:
+    """The shortcut for whole outputs of a format under these policies; None where the machine must read all of them.
 
-    As in `asides.parse`, an output without a given start is undecided where the format starts in text.
+    As in `asides.parse`, an output without a given start is undecided where the format starts in text. What is longer
+    than `policies.limit` is the machine's, and with a log, which says what markers it meets, so is everything.
     """
-    if policies is not DEFAULTS and (
+    if policies is DEFAULTS:
+        return _shortcut(format)
+    if (
         policies.prompt is not None
         or policies.whitespace != "tidy"
         or policies.mentions != "literal"
         or not policies.collect
     ):
         return None
+    return _shortcut(format, policies.start, policies.calls_in_thinking, policies.calls)
+
+
+def parse_ordinary(text: str, format: Format, policies: Policies) -> Message | None:
+    """The message of a whole output that has the ordinary shape, as the machine would read it; else None."""
     if len(text) > policies.limit or log.isEnabledFor(logging.DEBUG):
-        return None  # with a log, the machine says which markers it meets
-    # One argument to hash instead of four: most callers pass no policies.
-    if policies is DEFAULTS:
-        found = _shortcut(format)
-    else:
-        found = _shortcut(format, policies.start, policies.calls_in_thinking, policies.calls)
+        return None
+    # One argument to hash instead of four, and no call in between: most callers pass no policies.
+    found = _shortcut(format) if policies is DEFAULTS else shortcut_of(format, policies)
     return found.parse(text) if found is not None else None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Unpack
@@ -29,7 +29,7 @@ from .fast_path import ALWAYS
 from .format import Format, find_format
 from .markers import Table
 from .parser import Opening, Parser, ParserState, fast_path_of, open_span, read_prompt
-from .vocabulary import Pieces, Vocabulary, vocabulary_of
+from .vocabulary import Pieces, TokenPlaces, Vocabulary, vocabulary_of
 
 FIRST, LAST = 0xD8C0, 0xDB3F
 """The surrogates that stand for tokens: those of planes that Unicode has left empty, so that JSON escapes none."""
@@ -492,7 +492,7 @@ class TokenParser:
                 decoder.reset()
         return "".join(texts)
 
-    def _token_places(self) -> _Places:
+    def _token_places(self) -> TokenPlaces:
         """Where each token's bytes stand in the machine's text."""
         firsts: list[int] = []
         stops: list[int] = []
@@ -512,7 +512,7 @@ class TokenParser:
             firsts.append(size)
             size += len(piece)
             stops.append(size + half)
-        return _Places(firsts, stops)
+        return TokenPlaces(firsts, stops)
 
     # Back from surrogates to texts, and from the machine's offsets to the raw text's.
 
@@ -570,22 +570,10 @@ class TokenParser:
 _DELTAS = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 
 
-class _Places(NamedTuple):
-    """Where each token's bytes stand in a text: the first character that they are part of, and behind the last."""
-
-    firsts: list[int]
-    stops: list[int]
-
-    def of(self, span: Span) -> Span:
-        """The tokens that hold any of a span's characters, or a piece of one."""
-        first = bisect_right(self.stops, span[0])
-        return first, max(first, bisect_left(self.firsts, span[1]))
-
-
 _KINDS = {"Thinking": "thinking", "Text": "text", "ToolCall": "call"}
 
 
-def _roles(message: Message, places: _Places, tokens: list[Span]) -> tuple[str, ...]:
+def _roles(message: Message, places: TokenPlaces, tokens: list[Span]) -> tuple[str, ...]:
     """A label for every id."""
     roles = [""] * len(places.firsts)
     at = 0

@@ -11,12 +11,14 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..errors import UsageError
+from ..parts import Span
 
 Encode = Callable[[str], list[int]]
 Read = Callable[[int], bytes]
@@ -37,6 +39,18 @@ class Pieces(dict[int, str | None]):
             found = None
         self[id] = found
         return found
+
+
+class TokenPlaces(NamedTuple):
+    """Where each token's bytes stand in a text: the first character that they are part of, and behind the last."""
+
+    firsts: list[int]
+    stops: list[int]
+
+    def of(self, span: Span) -> Span:
+        """The tokens that hold any of a span's characters, or a piece of one."""
+        first = bisect_right(self.stops, span[0])
+        return first, max(first, bisect_left(self.firsts, span[1]))
 
 
 class Vocabulary:
@@ -86,6 +100,33 @@ class Vocabulary:
         ids = [id for start, stop in pairwise(cuts) for id in self._encode(text[start:stop])]
         # A token of one character cannot be cut; what is left of such is dropped.
         return [id for id in ids if id not in self._forbidden]
+
+    def encode_output(self, text: str) -> list[int]:
+        """The ids of a model's output: what is written like an added token is that token."""
+        if not hasattr(self.tokenizer, "encode_ordinary"):
+            return self._encode(text) if text else []
+        ids: list[int] = []
+        at = 0
+        for match in self._marker.finditer(text):
+            ids += [*self._encode(text[at : match.start()]), self.added[match[0]]]
+            at = match.end()
+        return ids + self._encode(text[at:])
+
+    def places(self, ids: Iterable[int]) -> TokenPlaces:
+        """Where each token's bytes stand in the text of the ids."""
+        firsts: list[int] = []
+        stops: list[int] = []
+        decoder, pieces = self.decoder(), self.pieces
+        size, half = 0, False
+        for id in ids:
+            piece = pieces[id]
+            if piece is None or half:
+                piece = decoder.decode(self.bytes_of(id))
+                half = bool(decoder.getstate()[0])
+            firsts.append(size)
+            size += len(piece)
+            stops.append(size + half)
+        return TokenPlaces(firsts, stops)
 
     def marker(self, text: str) -> list[int]:
         """The ids of a marker: its own token, or where the tokenizer has none, the ids that spell it."""

@@ -1,0 +1,40 @@
+"""Columns in, columns out: an Arrow array of raw outputs, split, cleaned or counted. Needs the extra `arrow`.
+
+    import pyarrow as pa
+    from asides.arrow import split
+
+    column = split(pa.array(["<think>2+2</think>It is 4.", None]), "qwen3")
+    column.field("thinking").to_pylist()     # ['2+2', None]
+
+What a row becomes is exactly what `asides.parse` makes of it. A null stays null, a chunked array becomes a chunked
+array, and `format` and `prompt` may be columns themselves, so that a file of many models is one call.
+"""
+
+from __future__ import annotations
+
+try:
+    import pyarrow as _pyarrow  # type: ignore[import-untyped]  # noqa: F401
+except ImportError as error:
+    raise ImportError("asides.arrow needs pyarrow: pip install 'asides[arrow]'") from error
+
+from .columns import ROW_LIMIT, UnreadableRowError
+from .kernel import clean, figures, split, thinking
+from .schema import CALL, FIGURES, PART, ROW_ERROR, SCHEMA_VERSION, SPLIT, TOKEN_PART, TOKENS, split_type
+
+__all__ = [
+    "CALL",
+    "FIGURES",
+    "PART",
+    "ROW_ERROR",
+    "ROW_LIMIT",
+    "SCHEMA_VERSION",
+    "SPLIT",
+    "TOKENS",
+    "TOKEN_PART",
+    "UnreadableRowError",
+    "clean",
+    "figures",
+    "split",
+    "split_type",
+    "thinking",
+]
