@@ -45,6 +45,7 @@ from .pipeline import HEAD, CollectedItems, ItemFilter, Pipeline, explained, mal
 from .plan import RequestPlan, Target, make_plan
 from .refusals import Refusal
 from .state import State
+from .stops import StopStrings
 from .stored_responses import Recalled
 from .to_history import conversation_of, kept_replies
 from .upstreams import Upstream, UpstreamLost, UpstreamResponse
@@ -153,23 +154,19 @@ class Exchange:
         """Send the request and carry the reply back. False: something was learned, and it is to be planned again."""
         same = plan.target.kind.speaks(self._dialect)
         sent = self._state.headers_for(self._http, plan.target.upstream, same=same)
-        stopped = plan.budget is not None and plan.budget.by == "gateway"
-        streams = plan.request.stream or stopped
-        sent["accept"] = "text/event-stream, application/x-ndjson" if streams else "application/json"
+        sent["accept"] = "text/event-stream, application/x-ndjson" if plan.streams else "application/json"
         path = plan.upstream_dialect.upstream_path(plan.request)
-        if not stopped:
+        if not plan.stops_thought:
             async with plan.target.upstream.ask("POST", path, plan.body, sent) as answer:
-                return await self._take(answer, plan, same=same, streams=streams, learn=learn)
+                return await self._take(answer, plan, same=same, learn=learn)
         # The thought may have to be stopped, and the rest of the reply asked for in the same way.
         self._ask_again = partial(plan.target.upstream.ask, "POST", path, headers=sent)
         self._turns = AsyncExitStack()
         async with self._turns:
             answer = await self._turns.enter_async_context(self._ask_again(plan.body))
-            return await self._take(answer, plan, same=same, streams=streams, learn=learn)
+            return await self._take(answer, plan, same=same, learn=learn)
 
-    async def _take(
-        self, answer: UpstreamResponse, plan: RequestPlan, *, same: bool, streams: bool, learn: bool
-    ) -> bool:
+    async def _take(self, answer: UpstreamResponse, plan: RequestPlan, *, same: bool, learn: bool) -> bool:
         """Carry an upstream's answer back, whatever it is. False: something was learned from it instead."""
         self._record.upstream_status = answer.status
         self._record.answered = time.monotonic()
@@ -183,7 +180,7 @@ class Exchange:
         self._report_budget(plan)
         if answer.status >= 400:
             await self._pass_error(answer, error, plan, back)
-        elif not streams or "application/json" in answer.headers.get("content-type", ""):
+        elif not plan.streams or "application/json" in answer.headers.get("content-type", ""):
             if self._record.budget == "within":
                 self._record.budget = "not_enforced"  # it does not stream, so nothing could be stopped
             await self._whole(answer, plan, back)
@@ -389,12 +386,13 @@ class Exchange:
         cached = self._state.replay_cache.limit if plan.request.tools and not self._private else 0
         all_of_it = fills or self._state.keeps_text
         limit = config.limits.body if all_of_it else cached
-        watched = plan.budget if plan.budget is not None and plan.budget.by == "gateway" and not whole else None
+        watched = plan.budget if plan.stops_thought and not whole else None
         splitter = plan.splitter(whole=whole, keep=config.limits.body if watched is not None else cached)
         self._watch = ThoughtWatch(watched, splitter) if watched is not None else None
         self._record.begin_reply(splitter, collect=limit > 0, limit=limit)
         model = plan.request.model if settings.name else ""
-        return ItemFilter(splitter, self._record, limits=config.limits, model=model, fill_empty=fills)
+        stops = StopStrings(plan.stops, max(1, plan.request.choices)) if plan.stops else None
+        return ItemFilter(splitter, self._record, limits=config.limits, model=model, fill_empty=fills, stops=stops)
 
     async def _begin_stream(self, back: Headers) -> None:
         kind = self._dialect.FRAMING.media_type.encode()

@@ -28,11 +28,14 @@ from ..events import PartEnd, PartStart, TextDelta
 from ..reply.items import Begin, Chunk, Ended, Failed, RawText, ReplyEvent, ReplyItem, Usage
 from ..reply.splitter import Splitter
 from .record import RequestRecord
+from .stops import StopStrings
 
 HEAD = 512
 """Bytes of an answer that are kept until something in it is understood."""
 SHOWN = 200
 """Characters of its first line that an error shows."""
+CHARACTERS_PER_TOKEN = 4
+"""How many count as a token where nobody has counted."""
 UNREADABLE = Failed(
     "the gateway could not read all of the upstream's reply; its log says why", 502, "api_error", "internal"
 )
@@ -49,8 +52,13 @@ class ItemFilter:
         limits: Limits = Limits(),  # noqa: B008  # frozen
         model: str = "",
         fill_empty: bool = False,
+        stops: StopStrings | None = None,
     ) -> None:
-        """`fill_empty`: whether a thought that never closed becomes the answer of a choice that has none."""
+        """`fill_empty`: whether a thought that never closed becomes the answer of a choice that has none.
+
+        `stops`: the strings that end the answer here and not at the upstream.
+        """
+        self.stops = stops
         self.splitter = splitter
         self.record = record
         self.limits = limits
@@ -74,6 +82,11 @@ class ItemFilter:
                 items = [explained(items[0], self.head), *items[1:]]
             else:
                 self.understood = True
+        if self.stops is not None:
+            items = self.stops.apply(items)
+            if self.stops.over and not self.over:
+                self.over = True
+                items = [*items, self._estimated()]
         # Whether any item may be changed is found out in the loop that is there anyway: most batches are events alone.
         record, events_only = self.record, True
         for item in items:
@@ -87,6 +100,12 @@ class ItemFilter:
             message = f"the upstream's reply holds more than {self.limits.calls} calls (limits.calls)"
             items = [*items, *self.apply([*self.splitter.finish(), malformed(message)])]
         return items
+
+    def _estimated(self) -> Usage:
+        """What a reply cost that was ended here: the upstream would have said so behind what it will not write."""
+        thinking, answer = self.splitter.thinking_characters, self.splitter.answer_characters
+        tokens = -(-thinking // CHARACTERS_PER_TOKEN)
+        return Usage(output_tokens=tokens - (-answer // CHARACTERS_PER_TOKEN), reasoning_tokens=tokens, estimated=True)
 
     def _changed(self, item: ReplyItem) -> list[ReplyItem]:
         if isinstance(item, Begin) and self._model:
@@ -148,7 +167,8 @@ class Pipeline:
         self._on_error = on_error
         self._last: type = type(None)
         """The kind of delta that was folded last: where no text is kept, a fold needs no more of the same."""
-        self._text_frame = reader.text_frame
+        # The fast path knows no items, and stop strings are looked for in these.
+        self._text_frame = reader.text_frame if filter.stops is None else None
         self._delta = writer.delta
         self.over = False
         """Whether no more is to be read: something failed, or was too large."""
@@ -198,7 +218,7 @@ class Pipeline:
         Where the upstream splits thoughts off by itself it is empty: text that follows ends one.
         """
         self._reader = reader
-        self._text_frame = reader.text_frame
+        self._text_frame = reader.text_frame if self._filter.stops is None else None
         try:
             return self._translate([RawText(0, closing)]) if closing else b""
         except Exception as error:
@@ -255,7 +275,9 @@ class Pipeline:
         """Read no further: what was held back, then this failure, each as far as it can be written."""
         self.over = True
         out: list[bytes] = []
-        for item in (*self._splitter.finish(), failed):
+        stops = self._filter.stops
+        held = stops.finish() if stops is not None else []
+        for item in (*held, *self._splitter.finish(), failed):
             with contextlib.suppress(Exception):
                 # The writer may be what failed, and may fail again with this item; the next one may still be written.
                 self._record.add(item)

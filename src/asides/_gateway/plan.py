@@ -73,10 +73,22 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Where thinking is written; empty for the usual place of the client's dialect."""
     conversation: ConversationHash
     """Where the reply stands in its conversation, for the replay cache."""
+    stops: tuple[str, ...] = ()
+    """Stop strings that the gateway looks for, because the upstream would find them in thoughts too."""
     budget: BudgetPlan | None = None
     """How much the model may think, and who keeps to it."""
     effort: str | None = None
     """The effort that the upstream is asked for; not always the client's."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the upstream is asked to stream: also where the reply may have to be stopped before its end."""
+        return self.request.stream or bool(self.stops) or self.stops_thought
+
+    @property
+    def stops_thought(self) -> bool:
+        """Whether the gateway has to stop a thought that is too long."""
+        return self.budget is not None and self.budget.by == "gateway"
 
     @property
     def format(self) -> Format:
@@ -146,7 +158,10 @@ def make_plan(
         field = state.fields.get((target.upstream.name, request.model), "")
         start, start_is_known = find_start(http.headers, request, target)
         reasoning = find_reasoning(http.headers, target.settings, dialect)
-        body = to_json(write_request(asked, upstream_dialect, target, field, budget))
+        stops = request.stop if finds_stops(request, target.profile) else ()
+        if stops:
+            asked = msgspec.structs.replace(asked, stop=())
+        body = to_json(write_request(asked, upstream_dialect, target, field, budget, stream=bool(stops)))
     except RequestError as error:
         raise Refusal(error.status, error.message, param=error.param) from error
     tools = [
@@ -170,6 +185,7 @@ def make_plan(
         start_is_known=start_is_known,
         reasoning=reasoning,
         conversation=restored.conversation,
+        stops=stops,
         budget=budget,
         effort=asked.thinking.effort,
     )
@@ -235,6 +251,11 @@ def _choice(headers: Mapping[str, str], name: str, choices: tuple[_Chosen, ...])
     return choices[choices.index(sent)] if sent else None
 
 
+def finds_stops(request: Request, profile: ModelProfile) -> bool:
+    """Whether the gateway looks for stop strings itself: where the model thinks, and tokens need not be told apart."""
+    return bool(request.stop) and profile.can_think and request.thinking.think is not False and not request.logprobs
+
+
 def reads_calls(request: Request, settings: ModelSettings) -> bool:
     """Whether calls are read. A client that names no tools may be reading them from the text by itself."""
     if settings.calls in ("always", "never"):
@@ -247,7 +268,13 @@ def reads_calls(request: Request, settings: ModelSettings) -> bool:
 
 
 def write_request(
-    request: Request, dialect: Dialect, target: Target, field: str = "", budget: BudgetPlan | None = None
+    request: Request,
+    dialect: Dialect,
+    target: Target,
+    field: str = "",
+    budget: BudgetPlan | None = None,
+    *,
+    stream: bool = False,
 ) -> dict[str, Any]:
     """The body for the upstream, in its dialect. `field`: where it was seen to send thinking; empty: not seen yet."""
     settings, profile = target.settings, target.profile
@@ -259,7 +286,7 @@ def write_request(
         switch=profile.switch,
         budget=budget.field if budget is not None else "",
         # What the gateway has to stop must come as it is written.
-        stream=True if budget is not None and budget.by == "gateway" else None,
+        stream=True if stream or (budget is not None and budget.by == "gateway") else None,
         model=settings.name,
         usage=True,
         special_tokens=target.upstream.settings.skip_special_tokens and profile.special,
