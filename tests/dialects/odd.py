@@ -359,16 +359,43 @@ REQUESTS: dict[str, list[Any]] = {
                 {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c", "id": "i"},
                 {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "4"}]},
                 {"type": "web_search_call", "id": "w"},
+                {"type": "function_call", "name": "g", "namespace": "n", "arguments": "{}", "call_id": "d"},
+                {"type": "custom_tool_call", "name": "p", "namespace": "n", "input": "x", "call_id": "e"},
+                {"type": "custom_tool_call_output", "call_id": "e", "output": "y"},
+                {"type": "tool_search_call", "execution": "client", "call_id": "s", "arguments": {"query": "q"}},
+                {
+                    "type": "tool_search_output",
+                    "execution": "client",
+                    "call_id": "s",
+                    "tools": [{"type": "namespace", "name": "o", "tools": [{"type": "function", "name": "h"}]}],
+                },
+                {"type": "additional_tools", "tools": [{"type": "custom", "name": "q"}]},
             ],
-            "tools": [{"type": "function", **_FUNCTION}, _TOOL, {"type": "web_search"}],
+            "tools": [
+                {"type": "function", **_FUNCTION},
+                _TOOL,
+                {"type": "web_search"},
+                {"type": "tool_search", "execution": "client", "description": "d", "parameters": {}},
+                {"type": "custom", "name": "p", "format": {"type": "grammar", "syntax": "lark", "definition": "x"}},
+                {
+                    "type": "namespace",
+                    "name": "n",
+                    "description": "d",
+                    "tools": [{"type": "function", "name": "g"}, {"type": "custom", "name": "p"}],
+                },
+            ],
             "tool_choice": {
                 "type": "allowed_tools",
                 "mode": "required",
-                "tools": [{"type": "function", "name": "f"}],
+                "tools": [
+                    {"type": "function", "name": "f"},
+                    {"type": "namespace", "name": "n"},
+                    {"type": "web_search"},
+                ],
             },
             "include": ["reasoning.encrypted_content"],
             "text": {"format": {"type": "json_schema", "name": "n", "schema": {}}, "verbosity": "low"},
-            "reasoning": {"effort": "low", "summary": "auto"},
+            "reasoning": {"effort": "low", "summary": "auto", "context": "current_turn", "mode": "standard"},
             "thinking": {"type": "enabled"},
             "chat_template_kwargs": {"enable_thinking": True},
             "stream": True,
@@ -413,6 +440,9 @@ REQUESTS: dict[str, list[Any]] = {
             "stream": True,
             "temperature": 1,
             "container": "c",
+            "context_management": {
+                "edits": [{"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 1}}]
+            },
         }
     ],
     "ollama": [

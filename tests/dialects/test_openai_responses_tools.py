@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -224,6 +225,76 @@ def test_tools_that_an_item_adds() -> None:
     with pytest.raises(RequestError) as caught:
         read(input=[{**added, "tools": {}}])
     assert caught.value.param == "input[0].tools"
+
+
+LOOKUP = {
+    "type": "tool_search",
+    "execution": "client",
+    "description": "Finds tools.",
+    "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+}
+
+
+def test_a_search_that_the_client_carries_out() -> None:
+    """It is a function; its call has the type that the client expects, and what it found can be called."""
+    asked = read(tools=[READ, LOOKUP])
+    assert [(tool.name, tool.description) for tool in asked.tools][1:] == [("tool_search", "Finds tools.")]
+    assert asked.hosted == ()
+    item = written(asked, call("tool_search", '{"query":', ' "agents"}'))
+    assert (item["type"], item["execution"], item["call_id"]) == ("tool_search_call", "client", "call_1")
+    assert (item["arguments"], item["status"]) == ({"query": "agents"}, "completed")
+    cut = written(asked, call("tool_search", '{"query', error="incomplete", whole=False))
+    assert (cut["arguments"], cut["status"]) == ('{"query', "incomplete")
+    assert written(asked, call("tool_search"))["arguments"] == {}
+    found = {
+        "type": "tool_search_output",
+        "execution": "client",
+        "call_id": "call_1",
+        "tools": [AGENTS, {**SPAWN, "name": "wait"}, {"type": "web_search"}],
+    }
+    # A second search may find the same; it is offered once.
+    again = read(tools=[READ, LOOKUP], input=[item, found, {**item, "call_id": "2"}, {**found, "call_id": "2"}])
+    names = ["agents__spawn", "agents__apply_patch", "wait"]
+    assert {tool.name for tool in again.tools} == {"read", "tool_search", *names}
+    messages = chat.write_request(again)["messages"]
+    assert messages[0]["tool_calls"][0]["function"] == {"name": "tool_search", "arguments": '{"query":"agents"}'}
+    assert (json.loads(messages[1]["content"]), messages[1]["name"]) == ({"tools": names}, "tool_search")
+    called = written(again, call("wait", "{}"))
+    assert (called["type"], called["name"]) == ("function_call", "wait")
+    same = responses.write_request(again)
+    assert same["input"][:2] == [item, found]
+    assert same["tools"] == [READ, LOOKUP]
+
+
+def test_a_search_that_the_server_carries_out_is_left_out() -> None:
+    """What it would have found is offered at once."""
+    later = {**AGENTS, "tools": [{**SPAWN, "defer_loading": True}]}
+    asked = read(tools=[{"type": "tool_search"}, later])
+    assert asked.hosted == ("tools[0].tool_search",)
+    assert [tool.name for tool in asked.tools] == ["agents__spawn"]
+
+
+def test_many_names_that_are_alike_cost_no_more_each() -> None:
+    """The number behind a name is not counted from the start again, nor is each call compared with every tool."""
+    count = 5000
+    tools = [{**AGENTS, "tools": [{**SPAWN, "name": "ü" * 60 + str(number)} for number in range(count)]}]
+    items = [
+        {"type": "function_call", "call_id": "c", "name": f"x{number}", "arguments": "{}"} for number in range(count)
+    ]
+    lines = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += frame.f_code.co_filename.endswith("tools.py")
+        return trace
+
+    sys.settrace(trace)
+    try:
+        asked = read(tools=tools, input=items)
+    finally:
+        sys.settrace(None)
+    assert len({tool.name for tool in asked.tools}) == count
+    assert lines < 100 * count
 
 
 def test_what_the_server_would_run_is_left_out(caplog: pytest.LogCaptureFixture) -> None:

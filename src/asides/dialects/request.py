@@ -122,8 +122,8 @@ class ToolOrigin(msgspec.Struct, frozen=True):
 
     name: str
     namespace: str = ""
-    custom: bool = False
-    """Whether it takes free text; its function has one string instead."""
+    kind: Literal["function", "custom", "tool_search"] = "function"
+    """What its API calls such a tool. A custom one takes free text, and its function has one string instead."""
 
 
 class Tool(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ PREFIXES: dict[str, str] = {
     "message": "msg_",
     "function_call": "fc_",
     "custom_tool_call": "ctc_",
+    "tool_search_call": "tsc_",
 }
 """How the id of an item begins, by its type."""
 _ITEM = re.compile(r"[a-z]{2,8}_([0-9a-f]{32})_(in)?(\d{1,9})")

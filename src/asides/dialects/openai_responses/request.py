@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..framing import to_json
 from ..openai_chat.request import NAME as CHAT
 from ..openai_chat.request import THINKING, read_thinking_options, write_thinking_options
 from ..request import (
@@ -112,7 +113,11 @@ def read_request(body: Any, path: str = "") -> Request:
         raise RequestError("'background' is not spoken: replies are not kept to be fetched later", "background")
     include = optional(body, "include", list, [])
     text = optional(body, "text", dict, {})
-    tools = RequestTools(_given_tools(body))
+    tools = RequestTools(
+        {f"tools[{index}]": tool for index, tool in enumerate(optional(body, "tools", list, []))}
+        | _tools_of_items(body, "additional_tools"),
+        _tools_of_items(body, "tool_search_output"),
+    )
     choice = tools.choose(body.get("tool_choice"))
     others = {
         "tool_choice": body["tool_choice"] if choice is None else None,
@@ -136,16 +141,15 @@ def read_request(body: Any, path: str = "") -> Request:
     )
 
 
-def _given_tools(body: dict[str, Any]) -> dict[str, Any]:
-    """The tools of a request by their places: of its field, and of items that add some."""
-    found = {f"tools[{index}]": tool for index, tool in enumerate(optional(body, "tools", list, []))}
+def _tools_of_items(body: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The tools that stand in items of this type, by their places."""
     items = body.get("input")
-    for index, item in enumerate(items if isinstance(items, list) else ()):
-        if isinstance(item, dict) and item.get("type") == "additional_tools":
-            place = f"input[{index}]."
-            added = optional(item, "tools", list, [], place)
-            found |= {f"{place}tools[{number}]": tool for number, tool in enumerate(added)}
-    return found
+    return {
+        f"input[{index}].tools[{number}]": tool
+        for index, item in enumerate(items if isinstance(items, list) else ())
+        if isinstance(item, dict) and item.get("type") == kind
+        for number, tool in enumerate(optional(item, "tools", list, [], f"input[{index}]."))
+    }
 
 
 def _read_format(value: Any) -> dict[str, Any] | None:
@@ -258,6 +262,13 @@ def _read_item(item: dict[str, Any], place: str, tools: RequestTools) -> Turn | 
             )
         case "additional_tools":
             return []  # among the tools already
+        case "tool_search_call" if item.get("execution") == "client":
+            return [_read_search(item, place, tools)]
+        case "tool_search_output" if item.get("execution") == "client":
+            # The tools themselves are offered like others, so here their names are enough.
+            names = tools.names_of(optional(item, "tools", list, [], f"{place}."))
+            id = optional(item, "call_id", str, "", f"{place}.")
+            return Turn("tool", (TextPiece(to_json({"tools": names}).decode()),), id, extra={"item": item})
         case None:
             raise RequestError(f"{place}.type is missing", f"{place}.type")
     return [OtherPiece(item)]
@@ -267,7 +278,7 @@ def _read_call(item: dict[str, Any], place: str, tools: RequestTools) -> CallPie
     """A call of an earlier turn, under the name that the model knows."""
     custom = item["type"] == "custom_tool_call"
     called = expect(item.get("name"), str, f"{place}.name")
-    name = tools.name_of(called, optional(item, "namespace", str, "", f"{place}."), custom)
+    name = tools.name_of(called, optional(item, "namespace", str, "", f"{place}."), "custom" if custom else "function")
     if custom:
         arguments = arguments_of(expect(item.get("input"), str, f"{place}.input"))
     else:
@@ -278,6 +289,14 @@ def _read_call(item: dict[str, Any], place: str, tools: RequestTools) -> CallPie
     return CallPiece(
         name, arguments, id, {"item": item} if changed else without(item, "type", "name", "arguments", "call_id")
     )
+
+
+def _read_search(item: dict[str, Any], place: str, tools: RequestTools) -> CallPiece:
+    """A search for tools of an earlier turn, which the client carried out."""
+    given = item.get("arguments") or {}
+    arguments = given if isinstance(given, str) else to_json(given).decode()
+    id = optional(item, "call_id", str, "", f"{place}.")
+    return CallPiece(tools.name_of("tool_search", kind="tool_search"), arguments, id, {"item": item})
 
 
 def _read_message(item: dict[str, Any], place: str) -> Turn | list[RequestPiece]:
@@ -405,7 +424,9 @@ def _write_turn(request: Request, index: int, options: WriteOptions) -> Iterator
         yield from _write_assistant(request, index, options)
         return
     content = _write_content(turn.pieces, "input_text", same)
-    if turn.role == "tool":
+    if "item" in extra:
+        yield extra["item"]
+    elif turn.role == "tool":
         yield {"type": "function_call_output", "call_id": turn.call_id, "output": content, **extra}
     else:
         yield {"type": "message", "role": turn.role, "content": content, **extra}

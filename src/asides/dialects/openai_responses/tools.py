@@ -4,7 +4,8 @@ A model server behind chat completions or Ollama knows functions only. So every 
 to the model as one:
 
 - a member of a `namespace` under a joined name, `multi_agent__spawn`;
-- a `custom` tool, which takes free text, with one string as its parameter; its grammar is kept in the description.
+- a `custom` tool, which takes free text, with one string as its parameter; its grammar is kept in the description;
+- a `tool_search` that the client carries out; what it finds (`tool_search_output`) is offered from then on.
 
 `Tool.origin` holds what the client calls it. The writer of replies turns calls back by it, and calls that come back in
 `input` are given the model's name again (`RequestTools.name_of`). What only OpenAI's servers could run (`web_search`,
@@ -18,13 +19,14 @@ to the model as one:
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Literal
 
 from ..framing import to_json
 from ..request import RequestError, Tool, ToolOrigin
 from ..request_fields import expect, optional, read_tool, without
 from ..whole_calls import to_object
 
+ToolKind = Literal["function", "custom", "tool_search"]
 INPUT = "input"
 """The one parameter of a custom tool as a function."""
 LONGEST = 60
@@ -42,8 +44,8 @@ _FREE_TEXT = {
 class RequestTools:
     """The tools of a request: as the model is offered them, and what the client chooses among them."""
 
-    def __init__(self, tools: dict[str, Any]) -> None:
-        """`tools`: by their places in the request, which errors name."""
+    def __init__(self, tools: dict[str, Any], found: dict[str, Any] | None = None) -> None:
+        """`tools`: by their places in the request, which errors name; `found`: those that a search has found."""
         self.functions: list[Tool] = []
         """What the model is offered."""
         self.others: dict[str, dict[str, Any]] = {}
@@ -53,23 +55,33 @@ class RequestTools:
         self._places: list[str] = []
         """Which of `others` each function was made of; empty for one that always was a function."""
         self._names: dict[ToolOrigin, str] = {}
-        self._taken: set[str] = set()
-        checked = {place: expect(tool, dict, place) for place, tool in tools.items()}
+        self._plain: set[str] = set()
+        """The names of functions that always were functions."""
+        self._numbers: dict[str, int] = {}
+        """By name: how many tools would have it."""
+        self._members: dict[str, list[str]] = {}
+        """By its own name: the names under which a tool is offered."""
+        checked = {place: expect(tool, dict, place) for place, tool in (tools | (found or {})).items()}
         # Plain functions first, so that they keep their names, whatever else would be joined to the same.
         for place in sorted(checked, key=lambda place: checked[place].get("type", "function") != "function"):
-            self._read(checked[place], place)
+            self._read(checked[place], place, place in (found or {}))
 
-    def _read(self, tool: dict[str, Any], place: str) -> None:
+    def _read(self, tool: dict[str, Any], place: str, found: bool) -> None:
         kind = tool.get("type", "function")
-        if kind == "function":
+        entry = f"{place}.{kind}"
+        if kind != "function" and not found:  # what was found stays where it stands in the input
+            self.others[entry] = tool
+        if kind == "function" and not found:
             extra = without(tool, "type", "name", "description", "parameters", "strict", "function")
             nested = tool.get("function")
-            self._add(read_tool(nested if isinstance(nested, dict) else tool, place, extra), "")
-            return
-        entry = f"{place}.{kind}"
-        self.others[entry] = tool
-        if kind == "custom":
-            self._add(self._offered(tool, place, "", ""), entry)
+            plain = read_tool(nested if isinstance(nested, dict) else tool, place, extra)
+            self._plain.add(plain.name)
+            self._numbers.setdefault(plain.name, 1)
+            self._add(plain, "")
+        elif kind in ("function", "custom"):
+            self._offer(tool, place, entry)
+        elif kind == "tool_search" and tool.get("execution") == "client":
+            self._offer({**tool, "name": kind}, place, entry)
         elif kind == "namespace":
             self._read_namespace(tool, place, entry)
         else:
@@ -83,53 +95,63 @@ class RequestTools:
             inner = f"{place}.tools[{index}]"
             kind = expect(member, dict, inner).get("type", "function")
             if kind in ("function", "custom"):
-                self._add(self._offered(member, inner, namespace, about), entry)
+                self._offer(member, inner, entry, namespace, about)
                 about = ""
             else:
                 self.hosted.append(f"{inner}.{kind}")
 
-    def _offered(self, tool: dict[str, Any], place: str, namespace: str, about: str) -> Tool:
-        """The function that stands for a custom tool, or for a member of a namespace."""
-        origin = ToolOrigin(
-            expect(tool.get("name"), str, f"{place}.name"), namespace, custom=tool.get("type") == "custom"
-        )
-        found = read_tool({**tool, "parameters": _FREE_TEXT} if origin.custom else tool, place, {})
+    def _offer(self, tool: dict[str, Any], place: str, entry: str, namespace: str = "", about: str = "") -> None:
+        """Add the function that stands for a tool which is none, or is a member of a namespace."""
+        origin = ToolOrigin(expect(tool.get("name"), str, f"{place}.name"), namespace, tool.get("type", "function"))
+        # Two searches may find the same tool.
+        if origin in self._names or (origin.name in self._plain and origin == ToolOrigin(origin.name)):
+            return
+        custom = origin.kind == "custom"
+        read = read_tool({**tool, "parameters": _FREE_TEXT} if custom else tool, place, {})
         described = (
             f"Part of {namespace}: {about}" if about else "",
-            found.description,
-            _grammar(optional(tool, "format", dict, {}, f"{place}.")) if origin.custom else "",
+            read.description,
+            _grammar(optional(tool, "format", dict, {}, f"{place}.")) if custom else "",
         )
-        return Tool(
-            self._new_name(origin), "\n\n".join(filter(None, described)), found.parameters, found.strict, origin=origin
-        )
+        name = self._new_name(origin)
+        self._members.setdefault(origin.name, []).append(name)
+        self._add(Tool(name, "\n\n".join(filter(None, described)), read.parameters, read.strict, origin=origin), entry)
 
     def _add(self, tool: Tool, entry: str) -> None:
-        self._taken.add(tool.name)
         self.functions.append(tool)
         self._places.append(entry)
 
     def _new_name(self, origin: ToolOrigin) -> str:
         joined = f"{origin.namespace.rstrip('_')}__{origin.name}" if origin.namespace else origin.name
         name = joined = _UNFIT.sub("_", joined)[:LONGEST]
-        number = 1
-        while name in self._taken:
-            number += 1
-            name = f"{joined}_{number}"
-        self._taken.add(name)
+        # A numbered name may itself be taken. The count goes on where it stood, so that many alike cost no more each.
+        while name in self._numbers:
+            self._numbers[joined] += 1
+            name = f"{joined}_{self._numbers[joined]}"
+        self._numbers[name] = 1
         self._names[origin] = name
         return name
 
-    def name_of(self, name: str, namespace: str = "", custom: bool = False) -> str:
+    def name_of(self, name: str, namespace: str = "", kind: ToolKind = "function") -> str:
         """The name by which the model knows a tool that the client names so."""
-        found = self._names.get(ToolOrigin(name, namespace, custom))
-        if found is not None:
-            return found
-        if namespace or custom:
-            return self._new_name(ToolOrigin(name, namespace, custom))  # of an earlier turn, and no longer offered
+        origin = ToolOrigin(name, namespace, kind)
+        if origin in self._names:
+            return self._names[origin]
+        if namespace or kind != "function":
+            return self._new_name(origin)  # of an earlier turn, and no longer offered
         # Some clients leave out the namespace; it is clear where no other tool has the name.
-        members = [tool.name for tool in self.functions if tool.origin is not None and tool.origin.name == name]
-        known = any(tool.name == name for tool in self.functions)
-        return members[0] if len(members) == 1 and not known else name
+        members = self._members.get(name, ())
+        return members[0] if len(members) == 1 and name not in self._plain else name
+
+    def names_of(self, tools: list[Any]) -> list[str]:
+        """The names by which the model knows all of these, which a search has found."""
+        found: list[str] = []
+        for tool in tools:
+            space = tool["name"] if tool.get("type") == "namespace" else ""
+            members = optional(tool, "tools", list, []) if space else [tool]
+            kinds = [(each.get("type", "function"), each) for each in members]
+            found += [self.name_of(each["name"], space, kind) for kind, each in kinds if kind in ("function", "custom")]
+        return found
 
     # What the client chooses.
 
@@ -156,24 +178,24 @@ class RequestTools:
         nested = choice.get("function")
         name = nested.get("name") if isinstance(nested, dict) else choice.get("name")
         namespace = optional(choice, "namespace", str, "", f"{place}.")
-        return self.name_of(expect(name, str, f"{place}.name"), namespace, choice.get("type") == "custom")
+        return self.name_of(expect(name, str, f"{place}.name"), namespace, choice["type"])
 
     def _allow(self, choices: list[dict[str, Any]]) -> None:
         named = [choice for choice in choices if choice.get("type") in ("function", "custom")]
         names = {self._named(choice, f"tool_choice.tools[{index}]") for index, choice in enumerate(named)}
-        spaces = {choice.get("name") for choice in choices if choice.get("type") == "namespace"}
-        kinds = {choice.get("type") for choice in choices}
+        spaces = {str(choice.get("name")) for choice in choices if choice.get("type") == "namespace"} - {""}
+        kinds = {str(choice.get("type")) for choice in choices} - {"function", "custom"}
         kept = [
             (tool, entry)
             for tool, entry in zip(self.functions, self._places, strict=True)
-            if tool.name in names or (tool.origin is not None and tool.origin.namespace in spaces - {""})
+            if tool.name in names
+            or (tool.origin is not None and (tool.origin.namespace in spaces or tool.origin.kind in kinds))
         ]
         self.functions = [tool for tool, _ in kept]
         self._places = [entry for _, entry in kept]
         self.hosted = [entry for entry in self.hosted if entry.rpartition(".")[2] in kinds]
-        self.others = {
-            entry: tool for entry, tool in self.others.items() if entry in self._places or entry in self.hosted
-        }
+        left = {*self._places, *self.hosted}
+        self.others = {entry: tool for entry, tool in self.others.items() if entry in left}
 
 
 def _grammar(format: dict[str, Any]) -> str:
@@ -205,7 +227,7 @@ def write_choice(choice: str, tools: tuple[Tool, ...]) -> str | dict[str, Any]:
     origin = next((tool.origin for tool in tools if tool.name == name), None)
     if origin is None:
         return {"type": kind, "name": name}
-    return {"type": "custom" if origin.custom else kind, "name": origin.name, **in_namespace(origin)}
+    return {"type": origin.kind, "name": origin.name, **in_namespace(origin)}
 
 
 def in_namespace(origin: ToolOrigin) -> dict[str, str]:

@@ -20,6 +20,7 @@ from ..fields import as_object
 from ..framing import sse, to_json
 from ..openai_chat.reader import refusal_of
 from ..request import Request, TextPiece, ToolOrigin
+from ..whole_calls import to_object
 from .errors import CODES, write_error
 from .ids import PREFIXES, RESPONSE
 from .reader import OWN
@@ -30,6 +31,8 @@ Reasoning = Literal["raw", "summary", "both", "drop"]
 """Where thinking is written: as `reasoning_text`, as a summary, as both, or nowhere. Both by default: most clients read
 the summary alone, and others the text."""
 
+_OFFERED = ("custom", "namespace")
+"""Tools that are no functions and that the model is offered all the same."""
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why a reply is not whole, by this dialect's names."""
 
@@ -155,7 +158,7 @@ class _Open:
         self.body = body
         self.channels: list[_Channel] = []
         self.held: list[str] | None = None
-        """For a call of a custom tool: its arguments so far. The text in them is written once they are whole."""
+        """For a call of a custom tool or a search: its arguments so far, which are written once they are whole."""
         self.logprobs: list[dict[str, Any]] = []
         self.annotations: list[Any] = []
 
@@ -335,13 +338,17 @@ class _Response:
     def _open_call(self, name: str, call_id: str) -> _Open:
         """A call begins; under the name, and of the type, that the client gave its tool."""
         origin = self._origins.get(name) or ToolOrigin(name)
+        if origin.kind == "tool_search":
+            call = self._open("tool_search_call", {"call_id": call_id, "execution": "client", "arguments": {}})
+            call.held = []
+            return call
         fields = {"call_id": call_id, "name": origin.name, **in_namespace(origin)}
-        if origin.custom:
+        if origin.kind == "custom":
             call = self._open("custom_tool_call", {**fields, "input": ""})
             call.held = []
         else:
             call = self._open("function_call", {**fields, "arguments": ""})
-        channel = "custom_tool_call_input" if origin.custom else "function_call_arguments"
+        channel = "function_call_arguments" if call.held is None else "custom_tool_call_input"
         call.channels.append(_Channel(channel, call.place()))
         return call
 
@@ -467,6 +474,11 @@ class _Response:
 
     def _close_call(self, index: int, complete: bool) -> None:
         call = self._calls.pop(index)
+        if not call.channels:  # a search: no event tells of it before it is whole
+            arguments = "".join(call.held or ()) or "{}"
+            value = to_object(arguments)
+            self._done(call, complete, {"arguments": arguments if value is None else value})
+            return
         channel = call.channels[0]
         if call.held:
             self._grow(channel, input_of("".join(call.held)))
@@ -585,7 +597,7 @@ def _head(begin: Begin, request: Request) -> dict[str, Any]:
         "text": {"format": format or {"type": "text"}},
         "tool_choice": write_choice(request.tool_choice, request.tools),
         "tools": [write_tool(tool) for tool in request.tools if tool.origin is None]
-        + [tool for tool in request.other_tools if tool.get("type") in ("custom", "namespace")],
+        + [tool for tool in request.other_tools if tool.get("type") in _OFFERED or tool.get("execution") == "client"],
         "top_p": request.sampling.get("top_p"),
         "truncation": "disabled",
         "usage": None,
