@@ -441,3 +441,11 @@ def test_a_notice_of_the_limit_stands_before_what_was_held() -> None:
     holds.expire(7, "too long")
     holds.release()
     assert out == [Notice("limit", "too long", 7), TextDelta(0, "a")]
+
+
+def test_whitespace_shows_that_a_beginning_was_none() -> None:
+    for begun in ("<", "<thi"):
+        parser = asides.Parser("qwen3")
+        events = [*parser.feed("a"), *parser.feed(begun), *parser.feed("\n\n")]
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == f"a{begun}"
+        assert parser.held == 2

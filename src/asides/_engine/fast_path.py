@@ -210,7 +210,10 @@ class FastPath:
         else:
             matters = self.glance(chunk)
         held = self.held
-        if matters and self.suspect(held + chunk if held else chunk) is not None:
+        # Whitespace behind what was no beginning of a marker is held, and the beginning is not.
+        if matters and (
+            self.suspect(held + chunk if held else chunk) is not None or (self.glance is ALWAYS and chunk.isspace())
+        ):
             return self.take_doubtful(chunk)
         words = chunk.rstrip() if self.tidy else chunk
         if self.glance is ALWAYS:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
 
+GLANCE = 5
+"""So many characters of a literal are looked at first: enough to tell `</li>` from most markers."""
 NEVER = r"(?!)"
 """A pattern that matches nothing."""
 
@@ -45,25 +47,19 @@ def one_of(characters: Iterable[str]) -> str:
 
 
 def beginning_of(names: Iterable[str]) -> str:
-    """A pattern for the first three characters of any of the names, or fewer of them where the text ends."""
-    found: dict[str, dict[str, set[str]]] = {}
-    whole: set[str] = set()
-    for name in names:
-        seconds = found.setdefault(name[0], {})
-        whole |= {name} if len(name) < 3 else set()
-        if len(name) > 1:
-            seconds.setdefault(name[1], set()).update(name[2:3])
+    """A pattern for the first few characters of any of the names, or fewer of them where the text ends."""
+    return _beginning_of(sorted({name[:GLANCE] for name in names}), GLANCE) or NEVER
+
+
+def _beginning_of(names: list[str], length: int) -> str:
+    if length == 1:
+        return one_of(names)
     sources = []
-    for first, seconds in sorted(found.items()):
-        if first in whole:
-            sources.append(re.escape(first))
-            continue
-        rest = [
-            re.escape(second) + ("" if first + second in whole else rf"(?:\Z|{one_of(thirds)})")
-            for second, thirds in sorted(seconds.items())
-        ]
-        sources.append(re.escape(first) + rf"(?:\Z|{'|'.join(rest)})")
-    return "|".join(sources) or NEVER
+    for first, group in groupby(names, key=lambda name: name[0]):
+        rest = [name[1:] for name in group]
+        # A name that ends here has been found, whatever follows it.
+        sources.append(re.escape(first) + (rf"(?:\Z|{_beginning_of(rest, length - 1)})" if all(rest) else ""))
+    return "|".join(sources)
 
 
 class Beginnings:
@@ -73,7 +69,7 @@ class Beginnings:
     that have other spellings. All of these begin with `<` and hold no other.
     """
 
-    __slots__ = ("_first", "_fold", "_longest", "_may_become", "_reach", "firsts", "only", "prefixes", "seconds")
+    __slots__ = ("_first", "_fold", "_longest", "_may_become", "_only", "_reach", "_seconds", "firsts", "prefixes")
 
     def __init__(
         self,
@@ -94,19 +90,17 @@ class Beginnings:
         self._fold = ignore_case
         self._longest = max(map(len, literals), default=0)
         self._reach = max(reach, self._longest)
-        self.seconds = seconds
-        """What stands second in literals that have other spellings."""
+        self._seconds = seconds
         self._may_become = may_become
         flat = len(firsts) == 1 and not any(self.firsts in name[1:] for name in literals)
-        self.only: str = self.firsts if flat else ""
-        """The one character whose last place alone can begin a literal, because all begin with it and none holds it
-        again; empty where it is not so."""
+        # The one character whose last place alone can begin a literal: all begin with it, and none holds it again.
+        self._only: str = self.firsts if flat else ""
 
     def find(self, text: str, start: int, end: int) -> int:
         """Where a beginning stands at the end of `text[start:end]`, or `end`."""
-        if self.only:
+        if self._only:
             low = end - self._reach
-            at = text.rfind(self.only, low if low > start else start, end)
+            at = text.rfind(self._only, low if low > start else start, end)
             return at if at >= 0 and self.holds(text[at:end]) else end
         at = end - self._longest
         if at <= start:
@@ -128,7 +122,7 @@ class Beginnings:
             text = text.lower()
         if text in self.prefixes:
             return True
-        return text[1:2] in self.seconds and self._may_become is not None and self._may_become(text)
+        return text[1:2] in self._seconds and self._may_become is not None and self._may_become(text)
 
 
 @lru_cache(maxsize=512)

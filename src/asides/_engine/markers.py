@@ -21,7 +21,7 @@ from .calls.syntax import CallSyntax
 from .foreign import LONGEST_TOKEN, TOKEN, TOKEN_BEGINNING, strings
 from .foreign_tags import TAGS
 from .format import END, HEADER, OUTSIDE, TEXT, THINKING, TO, Format, State
-from .literals import Beginnings, any_of, beginning_of, one_of
+from .literals import GLANCE, Beginnings, any_of, beginning_of, one_of
 from .members import members
 from .suffixes import BEGUN_SUFFIX, SUFFIX, split_suffix, split_tag, with_suffix
 from .tag_markers import LONGEST_TAG, TagRule, at_a_glance, closing_tags, is_tag, tag_beginning, tag_source
@@ -144,7 +144,7 @@ class Table:
         # One pattern for each first character, with that character in front: a search for one literal character runs
         # at memory speed, the search for one of several is ten times slower.
         self.searches = []
-        self._short_searches = []
+        self._match_at: dict[str, Callable[[str, int], re.Match[str] | None]] = {}
         for first, group in groupby(names, key=lambda name: name[0]):
             plain, sources = [], []
             for name in group:
@@ -166,11 +166,7 @@ class Table:
                 sources.append(TOKEN)
             pattern = re.compile(re.escape(first) + "(?:" + "|".join(sources) + ")", flags)
             self.searches.append(pattern)
-            # In short texts, looking for the character is cheaper than a search; every text holds the empty string.
-            cased = ignore_case and first != first.swapcase()
-            self._short_searches.append(("" if cased else first, pattern.search))
-        self.later_firsts = tuple({name[0] for name in names if name[0] != names[0][0]})
-        """The characters that the patterns behind the first begin with."""
+            self._match_at |= dict.fromkeys((first, first.swapcase()) if ignore_case else first, pattern.match)
         unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
         if open_ended:
             heads = [(re.escape(head), re.escape(tail[:-1])) for head, tail in map(split_tag, open_ended)]
@@ -178,6 +174,7 @@ class Table:
         self._attributed = re.compile(unfinished, flags) if unfinished else None
         self.has_spellings = ignore_case or bool(taking) or bool(tags) or bool(open_ended)
         """Whether a marker may be written otherwise than its text."""
+        self._varied = self.has_spellings or foreign
         self._tag_heads = {name[:length] for name in tags for length in range(2, len(name))}
         # What follows the first character of markers that have several spellings.
         seconds = {name[1] for name in (*tags, *taking, *open_ended)} | set("/|｜" if foreign else "")
@@ -208,13 +205,13 @@ class Table:
         self.few = _few(sorted(self.firsts))
         """The same characters, where they are at most four: `in` is cheaper than a search."""
         varied = {name: name[:-1] for name in (*taking, *tags)} | {name: split_tag(name)[0] for name in open_ended}
-        first_three = {
+        glanced = {
             spelled
             for name in names
-            for spelled in _spelled(varied.get(name, name)[:3], ignore_case, ignore_case or name in tags)
+            for spelled in _spelled(varied.get(name, name)[:GLANCE], ignore_case, ignore_case or name in tags)
         }
-        first_three |= {"<|", "<｜", "</｜"} if foreign else set()
-        self.suspect = re.compile(beginning_of(first_three)).search
+        glanced |= {"<|", "<｜", "</｜"} if foreign else set()
+        self.suspect = re.compile(beginning_of(glanced)).search
         """Finds the first characters of a marker, or the beginning of these at the end: what it does not find anything
         in holds no marker and nothing that may become one."""
 
@@ -302,19 +299,17 @@ class Table:
     def unmarked(self, text: str) -> int:
         """How far a short text cannot be, or become, part of a marker: up to its end, or to a possible beginning there.
         -1 if a marker stands in it."""
-        for first, search in self._short_searches:
-            if first in text and search(text):
+        beginnings, at = self._beginnings, 0
+        while (met := self.suspect(text, at)) is not None:
+            at = met.start()
+            if self._match_at[text[at]](text, at) is not None:
                 return -1
-        beginnings = self._beginnings
-        # What `begins` would find, where one look tells: this is asked of every chunk with a `<` in it.
-        if beginnings.only and not self._ignore_case:
-            at = text.rfind(beginnings.only)
             tail = text[at:]
-            if at < 0 or (tail not in beginnings.prefixes and tail[1:2] not in beginnings.seconds):
-                return len(text)
-            if tail in beginnings.prefixes:
+            # The first question is the second one's, where one look tells.
+            if tail in beginnings.prefixes or (self._varied and beginnings.holds(tail)):
                 return at
-        return beginnings.find(text, 0, len(text))
+            at += 1
+        return len(text)
 
 
 Few = tuple[str, str | None, str, str]

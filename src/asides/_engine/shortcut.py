@@ -47,7 +47,7 @@ class Shortcut:
         "_calls",
         "_calls_in_thinking",
         "_format",
-        "_header_firsts",
+        "_odd_starts",
         "_settled",
         "_state",
         "_tables",
@@ -63,8 +63,13 @@ class Shortcut:
         self._calls_in_thinking: CallsInThinking = calls_in_thinking
         self._calls = calls
         self._tables = compile_tables(format, calls_in_thinking, calls)
-        # An output that begins with one of these may begin with a header whose markers were left out.
-        self._header_firsts = tuple(self._tables.bare_firsts) if undecided else ()
+        markers = self._tables.text.markers
+        first = min(markers, default="")[:1]
+        # What is the machine's at a glance: a call whose opener the first pattern does not find, because that one would
+        # search all of the text in vain; and what may be a header whose markers were left out.
+        self._odd_starts = tuple(
+            text for text, marker in markers.items() if marker.action is Actions.CALL and text[0] != first
+        ) + (tuple(self._tables.bare_firsts) if undecided else ())
         self._settled: dict[tuple[Format, str], tuple[Format, Tables]] = {}
 
     @property
@@ -86,7 +91,7 @@ class Shortcut:
 
     def cut(self, text: str) -> OrdinaryCut | None:
         """Where thought and text stand, or None where the machine must read. For who needs no `Message`."""
-        if self._header_firsts and text.startswith(self._header_firsts):
+        if self._odd_starts and text.startswith(self._odd_starts):
             return None
         if self._state == THINKING:
             return self._cut_thinking(text, 0, self._format, self._tables)
@@ -163,9 +168,6 @@ def _cut_end(text: str, first: int, last: int, start: int, place: _Place | None,
 def _find(table: Table, text: str, at: int) -> _Place | None:
     """The first marker behind `at`, if it is what it seems to be, else `_ODD`."""
     searches = table.searches
-    if len(searches) > 1 and text.startswith(table.later_firsts, at):
-        # A marker of another pattern may stand right here: before the first one searches all of the text.
-        searches = [search for search in searches if search.match(text, at) is not None] or searches
     match = searches[0].search(text, at) if searches else None
     start = len(text) if match is None else match.start()
     if start > at and len(searches) > 1:
