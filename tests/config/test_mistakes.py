@@ -20,7 +20,7 @@ CASES = [
         "upstreams[0].headers.Authorization",
         "the address holds a user already",
     ),
-    ("replay_cache:\n  zzz: 1", 2, "replay_cache.zzz", "unknown key; there are: entries, characters"),
+    ("replay_cache:\n  zzz: 1", 2, "replay_cache.zzz", "unknown key; there are: store, entries, characters"),
     ("listen:\n  port: 70000", 2, "listen.port", 'must be a whole number from 0 to 65535, not "70000"'),
     ("listen:\n  port: eighty", 2, "listen.port", 'must be a whole number from 0 to 65535, not "eighty"'),
     ('listen:\n  port: "80"', 2, "listen.port", "without quotes"),

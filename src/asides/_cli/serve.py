@@ -61,10 +61,13 @@ def run(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     loaded = _load(options)
-    if not loaded.trusted:
-        complain(_introduce(loaded))
     logs = _gateway("observe.logs")
-    warnings = [*loaded.warnings, *_visible_secrets(options), *logs.warn_at_start(loaded.config)]
+    if _gateway("workers").own_spec() is None:  # one of several workers does not repeat the warnings
+        if not loaded.trusted:
+            complain(_introduce(loaded))
+        warnings = [*loaded.warnings, *_visible_secrets(options), *logs.warn_at_start(loaded.config)]
+    else:
+        warnings = []
     if options.check:
         return _check(loaded, warnings)
     server = _gateway("server")
@@ -73,7 +76,7 @@ def run(arguments: list[str]) -> int:
     logs.setup(loaded.config.log, secrets=logs.secrets_of(loaded.config))
     for warning in warnings:
         logging.getLogger("asides").warning("%s", warning)
-    code: int = server.serve(loaded.config, lambda: _read_again(options))
+    code: int = server.serve(loaded.config, lambda: _read_again(options), arguments)
     return code
 
 
@@ -106,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     clients = parser.add_argument_group("the clients")
     clients.add_argument("--host", metavar="HOST", help="where to listen (default 127.0.0.1)")
     clients.add_argument("--port", metavar="PORT", help="(default 8777; 0 takes a free one)")
+    clients.add_argument("--workers", metavar="N", help="processes that share the port (default 1; docs/deploying.md)")
     clients.add_argument(
         "--key",
         action="append",
@@ -141,6 +145,7 @@ def _flags(options: argparse.Namespace) -> dict[str, Any]:
         "defaults.reasoning": options.reasoning,
         "listen.host": options.host,
         "listen.port": options.port,
+        "listen.workers": options.workers,
         "keys": options.key,
         "cors": options.cors,
         "log.level": options.log_level,

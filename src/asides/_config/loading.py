@@ -64,6 +64,7 @@ SHORT = {
 FLAGS = {
     "listen.host": "--host",
     "listen.port": "--port",
+    "listen.workers": "--workers",
     "upstreams": "--upstream",
     "upstreams.key": "--upstream-key",
     "upstreams.kind": "--kind",

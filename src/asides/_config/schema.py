@@ -37,6 +37,9 @@ class Listen(Section, frozen=True):
     """A name or an address. Only programs of this machine reach 127.0.0.1; beyond it, set `keys`."""
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8777
     """0 takes a free one and says which."""
+    workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    """Processes that share the port, each with one core. More than one need a store that they share: `store: history`
+    in `responses` and in `replay_cache`."""
 
 
 class UpstreamSettings(Section, frozen=True):
@@ -152,6 +155,8 @@ class Limits(Section, frozen=True):
 class ReplayCacheSettings(Section, frozen=True):
     """The replay cache: thoughts kept in memory for clients that drop them between tool turns. Formerly `cache`."""
 
+    store: Literal["memory", "history"] = "memory"
+    """`history`: also in the store that `history.store` names, where other workers and gateways find them."""
     entries: Annotated[int, msgspec.Meta(ge=0)] = 1000
     """0 turns it off."""
     characters: Positive = 16 * 1024 * 1024

@@ -31,12 +31,15 @@ from .http_request import ClientGone, HttpRequest, Receive, Scope, Send
 from .model_profile import fetch_json
 from .observe import logs
 from .observe.metrics import Metrics
+from .observe.summed import summed
 from .origins import Origins
 from .readiness import Readiness
 from .record import UPSTREAM_ERRORS, RequestRecord
 from .refusals import Refusal
+from .siblings import Siblings
 from .state import State, no_model
 from .upstreams import Upstream, UpstreamLost
+from .workers import WorkerSpec
 
 log = logging.getLogger("asides.gateway")
 
@@ -57,7 +60,8 @@ EXPOSED_HEADERS = b"x-request-id, x-asides-budget, x-asides-effort, x-asides-est
 class Gateway:
     """The application."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, worker: WorkerSpec | None = None) -> None:
+        """`worker`: which of several processes this is."""
         self._use(config, State(config))
         self._retiring: set[asyncio.Task[None]] = set()
         """Closes the states of earlier configurations once their last request is over."""
@@ -66,6 +70,11 @@ class Gateway:
         self._readiness = Readiness()
         self._metrics = Metrics(upstream.name for upstream in config.upstreams)
         self._metrics.watch(lambda: len(self._open), lambda: sum(record.stream for record in self._open))
+        answers: dict[str, Callable[..., bytes]] = {
+            "metrics": lambda: self._metrics.render()[0],
+            "running": self._find_running,
+        }
+        self._siblings = Siblings(worker.folder, worker.number, answers) if worker is not None else None
         self._handlers: dict[str, Callable[[HttpRequest, routes.Match], Awaitable[None]]] = {
             "generate": self._generate,
             "stored": self._stored,
@@ -128,9 +137,13 @@ class Gateway:
         await receive()
         self._state.open()
         self._watch_history()
+        if self._siblings is not None:
+            await self._siblings.open()
         await send({"type": "lifespan.startup.complete"})
         with contextlib.suppress(asyncio.CancelledError):  # a second signal: nobody waits, but nothing is to be lost
             await receive()
+        if self._siblings is not None:
+            await self._siblings.close()
         for task in self._retiring:
             task.cancel()  # the server has waited for the requests already
         await asyncio.gather(*self._retiring, return_exceptions=True)
@@ -228,11 +241,19 @@ class Gateway:
         """llama.cpp's request that ends a running reply's thought: for a reply of the same credential alone."""
         body = await http.read(self._config.limits)
         id = (await self._read_json(body)).get("id")
-        credential = headers.fingerprint(http.headers)
-        found = self._state.running.get(id) if isinstance(id, str) else None
-        if found is None or found[0] != credential:
+        question = ("running", id if isinstance(id, str) else "", headers.fingerprint(http.headers))
+        name = self._find_running(*question[1:]).decode()
+        if not name and self._siblings is not None:  # another worker may be writing it
+            name = next((answer.decode() for answer in await self._siblings.ask(*question) if answer), "")
+        upstream = next((upstream for upstream in self._state.upstreams if upstream.name == name), None)
+        if upstream is None:
             raise Refusal(404, "no reply with this id is being written for you", param="id")
-        await self._hand_on(http, body, found[1])
+        await self._hand_on(http, body, upstream)
+
+    def _find_running(self, id: str, credential: str) -> bytes:
+        """The name of the upstream that writes the reply of this id for this client; empty where none does."""
+        owner, upstream = self._state.running.get(id, ("", None))
+        return upstream.name.encode() if upstream is not None and owner == credential else b""
 
     async def _pass_on(self, http: HttpRequest, match: routes.Match) -> None:
         _check_path(http)
@@ -365,7 +386,8 @@ class Gateway:
         return {}
 
     async def _health(self, http: HttpRequest, match: routes.Match) -> None:
-        await http.answer(200, to_json({"status": "ok", "open": len(self._open)}))
+        which = {"worker": self._siblings.number} if self._siblings is not None else {}
+        await http.answer(200, to_json({"status": "ok", "open": len(self._open), **which}))
 
     async def _ready(self, http: HttpRequest, match: routes.Match) -> None:
         """Whether a request for a model can be answered: one upstream that answers is enough, the others may fail."""
@@ -380,6 +402,8 @@ class Gateway:
 
     async def _render_metrics(self, http: HttpRequest, match: routes.Match) -> None:
         body, kind = self._metrics.render()
+        if self._siblings is not None:
+            body = summed([body, *await self._siblings.ask("metrics")])
         await http.answer(200, body, kind)
 
     async def _not_allowed(self, http: HttpRequest, match: routes.Match) -> None:

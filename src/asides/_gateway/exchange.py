@@ -118,6 +118,9 @@ class Exchange:
         size, echo = (len(body), None) if recalled is None else (recalled.size, recalled.echo)
         arguments = (state, self._http, self._dialect, self._path, data, target, self._credential, echo)
         plan = await off_loop(size, make_plan, *arguments)
+        shared = state.shared_thoughts
+        if shared is not None and plan.missed and await shared.fetch(self._credential, plan.missed):
+            plan = await off_loop(size, make_plan, *arguments)
         if not await self._send(plan, learn=plan.effort is not None or plan.budget is not None):
             await self._send(await off_loop(size, make_plan, *arguments), learn=False)
 
@@ -347,7 +350,7 @@ class Exchange:
         finally:
             keep_alive.stop()
             running.pop(reply_id, None)
-        self._finish_reply(plan)  # before the client can know that it may ask again
+        await self._finish_reply(plan)  # before the client can know that it may ask again
         if self._recalled is not None:
             await self._keep(plan, self._recalled, writer.written)
         await http.end(unsent + last)
@@ -363,7 +366,7 @@ class Exchange:
 
     async def _answer_whole(self, items: list[ReplyItem], plan: RequestPlan, back: Headers, size: int) -> None:
         """Send a reply of which all items are there; `size` is that of the upstream's, in bytes."""
-        self._finish_reply(plan)
+        await self._finish_reply(plan)
         failed = self._record.failed
         if plan.request.stream and failed is None:  # an upstream that does not stream
             writer = self._dialect.ReplyWriter(plan.request, **self._writer_options(plan))
@@ -427,7 +430,7 @@ class Exchange:
         log.exception("request %s: the upstream's reply could not be carried over whole", self._record.id)
         self._record.error = f"{type(error).__name__}: {error}"
 
-    def _finish_reply(self, plan: RequestPlan) -> None:
+    async def _finish_reply(self, plan: RequestPlan) -> None:
         """The reply is over: what is learned from it, and who gets it besides the client."""
         record, state = self._record, self._state
         splitter = record.splitter
@@ -440,8 +443,10 @@ class Exchange:
         # Models want back what they thought before a call, nothing else. And a part of a thought would be put back as
         # if it were the whole.
         if fold is not None and fold.calls and fold.collect and not record.truncated and not self._private:
-            framing = plan.target.profile.framing
-            state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, splitter.written(0), framing)
+            framing, raw = plan.target.profile.framing, splitter.written(0)
+            entry = state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, raw, framing)
+            if entry is not None and state.shared_thoughts is not None:
+                await state.shared_thoughts.put(self._credential, plan.request.model, entry)
         self._save(plan)
 
     async def _keep(self, plan: RequestPlan, recalled: Recalled, response: dict[str, Any] | None) -> None:

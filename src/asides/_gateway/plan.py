@@ -77,6 +77,8 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Stop strings that the gateway looks for, because the upstream would find them in thoughts too."""
     budget: BudgetPlan | None = None
     """How much the model may think, and who keeps to it."""
+    missed: tuple[bytes, ...] = ()
+    """Keys of earlier turns that the replay cache does not have."""
     effort: str | None = None
     """The effort that the upstream is asked for; not always the client's."""
 
@@ -187,6 +189,7 @@ def make_plan(
         conversation=restored.conversation,
         stops=stops,
         budget=budget,
+        missed=restored.missed,
         effort=asked.thinking.effort,
     )
 

@@ -127,7 +127,9 @@ class ConversationHash:
         return here.digest()
 
 
-class _Entry(NamedTuple):
+class ReplayEntry(NamedTuple):
+    """What a model thought and called."""
+
     thinking: str
     """As clients see it."""
     written: str
@@ -153,6 +155,8 @@ class Restored(NamedTuple):
     """How many were not known."""
     exact: int
     """Turns that the client did send with their thinking, and that go back as the model wrote them instead."""
+    missed: tuple[bytes, ...]
+    """The keys of turns that are not in the cache: another process may have them (`shared_thoughts`)."""
     conversation: ConversationHash
     """Where its reply will stand."""
 
@@ -162,7 +166,7 @@ class ReplayCache:
 
     def __init__(self, limits: ReplayCacheSettings) -> None:
         self._limits = limits
-        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+        self._entries: OrderedDict[int, ReplayEntry] = OrderedDict()
         self._by_key: dict[bytes, int] = {}
         self._characters = 0
         self._count = 0
@@ -183,8 +187,8 @@ class ReplayCache:
         seed: int,
         raw: str = "",
         framing: tuple[str, str] | None = None,
-    ) -> None:
-        """Keep what was thought before the calls of a reply, if there are both.
+    ) -> ReplayEntry | None:
+        """Keep what was thought before the calls of a reply, if there are both; returns what is kept.
 
         `seed`: that of the ids made for it; `raw`: the text that the spans of its parts count, where it was kept;
         `framing`: the whitespace that the template writes around thoughts, where it is known.
@@ -195,19 +199,24 @@ class ReplayCache:
             (place, call) for place, call in enumerate(reply.parts) if isinstance(call, ToolCall) and call.error is None
         ]
         if not calls or not thinking or len(thinking) > self.limit:
-            return
+            return None
         keys = [conversation.key((call.name, call.arguments) for _, call in calls)]
         # An id that the model wrote may occur in every conversation; only a random one of our own shows which it is.
         keys += [
             _digest(conversation.owner, "id", call.id) for place, call in calls if _is_own_id(call.id, place, seed)
         ]
         arguments = tuple(call.arguments for _, call in calls)
-        entry = _Entry(thinking, written_thought(reply, raw, framing), arguments, tuple(keys))
+        entry = ReplayEntry(thinking, written_thought(reply, raw, framing), arguments, tuple(keys))
+        self.add(entry)
+        return entry
+
+    def add(self, entry: ReplayEntry) -> None:
+        """Keep what another process has found, or this one."""
         with self._lock:
             self._count += 1
             self._entries[self._count] = entry
             # The same conversation may be answered twice: the later reply is the one that the client has seen last.
-            self._by_key.update(dict.fromkeys(keys, self._count))
+            self._by_key.update(dict.fromkeys(entry.keys, self._count))
             self._characters += entry.size
             self._evict()
 
@@ -234,8 +243,9 @@ class ReplayCache:
         looked_up = set(calling[-MOST_TURNS:])
         turns = list(request.turns)
         hits = exact = 0
+        missed: list[bytes] = []
         for number, turn in enumerate(request.turns):
-            entry = self._find(conversation, turn) if number in looked_up else None
+            entry = self._find(conversation, turn, missed) if number in looked_up else None
             if entry is not None:
                 turns[number] = _put_back(turn, entry, dropped=number in dropped)
                 hits += number in dropped
@@ -244,9 +254,10 @@ class ReplayCache:
             conversation.add_turn(turn)
         if hits or exact:
             request = msgspec.structs.replace(request, turns=tuple(turns))
-        return Restored(request, hits, len(dropped) - hits, exact, conversation)
+        return Restored(request, hits, len(dropped) - hits, exact, tuple(missed), conversation)
 
-    def _find(self, conversation: ConversationHash, turn: Turn) -> _Entry | None:
+    def _find(self, conversation: ConversationHash, turn: Turn, missed: list[bytes]) -> ReplayEntry | None:
+        """The entry of a turn; where there is none, its keys go to `missed`."""
         calls = [piece for piece in turn.pieces if isinstance(piece, CallPiece)]
         ids = [_digest(conversation.owner, "id", call.id) for call in calls if call.id]
         key = conversation.key((call.name, call.arguments) for call in calls)
@@ -258,6 +269,7 @@ class ReplayCache:
                 found = self._by_key.get(key)
             entry = self._entries.get(found) if found is not None else None
             if entry is None or found is None:
+                missed += [*ids, key]
                 return None
             # A conversation that goes on sends all its turns each time, and its entries are used again.
             self._entries.move_to_end(found)
@@ -281,7 +293,7 @@ def written_thought(reply: Reply, raw: str, framing: tuple[str, str] | None) -> 
     return (("\n" if thought[:1] == "\n" or thought[-1:] == "\n" else "") if framing is None else framing[0]) + thought
 
 
-def _put_back(turn: Turn, entry: _Entry, *, dropped: bool) -> Turn:
+def _put_back(turn: Turn, entry: ReplayEntry, *, dropped: bool) -> Turn:
     """A turn with its thinking and its arguments as the model wrote them; the same turn where that is how they are."""
     pieces = list(turn.pieces)
     if dropped:

@@ -16,7 +16,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from types import FrameType
 
@@ -24,6 +24,7 @@ import uvicorn
 
 from .._config.schema import Config
 from ..errors import Error
+from . import workers
 from .app import Gateway
 from .observe import logs
 from .protocol import limited
@@ -46,14 +47,20 @@ class ServeError(Error):
     """The address to listen on is taken, or not there."""
 
 
-def serve(config: Config, read_again: Callable[[], Config]) -> int:
-    """Run the gateway until a signal stops it; returns the exit code. SIGHUP takes what `read_again` returns."""
+def serve(config: Config, read_again: Callable[[], Config], flags: Sequence[str] = ()) -> int:
+    """Run the gateway until a signal stops it; returns the exit code. SIGHUP takes what `read_again` returns.
+
+    `flags` are those of the command, for the workers.
+    """
     logs.setup(config.log, secrets=logs.secrets_of(config))
-    listening = bind(config.listen.host, config.listen.port)
-    host, port = listening.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{port}"
-    gateway = Gateway(config)
+    worker = workers.own_spec()
+    if worker is None and config.listen.workers > 1:
+        return _serve_workers(config, flags)
+    if worker is None:
+        listening = bind(config.listen.host, config.listen.port)
+    else:
+        listening = bind(config.listen.host, worker.port, shared=True)
+    gateway = Gateway(config, worker)
     server = _Server(
         uvicorn.Config(
             gateway,
@@ -71,7 +78,11 @@ def serve(config: Config, read_again: Callable[[], Config]) -> int:
             backlog=BACKLOG,
         )
     )
-    server.announce = lambda: announce(config, url)
+    url = _url(listening)
+    if worker is None:
+        server.announce = lambda: announce(config, url)
+    else:
+        server.announce = server.watch_supervisor
     server.reload = Reload(gateway, config, read_again)
     terminal = has_terminal()
     server.hung_up = lambda: terminal and not has_terminal()
@@ -86,12 +97,30 @@ def serve(config: Config, read_again: Callable[[], Config]) -> int:
     return 0 if server.started else 1
 
 
+def _serve_workers(config: Config, flags: Sequence[str]) -> int:
+    """Let several processes serve the port."""
+    if why := workers.refusal(config):
+        raise ServeError(f"listen.workers: {config.listen.workers} workers cannot be started: {why}")
+    # First alone: with a shared port, a second gateway would take half of the first one's connections unnoticed.
+    bind(config.listen.host, config.listen.port).close()
+    with bind(config.listen.host, config.listen.port, shared=True, listen=False) as held:
+        url = _url(held)
+        return workers.supervise(config, flags, held.getsockname()[1], lambda: announce(config, url))
+
+
+def _url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 class _Server(uvicorn.Server):
     """Calls `announce` once it listens, and remembers which signal ended it."""
 
     announce = staticmethod(lambda: None)
     reload = staticmethod(lambda: None)
     hung_up = staticmethod(lambda: False)
+    _signalled_early = False
+    """Whether SIGHUP came while it was starting."""
     interrupted = False
     """Whether Ctrl-C ended it."""
 
@@ -103,12 +132,27 @@ class _Server(uvicorn.Server):
 
     def _hang_up(self) -> None:
         """SIGHUP: an operator asks for a reload, or a terminal that was closed, which ends what runs in it."""
-        if self.hung_up():
+        if not self.started:
+            self._signalled_early = True
+        elif self.hung_up():
             self.handle_exit(signal.SIGHUP, None)
         else:
             self.reload()
 
+    def watch_supervisor(self) -> None:
+        """Stop this worker when its supervisor is gone: then standard input, which nobody writes to, ends."""
+
+        def end() -> None:
+            loop.remove_reader(0)
+            self.handle_exit(signal.SIGTERM, None)
+
+        loop = asyncio.get_running_loop()
+        loop.add_reader(0, end)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if hasattr(signal, "SIGHUP"):  # not on Windows
+            # First of all: what it does by default is to end the process.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
         await super().startup(sockets)
         # What is there now stays; the collector need not look at it again and again.
         gc.collect()
@@ -116,9 +160,9 @@ class _Server(uvicorn.Server):
         gc.set_threshold(*COLLECT)
         sys.setswitchinterval(SWITCH)
         if self.started:
-            if hasattr(signal, "SIGHUP"):  # not on Windows
-                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
             self.announce()
+            if self._signalled_early:
+                self._hang_up()
 
 
 class Reload:
@@ -155,11 +199,20 @@ def has_terminal() -> bool:
     return True
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; a `ServeError` that says why there can be none."""
+def bind(host: str, port: int, *, shared: bool = False, listen: bool = True) -> socket.socket:
+    """A listening socket; a `ServeError` that says why there can be none. `shared`: other processes may have one too.
+
+    One that does not listen holds the port, and takes no connection away from those that do.
+    """
     try:
         family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        if listen:
+            return socket.create_server((host, port), family=family, backlog=BACKLOG, reuse_port=shared)
+        held = socket.socket(family)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind((host, port))
+        return held
     except OSError as error:
         message = f"cannot listen on {host}:{port}: {error.strerror or error}"
         taken = "; another program uses it, `--port 0` takes a free one" if error.errno == errno.EADDRINUSE else ""

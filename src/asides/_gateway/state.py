@@ -28,6 +28,7 @@ from .model_profile import MOST_MODELS, Profiles
 from .record import RequestRecord
 from .refusals import NotConnected, Refusal
 from .replay_cache import ReplayCache
+from .shared_thoughts import SharedThoughts
 from .stored_responses import StoredResponses
 from .upstreams import ASK_AGAIN, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
 
@@ -55,6 +56,7 @@ class State:
         self.config = config
         self.profiles = Profiles()
         self.replay_cache = ReplayCache(config.replay_cache)
+        self.shared_thoughts = SharedThoughts.of(self.replay_cache, config)
         self.responses = StoredResponses(config.responses, config.history.store, config.limits)
         self.fields: BoundedDict[tuple[str, str], str] = BoundedDict(MOST_MODELS)
         """By upstream and model: the field in which the upstream sends thinking, and wants it back."""
@@ -121,6 +123,7 @@ class State:
         state = State(config)
         state.replay_cache = self.replay_cache
         state.replay_cache.resize(config.replay_cache)
+        state.shared_thoughts = SharedThoughts.of(self.replay_cache, config, self.shared_thoughts)
         state.responses = self.responses.renewed(config.responses, config.history.store, config.limits)
         state.fields, state.running = self.fields, self.running
         if config.history == self.config.history:
@@ -136,6 +139,8 @@ class State:
         for upstream in self.upstreams:
             await upstream.close()
         later = self._successor
+        if self.shared_thoughts is not None and (later is None or later.shared_thoughts is not self.shared_thoughts):
+            await self.shared_thoughts.close()
         if later is None or later.responses.entries is not self.responses.entries:
             await self.responses.close()
         if self.history_writer is not None and (later is None or later.history_writer is not self.history_writer):
