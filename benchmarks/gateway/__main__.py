@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -16,41 +19,61 @@ import uvloop
 from benchmarks import measure
 from benchmarks.gateway import processes
 from benchmarks.gateway.load import Point, idle
-from benchmarks.gateway.load import measure as load
+from benchmarks.gateway.lockstep import Lockstep
 from benchmarks.gateway.processes import Running
 from benchmarks.gateway.reading import Dialect
+from benchmarks.gateway.script import script
 
-PACED, BURST = "paced-100", "burst-300"
+LONG, SHORT, SMALL = "step-150", "step-30", "step-12"
+FRAMES = 10_000
+"""Frames of a point, at least: as many replies on each stream as give so many."""
+ROUNDS = 60
+"""Requests of each client of a point."""
 IDLE = 500
-ROUNDS = 2
-"""Replies on each stream of a point."""
+AT_ONCE = 16
+"""Requests at once where they are answered whole."""
 OTHERS: tuple[Dialect, ...] = ("responses", "messages", "ollama")
 NOTE = """\
-Frames are those that the upstream sends, one every 10 ms on each stream where paced. `per cpu s` is frames for each
-second that the gateway's own process works. `added` is how much later than straight from the upstream a piece's last
-visible character arrives. `per read` is how many frames came at once: well above 1, the machine was too busy for the
-pace, and both `per cpu s` (too good) and `added` (too bad) tell more of that than of the gateway. Every reply is
-compared with what the model said. The reference hands on bytes and reads none.
+In lockstep: a stream's next frame is sent only when the last has reached the client, so each is a read and a write of
+its own. `cpu` is the time that the gateway's own process works for one frame or request, the best of the repeats; its
+`ratio` is how many it does in a second of that time beside the pass-through, 1.00x being as many. `added` is how much
+later than straight from the model server a frame arrives: the median, of the best repeat. Every reply is compared with
+what the model said. The reference hands on bytes and reads none; the programs take turns.
 """
 
 
 class Bench:
     """The programs, and what was measured of them."""
 
-    def __init__(self, upstream: Running, targets: dict[str, Running], repeats: int) -> None:
-        self._upstream = upstream
+    def __init__(self, lockstep: Lockstep, targets: dict[str, Running], repeats: int) -> None:
+        self._lockstep = lockstep
         self._targets = targets
         self._repeats = repeats
         self.wrong: list[str] = []
 
-    def points(self, names: Sequence[str], dialects: Sequence[Dialect], model: str, streams: int) -> list[list[Point]]:
-        """The points of each target, which take turns so that a slow moment of the machine falls on all."""
+    def frames(self, names: Sequence[str], dialects: Sequence[Dialect], model: str, streams: int) -> list[list[Point]]:
+        """The points of each target for streams."""
+        rounds = max(1, FRAMES // (streams * len(script(model).pieces)))
+        frames = partial(self._lockstep.frames, model=model, streams=streams, rounds=rounds)
+        return self._points(names, dialects, model, frames)
+
+    def requests(self, names: Sequence[str], dialects: Sequence[Dialect]) -> list[list[Point]]:
+        """The points of each target for requests that are answered whole."""
+        requests = partial(self._lockstep.requests, model=SMALL, at_once=AT_ONCE, rounds=ROUNDS)
+        return self._points(names, dialects, SMALL, requests)
+
+    def _points(
+        self,
+        names: Sequence[str],
+        dialects: Sequence[Dialect],
+        model: str,
+        measure: Callable[[Running, Dialect], Point],
+    ) -> list[list[Point]]:
+        """Targets take turns, so that a slow moment of the machine falls on all of them."""
         found: list[list[Point]] = [[] for _ in names]
         for _ in range(self._repeats):
             for at, (name, dialect) in enumerate(zip(names, dialects, strict=True)):
-                target = self._targets[name]
-                port = self._upstream.port
-                point = uvloop.run(load(target.port, target.pid, port, dialect, model, streams, ROUNDS))
+                point = measure(self._targets[name], dialect)
                 found[at].append(point)
                 if point.right != point.replies and name != "litellm":
                     kinds = sorted(set(point.complaints))
@@ -58,77 +81,68 @@ class Bench:
         return found
 
 
-def paced_table(bench: Bench, names: Sequence[str], streams: int, title: str) -> dict[str, float]:
-    """Paced streams in chat; returns the frames per processor second of each."""
+def frames_table(bench: Bench, names: Sequence[str], streams: int, model: str, aims: str) -> None:
+    """Streams in chat."""
     everyone = ["direct", *names]
-    points = bench.points(everyone, [_dialect(name) for name in everyone], PACED, streams)
-    base = median(_middle(point.waits) for point in points[0])
-    rate = {name: median(p.per_processor_second for p in each) for name, each in zip(everyone, points, strict=True)}
-    added = {
-        name: median(_middle(p.waits) for p in each) - base
-        for name, each in zip(everyone, points, strict=True)
-        if all(p.waits for p in each)
-    }
-    rows = []
-    for name, each in zip(everyone, points, strict=True):
-        if name == "direct":
-            continue
-        spread = max(p.per_processor_second for p in each) / max(1.0, min(p.per_processor_second for p in each))
-        rows.append(
-            [
-                name,
-                f"{rate[name]:,.0f}",
-                f"{rate[name] / rate['pass-through']:.2f}x",
-                f"{spread:.2f}",
-                f"{sum(p.frames for p in each) / max(1, sum(p.reads for p in each)):.1f}",
-                f"{added[name]:.2f} ms" if name in added else "-",
-                f"{added[name] / added['pass-through']:.2f}x" if name in added and added["pass-through"] > 0 else "-",
-                f"{sum(p.right for p in each)}/{sum(p.replies for p in each)}",
-            ]
-        )
-    headers = ("", "per cpu s", "ratio", "max/min", "per read", "added p50", "ratio", "right")
+    points = dict(zip(everyone, bench.frames(everyone, list(map(_dialect, everyone)), model, streams), strict=True))
+    base = min(median(point.waits) for point in points["direct"])
+    cost = {name: min(point.processor / point.frames for point in points[name]) for name in names}
+    added = {name: min(median(point.waits) for point in points[name]) - base for name in names}
+    rows = [
+        [
+            name,
+            measure.duration(cost[name]),
+            f"{cost['pass-through'] / cost[name]:.2f}x",
+            f"{added[name]:.2f} ms",
+            f"{added[name] / added['pass-through']:.2f}x",
+            _right(points[name]),
+        ]
+        for name in names
+    ]
+    headers = ("", "cpu", "ratio", "added p50", "ratio", "right")
+    title = f"{streams} streams, replies of {model.partition('-')[2]} frames (aim: {aims})"
     measure.print_table(title, headers, rows)
-    return rate
 
 
-def burst_table(bench: Bench, names: Sequence[str]) -> None:
-    """As fast as it goes."""
-    points = bench.points(names, [_dialect(name) for name in names], BURST, 64)
-    rows = []
-    reference = median(p.frames / p.seconds for p in points[0])
-    for name, each in zip(names, points, strict=True):
-        speed = median(p.frames / p.seconds for p in each)
-        rows.append(
-            [
-                name,
-                f"{speed:,.0f}",
-                f"{speed / reference:.2f}x",
-                f"{median(p.per_processor_second for p in each):,.0f}",
-                f"{median(_middle(p.first) for p in each):.0f} ms",
-                f"{sum(p.right for p in each)}/{sum(p.replies for p in each)}",
-            ]
-        )
-    headers = ("", "frames/s", "ratio", "per cpu s", "first byte", "right")
-    measure.print_table("64 streams as fast as they go", headers, rows)
+def requests_table(bench: Bench, names: Sequence[str]) -> None:
+    """Small requests in chat."""
+    points = bench.requests(names, list(map(_dialect, names)))
+    cost = [min(point.processor / point.replies for point in each) for each in points]
+    rows = [
+        [name, measure.duration(mine), f"{cost[0] / mine:.2f}x", _right(each)]
+        for name, mine, each in zip(names, cost, points, strict=True)
+    ]
+    title = f"small requests answered whole, {AT_ONCE} at a time (aim: 0.50x)"
+    measure.print_table(title, ("", "cpu", "ratio", "right"), rows)
 
 
-def dialect_table(bench: Bench, reference: float) -> None:
+def dialect_table(bench: Bench) -> None:
     """The other dialects, from the same chat upstream."""
-    points = bench.points(["asides"] * len(OTHERS), OTHERS, PACED, 200)
-    rows = []
-    for dialect, each in zip(OTHERS, points, strict=True):
-        rate = median(p.per_processor_second for p in each)
-        right = f"{sum(p.right for p in each)}/{sum(p.replies for p in each)}"
-        rows.append([dialect, f"{rate:,.0f}", f"{rate / reference:.2f}x", right])
-    measure.print_table("other dialects, 200 paced streams", ("", "per cpu s", "ratio", "right"), rows)
+    names, dialects = ["pass-through", *["asides"] * len(OTHERS)], ("raw", *OTHERS)
+    streamed, answered = bench.frames(names, dialects, LONG, 64), bench.requests(names, dialects)
+    frame = [min(point.processor / point.frames for point in each) for each in streamed]
+    request = [min(point.processor / point.replies for point in each) for each in answered]
+    rows = [
+        [
+            dialect,
+            measure.duration(frame[at]),
+            f"{frame[0] / frame[at]:.2f}x",
+            measure.duration(request[at]),
+            f"{request[0] / request[at]:.2f}x",
+            _right([*streamed[at], *answered[at]]),
+        ]
+        for at, dialect in enumerate(dialects)
+        if at
+    ]
+    measure.print_table("other dialects, 64 streams", ("", "frame", "ratio", "request", "ratio", "right"), rows)
+
+
+def _right(points: Sequence[Point]) -> str:
+    return f"{sum(point.right for point in points)}/{sum(point.replies for point in points)}"
 
 
 def _dialect(name: str) -> Dialect:
     return "raw" if name in ("direct", "pass-through") else "chat"
-
-
-def _middle(values: list[float]) -> float:
-    return median(values) if values else 0.0
 
 
 def fresh_table(upstream: int) -> None:
@@ -153,7 +167,8 @@ def fresh_table(upstream: int) -> None:
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description="Measure the gateway.")
-    parser.add_argument("--repeats", type=int, default=3, help="of every point (default 3)")
+    parser.add_argument("--repeats", type=int, default=5, help="of every point (default 5)")
+    parser.add_argument("--short", action="store_true", help="what has aims, and three repeats: half a minute")
     parser.add_argument("--litellm", type=Path, metavar="PROGRAM", help="measure litellm's proxy too: where it is")
     options = parser.parse_args()
     began = time.monotonic()
@@ -162,27 +177,37 @@ def main() -> int:
     measure.print_machine()
     print(NOTE)
     with ExitStack() as stack:
+        runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
+        lockstep = Lockstep(runner)
+        stack.callback(lockstep.close)
         folder = Path(stack.enter_context(TemporaryDirectory()))
-        port = processes.free_port()
-        upstream = stack.enter_context(processes.running(processes.upstream(port), port))
         commands = {"pass-through": processes.pass_through, "asides": processes.asides}
-        targets = {"direct": upstream}
+        targets = {"direct": Running(lockstep.port, os.getpid(), 0.0)}
+
+        def start(name: str, command: list[str], port: int) -> None:
+            # The model server is in this loop, so it must run while the program's first questions are answered.
+            starting = processes.running(command, port, SMALL)
+            targets[name] = runner.run(asyncio.to_thread(stack.enter_context, starting))
+
         for name, make in commands.items():
             port = processes.free_port()
-            targets[name] = stack.enter_context(processes.running(make(port, upstream.port), port))
+            start(name, make(port, lockstep.port), port)
         names = list(commands)
         if options.litellm:
             port = processes.free_port()
-            models = ("burst-9", PACED, BURST)
-            command = processes.litellm(options.litellm, folder, models, port, upstream.port)
-            targets["litellm"] = stack.enter_context(processes.running(command, port))
+            start(
+                "litellm", processes.litellm(options.litellm, folder, (LONG, SHORT, SMALL), port, lockstep.port), port
+            )
             names.append("litellm")
-        bench = Bench(upstream, targets, options.repeats)
-        paced_table(bench, names, 64, "64 paced streams")
-        many = paced_table(bench, names, 200, "200 paced streams")
-        burst_table(bench, names)
-        dialect_table(bench, many["pass-through"])
-        fresh_table(upstream.port)
+        bench = Bench(lockstep, targets, 3 if options.short else options.repeats)
+        frames_table(bench, names, 64, LONG, "0.95x, added 1.3x")
+        frames_table(bench, names, 200, LONG, "0.80x")
+        frames_table(bench, names, 64, SHORT, "0.80x")
+        requests_table(bench, names)
+        if not options.short:
+            dialect_table(bench)
+            port = processes.free_port()
+            fresh_table(stack.enter_context(processes.running(processes.upstream(port), port)).port)
     for problem in bench.wrong:
         print(f"WRONG: {problem}")
     print(f"({time.monotonic() - began:.0f} s)")

@@ -37,9 +37,9 @@ class Told:
         self.growth.append((when, len(self.thinking), len(self.answer)))
 
 
-def request(dialect: Dialect, model: str, words: str) -> str:
-    """The body of a request for a stream."""
-    said: dict[str, Any] = {"model": model, "stream": True}
+def request(dialect: Dialect, model: str, words: str, *, stream: bool = True) -> str:
+    """The body of a request."""
+    said: dict[str, Any] = {"model": model, "stream": stream}
     if dialect == "responses":
         return json.dumps({**said, "input": words})
     limit = {"max_tokens": 4096} if dialect == "messages" else {}
@@ -64,6 +64,24 @@ def read(dialect: Dialect, arrivals: list[tuple[int, bytes]]) -> Told:
     if dialect == "raw":
         _split(told)
     return told
+
+
+def read_whole(dialect: Dialect, body: bytes) -> tuple[str, str]:
+    """The thinking and the answer of a reply that came in one piece."""
+    found = json.loads(body)
+    if dialect == "ollama":
+        return found["message"].get("thinking") or "", found["message"]["content"]
+    if dialect in ("chat", "raw"):
+        message = found["choices"][0]["message"]
+        told = Told(message.get("reasoning_content") or "", message["content"])
+        if dialect == "raw":
+            _split(told)
+        return told.thinking, told.answer
+    if dialect == "messages":
+        blocks = {block["type"]: block for block in found["content"]}
+        return blocks["thinking"]["thinking"], blocks["text"]["text"]
+    items = {item["type"]: item["content"][0]["text"] for item in found["output"]}
+    return items["reasoning"], items["message"]
 
 
 def _take(dialect: Dialect, told: Told, when: int, frame: dict[str, Any]) -> None:

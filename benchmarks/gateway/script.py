@@ -45,23 +45,27 @@ class Script:
     landings: tuple[Part | None, ...]
     """For each piece. None for markers, and for a piece whose end may rightly be held back for a moment."""
     pace: str
-    """`burst`, `paced`, or `idle`: the first piece and then nothing."""
+    """`burst`, `paced`, `step`, or `idle`: the first piece and then nothing."""
 
 
 @lru_cache
 def script(name: str) -> Script:
-    """The reply that a model's name stands for: `paced-100`, `burst-300` or `idle-9`, with the number of its pieces."""
+    """The reply that a model's name stands for: `paced-100`, `burst-300`, `step-150` or `idle-9`, with the number of
+    its pieces. Of a `step` no piece may wait at a splitter."""
     kind, _, number = name.partition("-")
-    if kind not in ("paced", "burst", "idle") or not number.isdigit():
+    if kind not in ("paced", "burst", "step", "idle") or not number.isdigit():
         raise ValueError(f"no script is called {name!r}; try paced-100 or burst-300")
     count = max(int(number), 6)
-    thinking = ("First", *(PIECES[i % len(PIECES)] for i in range(count * 2 // 3 - 2)), " done.")
-    answer = ("Then", *(PIECES[i % len(PIECES)] for i in range(count - count * 2 // 3 - 2)), " end.")
-    opening, closing = ("<thi", "nk>\n"), ("\n</th", "ink>", "\n\n")
+    pieces = tuple(piece for piece in PIECES if kind != "step" or not _may_wait(piece))
+    thinking = ("First", *(pieces[i % len(pieces)] for i in range(count * 2 // 3 - 2)), " done.")
+    answer = ("Then", *(pieces[i % len(pieces)] for i in range(count - count * 2 // 3 - 2)), " end.")
+    opening: tuple[str, ...] = ("<thi", "nk>\n")
+    closing: tuple[str, ...] = ("\n</th", "ink>", "\n\n")
+    if kind == "step":  # as models write them, whose markers are tokens of their own
+        opening, closing = ("<think>", "\n"), ("\n", "</think>", "\n\n")
     landings: list[Part | None] = [None] * len(opening)
     landings += _landings(thinking, True) + [None] * len(closing) + _landings(answer, False)
-    pieces = (*opening, *thinking, *closing, *answer)
-    return Script("".join(thinking), "".join(answer), pieces, tuple(landings), kind)
+    return Script("".join(thinking), "".join(answer), (*opening, *thinking, *closing, *answer), tuple(landings), kind)
 
 
 def _landings(pieces: tuple[str, ...], thinking: bool) -> list[Part | None]:
@@ -69,6 +73,10 @@ def _landings(pieces: tuple[str, ...], thinking: bool) -> list[Part | None]:
     found: list[Part | None] = []
     for piece in pieces:
         length += len(piece)
-        may_wait = piece.endswith("</thin") or piece[-1].isspace()
-        found.append(None if may_wait else Part(thinking, length))
+        found.append(None if _may_wait(piece) else Part(thinking, length))
     return found
+
+
+def _may_wait(piece: str) -> bool:
+    """Whether a splitter may rightly hold the end of a piece back for a moment."""
+    return piece.endswith("</thin") or piece[-1].isspace()

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import httpx
@@ -20,7 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server
 
-from asides._gateway.protocol import Connection, on_leave, pusher
+from asides._gateway.protocol import Connection, Gathered, on_leave, pusher
 from tests.gateway.sockets import connected
 from tests.waiting import PATIENCE, eventually
 
@@ -109,6 +110,54 @@ def test_what_is_pushed_is_what_is_sent() -> None:
         pushed.clear()
         assert httpx.get(url + "length", verify=False).text == "abcccc"
         assert not any(pushed)
+
+
+def test_what_is_gathered_is_one_write() -> None:
+    """Head and body go out together, the same bytes as apart; and the connection is closed where it shall be."""
+    written: list[bytes] = []
+
+    class Counting(Connection):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            real = transport
+
+            class Spy:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(real, name)
+
+                def write(self, data: bytes) -> None:
+                    written.append(data)
+                    real.write(data)
+
+                def writelines(self, parts: list[bytes]) -> None:
+                    written.append(b"".join(parts))
+                    real.writelines(parts)
+
+            self.transport = Spy()  # type: ignore[assignment]
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        messages = [
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]},
+            {"type": "http.response.body", "body": b"hi"},
+        ]
+        with Gathered(send) if scope["path"] == "/gathered" else nullcontext():
+            for message in messages:
+                await send(message)
+
+    with serving(application, Counting) as url:
+        found = {}
+        for path in ("/gathered", "/apart"):
+            for closing in (b"Connection: close\r\n", b""):
+                written.clear()
+                with connected(url) as client:
+                    client.socket.sendall(b"GET " + path.encode() + b" HTTP/1.1\r\nHost: x\r\n" + closing + b"\r\n")
+                    whole = client.read_rest() if closing else client.read_until(b"\r\n\r\nhi")
+                date = re.compile(rb"date: [^\r]*")
+                found[path, bool(closing)] = (date.sub(b"", whole), len(written))
+    for closes in (True, False):
+        assert found["/gathered", closes][0] == found["/apart", closes][0]
+        assert found["/gathered", closes][1] == 1
+        assert found["/apart", closes][1] == 2
 
 
 def test_a_slow_client_is_not_pushed_to() -> None:

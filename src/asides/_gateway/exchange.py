@@ -504,9 +504,18 @@ async def pass_on(
         if answer.status in (204, 304):  # has no body, whatever its `content-length` is
             back = [header for header in back if header[0] != b"content-length"]
         await http.begin(answer.status, back)
+        push, unsent = http.pusher(), b""
+
+        def carry(chunk: bytes) -> bool:
+            nonlocal unsent
+            if push(chunk):
+                return True
+            unsent = chunk
+            return False
+
         try:
-            while chunk := await answer.read_chunk():
-                await http.write(chunk)
+            while await answer.deliver(carry):
+                await http.write(unsent)
         except UpstreamLost as error:
             http.record.fail(str(error), error.reason)
             # The bytes are the upstream's own: an error of ours among them would be taken for a part of the answer.

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from typing import Any
 
 from .._config.schema import Limits
-from .protocol import has_whole_body, on_leave, pusher
+from .protocol import Gathered, has_whole_body, on_leave, pusher
 from .randomness import new_uuid
 from .record import RequestRecord
 from .refusals import Refusal
@@ -114,8 +114,9 @@ class HttpRequest:
     ) -> None:
         """Send a whole answer."""
         own = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
-        await self.begin(status, [*own, *headers])
-        await self.end(b"" if self.method == "HEAD" else body)
+        with Gathered(self._send):
+            await self.begin(status, [*own, *headers])
+            await self.end(b"" if self.method == "HEAD" else body)
 
 
 def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

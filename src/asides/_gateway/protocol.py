@@ -1,8 +1,8 @@
-"""The web server's connection with two limits that it lacks, and two short cuts past ASGI.
+"""The web server's connection with two limits that it lacks, and short cuts past ASGI.
 
 uvicorn reads a head of any size and waits for its end for ever. `Connection` overrides the callbacks of its parser to
 count and to time. By ASGI, a frame of a stream is a message and a coroutine, and a client's leaving is learned only by
-a task that waits for it: `pusher` writes a frame at once, and `on_leave` calls a function. Both use what uvicorn does
+a task that waits for it: `pusher` writes a frame at once, and `on_leave` calls a function. These use what uvicorn does
 not promise; `tests/gateway/test_hooks.py` holds them to it.
 """
 
@@ -140,6 +140,43 @@ def pusher(send: Callable[..., Any]) -> Callable[[bytes], bool]:
         return True
 
     return push
+
+
+class Gathered:
+    """While the block lasts, what is written of the answer that `send` belongs to is gathered, and then written at
+    once: uvicorn writes a head and its body apart, each a call of the system and a packet."""
+
+    __slots__ = ("_closes", "_cycle", "_parts", "_transport")
+
+    def __init__(self, send: Callable[..., Any]) -> None:
+        cycle = getattr(send, "__self__", None)
+        assert isinstance(cycle, RequestResponseCycle), "the application runs on uvicorn with httptools"
+        self._cycle: Any = cycle
+        self._transport = cycle.transport
+        self._parts: list[bytes] = []
+        self._closes = False
+
+    def __enter__(self) -> None:
+        self._cycle.transport = self
+
+    def __exit__(self, *_: object) -> None:
+        self._cycle.transport = self._transport
+        if self._parts:
+            self._transport.writelines(self._parts)
+        if self._closes:
+            self._transport.close()
+
+    def write(self, data: bytes) -> None:
+        """Gather it."""
+        self._parts.append(data)
+
+    def close(self) -> None:
+        """Close the connection behind it."""
+        self._closes = True
+
+    def is_closing(self) -> bool:
+        """Whether the connection is."""
+        return self._transport.is_closing()
 
 
 def has_whole_body(send: Callable[..., Any]) -> bool:

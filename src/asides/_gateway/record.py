@@ -14,7 +14,6 @@ Once the request is over, `finish` stops the clock, and the log and the metrics 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import Any
 
 from ..events import PartStart, TextDelta, ThinkingDelta, ToolCallDelta
@@ -218,20 +217,21 @@ class RequestRecord:
     @property
     def first_byte(self) -> float | None:
         """The first byte of the upstream's answer."""
-        return self._since((self.answered,))
+        return self.answered - self.started if self.answered is not None else None
 
     @property
     def first_thought(self) -> float | None:
         """The first text of a thought."""
-        return self._since(fold.first_thought for fold in self.folds.values())
+        return self._since([fold.first_thought for fold in self.folds.values()])
 
     @property
     def first_answer(self) -> float | None:
         """The first text or call."""
-        return self._since(fold.first_answer for fold in self.folds.values())
+        return self._since([fold.first_answer for fold in self.folds.values()])
 
-    def _since(self, moments: Iterable[float | None]) -> float | None:
-        return min((moment - self.started for moment in moments if moment is not None), default=None)
+    def _since(self, moments: list[float | None]) -> float | None:
+        known = [moment for moment in moments if moment is not None]
+        return min(known) - self.started if known else None
 
     @property
     def input_tokens(self) -> int:

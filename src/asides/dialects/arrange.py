@@ -49,6 +49,8 @@ def may_need_arranging(body: bytes) -> bool:
 def arrange(request: Request) -> Arranged:
     """The request with its leading instructions in one message, without a billing line, and with results in order."""
     turns: Sequence[Turn] = request.turns
+    if all(turn.role == "user" for turn in turns):  # most of all requests are one question
+        return Arranged(request, ())
     changes: list[str] = []
     for change, step in zip(CHANGES, (_without_billing, _joined_instructions, _ordered_results), strict=True):
         changed = step(turns)

@@ -289,6 +289,8 @@ def _first_kept(turns: tuple[Turn, ...], keep: str | int) -> int:
 
 def without_seals(request: Request) -> Request:
     """The request without signatures and encrypted contents of our own making: to an upstream they mean nothing."""
+    if not any(isinstance(piece, ThinkingPiece) for turn in request.turns for piece in turn.pieces):
+        return request
     turns = [
         msgspec.structs.replace(turn, pieces=tuple(map(_without_seal, turn.pieces)))
         if any(isinstance(piece, ThinkingPiece) for piece in turn.pieces)

@@ -141,6 +141,12 @@ class FieldTable:
     ) -> None:
         """`within`: what stands before their names in an error."""
         self._fields = fields
+        self._written = tuple(
+            (field.name, field.attribute, field.write, getattr(_DEFAULTS, field.attribute))
+            for field in fields
+            if field.write is not None
+        )
+        """What `write` writes: name, attribute, how, and the value that is not written."""
         self._sampling = sampling
         self._known = frozenset({*(field.name for field in fields), *sampling, *apart})
         self._within = within
@@ -150,9 +156,12 @@ class FieldTable:
         found = {
             field.attribute: field.read(body[field.name], self._within + field.name)
             for field in self._fields
-            if body.get(field.name) is not None
+            # Most are absent, and a test is less than a call of `get`.
+            if field.name in body and body[field.name] is not None
         }
-        sampling = {ours: body[name] for name, ours in self._sampling.items() if body.get(name) is not None}
+        sampling = {
+            ours: body[name] for name, ours in self._sampling.items() if name in body and body[name] is not None
+        }
         return found | ({"sampling": sampling} if sampling else {})
 
     def rest(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -162,11 +171,12 @@ class FieldTable:
     def write(self, request: Request, sampling: Container[str] | None = None) -> dict[str, Any]:
         """The fields of a request that are not what they are by default. `sampling`: the names that may be written."""
         body = {
-            field.name: field.write(value)
-            for field in self._fields
-            if field.write is not None
-            and ((value := getattr(request, field.attribute)) != getattr(_DEFAULTS, field.attribute))
+            name: write(value)
+            for name, attribute, write, default in self._written
+            if (value := getattr(request, attribute)) != default
         }
+        if not request.sampling:
+            return body
         return body | {
             name: request.sampling[ours]
             for name, ours in self._sampling.items()

@@ -25,6 +25,9 @@ from ..parts import Part, Text
 from .items import Begin, Ended, ReplyEvent, ReplyItem, Usage
 from .reply import Reply, Times
 
+_DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
+_OTHER_EVENTS = (PartStart, PartEnd, Notice)
+
 
 class Budget(msgspec.Struct):
     """How many more characters may be held, by one fold or by several that share it."""
@@ -140,9 +143,10 @@ class Fold:
             if item.choice != self.choice:
                 return
             raw, item = item.raw, item.event
-        if isinstance(item, TextDelta | ThinkingDelta | ToolCallDelta):
+        # Tuples made once: `A | B` would be made anew for every item.
+        if isinstance(item, _DELTAS):
             self.delta(item)
-        elif isinstance(item, PartStart | PartEnd | Notice):
+        elif isinstance(item, _OTHER_EVENTS):
             self._add_event(item)
             if raw and self.collect and isinstance(item, PartEnd):
                 self._collector.raw[item.index] = raw

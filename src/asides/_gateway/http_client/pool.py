@@ -103,11 +103,10 @@ class HttpClient:
 
     def put_back(self, connection: ClientConnection) -> None:
         """Take a connection that can be used again."""
-        loop = asyncio.get_running_loop()
-        connection.idle_since = loop.time()
+        connection.idle_since = time.monotonic()
         self._idle.append(connection)
         if self._sweeper is None:
-            self._sweeper = loop.call_later(KEEP_IDLE, self._sweep)
+            self._sweeper = asyncio.get_running_loop().call_later(KEEP_IDLE, self._sweep)
 
     def forget(self, connection: ClientConnection) -> None:
         """The connection is closed."""
@@ -135,7 +134,7 @@ class HttpClient:
 
     def _take(self) -> ClientConnection | None:
         """An idle connection that the server has neither closed nor written to."""
-        oldest = asyncio.get_running_loop().time() - KEEP_IDLE
+        oldest = time.monotonic() - KEEP_IDLE
         while self._idle:
             connection = self._idle.pop()
             if connection.idle_since > oldest and connection.usable and not _is_readable(connection.fileno()):
@@ -144,24 +143,10 @@ class HttpClient:
         return None
 
     async def _connect(self) -> ClientConnection:
-        loop = asyncio.get_running_loop()
         connection = ClientConnection(self)
         try:
             async with asyncio.timeout(self._connect_limit):
-                found = await start_connection(await self._find_addresses(), happy_eyeballs_delay=STAGGER, loop=loop)
-                try:
-                    if self._secure and self._tls is None:
-                        self._tls = ssl.create_default_context()
-                        self._tls.set_alpn_protocols(["http/1.1"])
-                    await loop.create_connection(
-                        lambda: connection,
-                        sock=found,
-                        ssl=self._tls,
-                        server_hostname=self._host if self._secure else None,
-                    )
-                except BaseException:
-                    found.close()
-                    raise
+                await self._open_transport(connection)
         except TimeoutError as error:
             self._resolved = float("-inf")
             raise ConnectTimeout(f"no connection after {self._connect_limit:g} s") from error
@@ -170,6 +155,24 @@ class HttpClient:
             raise CannotConnect(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
         self._open.add(connection)
         return connection
+
+    async def _open_transport(self, connection: ClientConnection) -> None:
+        loop = asyncio.get_running_loop()
+        if self._secure and self._tls is None:
+            self._tls = ssl.create_default_context()
+            self._tls.set_alpn_protocols(["http/1.1"])
+        name = self._host if self._secure else None
+        addresses = await self._find_addresses()
+        if len(addresses) == 1:  # nothing to choose: the loop's own way is a third of the work
+            host, port = addresses[0][4][:2]
+            await loop.create_connection(lambda: connection, host, port, ssl=self._tls, server_hostname=name)
+            return
+        found = await start_connection(addresses, happy_eyeballs_delay=STAGGER, loop=loop)
+        try:
+            await loop.create_connection(lambda: connection, sock=found, ssl=self._tls, server_hostname=name)
+        except BaseException:
+            found.close()
+            raise
 
     async def _find_addresses(self) -> Sequence[AddrInfoType]:
         if time.monotonic() - self._resolved > RESOLVED:
@@ -189,7 +192,7 @@ class HttpClient:
 
     def _sweep(self) -> None:
         """Close what has been idle for too long."""
-        now = asyncio.get_running_loop().time()
+        now = time.monotonic()
         self._sweeper = None
         late = [connection for connection in self._idle if now - connection.idle_since >= KEEP_IDLE]
         self._idle = [connection for connection in self._idle if now - connection.idle_since < KEEP_IDLE]

@@ -71,6 +71,7 @@ THINKING = (
     *BUDGETS,
 )
 """Every field by which some server is asked to think."""
+_ABOUT_THINKING = frozenset({*THINKING, "chat_template_kwargs"})
 ESSENTIAL = frozenset(
     {
         "add_generation_prompt",
@@ -191,6 +192,8 @@ def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], list[Any]]:
 
 def read_thinking_options(body: dict[str, Any]) -> ThinkingOptions:
     """How the caller wants thinking, by whichever of the fields that servers have for it."""
+    if _ABOUT_THINKING.isdisjoint(body):  # most say nothing of it
+        return ThinkingOptions()
     sent = {name: body[name] for name in THINKING if body.get(name) is not None}
     template = optional(body, "chat_template_kwargs", dict, {})
     reasoning = sent.get("reasoning", {})
