@@ -63,6 +63,7 @@ def servers() -> Iterator[Servers]:
             "sglang-default": {"budget": {"tokens": 20}},
             "sglang-opened": {"start": "thinking"},
             "sglang-harmony": {"format": "harmony"},
+            "vllm-bytes": {"format": "none"},
             "other-cut": {"budget": {"enforce": "cut"}},
             "other-field": {"budget": "my.limit"},
         }
@@ -309,6 +310,17 @@ def test_what_nobody_keeps_is_told(servers: Servers, model: str, fields: dict[st
     assert reply.status_code == 200
     assert reply.headers["x-asides-budget"] == "not-enforced"
     assert figure() == before + 1
+
+
+def test_bodies_that_pass_as_they_are(servers: Servers) -> None:
+    """With `format: none` nothing is changed, and the client is told whether the server has such a field."""
+    for field, told in (("thinking_token_budget", "server"), ("thinking_budget", "not-enforced")):
+        reply = post(servers.gateway.url, CHAT, body_of("chat", model="vllm-bytes", **{field: 20}))  # type: ignore[arg-type]
+        assert reply.headers["x-asides-budget"] == told
+        body = servers.vllm.question().body
+        assert [name for name in body if "budget" in name] == [field]
+    reply = post(servers.gateway.url, CHAT, body_of("chat", model="vllm-bytes"))
+    assert "x-asides-budget" not in reply.headers
 
 
 def test_an_ollama_has_none(servers: Servers) -> None:

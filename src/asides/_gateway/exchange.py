@@ -33,6 +33,7 @@ from .bodies import holds_more, off_loop, read_json
 from .budgets import (
     CONTINUED,
     FIELD,
+    BudgetPlan,
     ContinuedReader,
     ThoughtWatch,
     continued_body,
@@ -130,10 +131,25 @@ class Exchange:
         changed = {**({"model": settings.name} if settings.name else {}), **settings.extra_body}
         if may_need_arranging(body):
             changed = await off_loop(len(body), self._arranged, data) | changed
+        if may_have_budget(body) or settings.budget.tokens is not None:
+            self._report_passed_budget(target, {**data, **changed})
         if changed:
             body = to_json({**data, **changed})
         sent = self._state.headers_for(self._http, target.upstream, same=True)
         await pass_on(self._http, target.upstream, "POST", self._dialect.PATHS[self._path], body, sent)
+
+    def _report_passed_budget(self, target: Target, data: dict[str, Any]) -> None:
+        """Tell the client of a body that is passed on whether its budget reaches a server that keeps to it."""
+        try:
+            asked = self._dialect.read_request(data, self._path).thinking
+        except RequestError:
+            return  # the upstream's to refuse
+        tokens = None if asked.think is False else asked.budget or target.settings.budget.tokens
+        if tokens is not None:
+            engine = target.engine
+            field = target.settings.budget.field or (engine.budget if engine is not None and engine.certain else "")
+            known = bool(field) and field.partition(".")[0] in data
+            self._report_budget(BudgetPlan(tokens=tokens, by="server" if known else "nobody"))
 
     def _arranged(self, data: dict[str, Any]) -> dict[str, Any]:
         """The fields of a body that is passed on which must change for chat templates; all else stays as it came."""
@@ -180,7 +196,7 @@ class Exchange:
         if learn and answer.status in (400, 422) and self._learn(error, plan):
             return False
         self._report_effort(plan)
-        self._report_budget(plan)
+        self._report_budget(plan.budget)
         if answer.status >= 400:
             await self._pass_error(answer, error, plan, back)
         elif not plan.streams or "application/json" in answer.headers.get("content-type", ""):
@@ -200,9 +216,8 @@ class Exchange:
             self._record.effort = plan.effort or "default"
             self._http.extra_headers = [*self._http.extra_headers, (b"x-asides-effort", self._record.effort.encode())]
 
-    def _report_budget(self, plan: RequestPlan) -> None:
+    def _report_budget(self, budget: BudgetPlan | None) -> None:
         """Tell the client who keeps to its budget, and the log what became of it."""
-        budget = plan.budget
         if budget is not None:
             self._record.budget = {"server": "server", "gateway": "within", "nobody": "not_enforced"}[budget.by]
             self._http.extra_headers.append((b"x-asides-budget", budget.header.encode()))
