@@ -256,3 +256,28 @@ def test_the_secrets_of_a_configuration_are_known() -> None:
     """Keys of the gateway and of upstreams, and every header's value."""
     config = Config(upstreams=(UpstreamSettings(url="http://a", key="one", headers={"A": "two"}),), keys=("three",))
     assert set(logs.secrets_of(config)) == {"one", "two", "three"}
+
+
+def test_many_lines_are_all_written_in_their_order_by_few_writes() -> None:
+    """Nothing that waits is lost when the process ends, and the thread is not woken for every line."""
+    script = (
+        "import asides._gateway.observe.logs as module\n"
+        "writes, real = [], module.write_all\n"
+        "def write_all(descriptor, data):\n"
+        "    writes.append(len(data))\n"
+        "    real(descriptor, data)\n"
+        "module.write_all = write_all\n"
+        "for number in range(3000):\n"
+        "    record.model = f'm{number}'\n"
+        "    logs.log_request(record)\n"
+        "    if number % 1000 == 0: logging.getLogger('asides').info('line %d', number)\n"
+        "logs.flush()\n"
+        "logging.getLogger('asides').info('writes %d', len(writes))\n"
+        "logging.getLogger('asides').info('the last')\n"
+    )
+    lines = [msgspec.json.decode(line) for line in logged(script).splitlines()]
+    assert [line["model"] for line in lines if "model" in line] == [f"m{number}" for number in range(3000)]
+    others = [line["message"] for line in lines if "model" not in line]
+    assert others[:3] == ["line 0", "line 1000", "line 2000"]
+    assert others[-1] == "the last"
+    assert int(others[-2].removeprefix("writes ")) < 300
