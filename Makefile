@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-browser peer-names test-hf test-readers test-xgrammar clean
+.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names test-hf test-readers test-xgrammar clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -93,6 +93,11 @@ test-load: .venv/.test ## Load the gateway: clients gone, upstreams gone, 10,000
 test-model: .venv-model/.model ## Ask a small real model through the gateway, with every SDK
 	.venv-model/bin/python -m pytest tests/model/real_model.py $(MODEL_ARGUMENTS)
 
+# Not part of `test`: some 1.5 GB of clients from npm and PyPI. What cannot be installed or run here is reported and has
+# a dash in the table. BREAK=1 shows every assertion failing; CLIENTS_ARGUMENTS="openai llm" runs some, and leaves the page.
+test-clients: .venv-clients/.clients ## Drive real clients (Codex, Claude Code, opencode, AI SDK, Python) through the gateway; writes docs/clients.md
+	.venv-clients/bin/python -m tests.clients $(if $(BREAK),--broken) $(CLIENTS_ARGUMENTS)
+
 # Not part of `test`: it needs a browser. Without one it fails, because "nothing was looked at" is not a pass.
 test-browser: .venv/.test ## Look at the report in a real browser (Debian: apt-get install chromium)
 	ASIDES_BROWSER=1 .venv/bin/python -m pytest tests/browser
@@ -119,7 +124,7 @@ bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (mi
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)
 
 clean: ## Remove the environments, the caches and what was built
-	rm -rf .venv .venv-* build dist fuzz/artifacts
+	rm -rf .venv .venv-* .clients build dist fuzz/artifacts
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -155,6 +160,14 @@ clean: ## Remove the environments, the caches and what was built
 		exit 1; \
 	}
 	@touch $@
+
+# All at once, or else one at a time, so that one that cannot be installed takes no other with it.
+.venv-clients/.clients: .venv-clients/.created pyproject.toml tests/clients/requirements.txt
+	.venv-clients/bin/python $(PIP) --editable '.[gateway]' psutil
+	@.venv-clients/bin/python $(PIP) -r tests/clients/requirements.txt && touch $@ || \
+		grep -v '^#' tests/clients/requirements.txt | while read -r client; do \
+			.venv-clients/bin/python $(PIP) "$$client" || echo "test-clients: $$client could not be installed" >&2; \
+		done
 
 # TRL without what it needs: only the templates in its source are read.
 .venv-hf/.hf: .venv-hf/.created pyproject.toml
