@@ -68,8 +68,8 @@ bench: .venv-bench/.peers ## Measure the speed beside the peers that can be inst
 	.venv-bench/bin/python -m benchmarks
 
 # A law runs long here on purpose, so the timeout of the ordinary tests would be wrong.
-laws: .venv/.test ## Run the laws long (minutes to hours)
-	ASIDES_LAWS=long .venv/bin/python -m pytest tests/laws --timeout=14400 $(LAWS_ARGUMENTS)
+laws: .venv/.test ## Run the laws long (hours; LAWS_TIMES=5 for the better part of one, 100 is the usual)
+	ASIDES_LAWS=long ASIDES_LAWS_TIMES=$(LAWS_TIMES) .venv/bin/python -m pytest tests/laws --timeout=14400 $(LAWS_ARGUMENTS)
 
 # It fails when atheris is missing: "nothing was fuzzed" is not a pass. Every target is run, also behind one that failed.
 fuzz: .venv-fuzz/.package ## Look for new failures with atheris: FUZZ_SECONDS=60 for each of FUZZ_TARGETS

@@ -7,8 +7,8 @@ import os
 LONG = os.environ.get("ASIDES_LAWS") == "long"
 """Whether time does not matter."""
 
-TIMES = 100
-"""How many times more examples a long run tries."""
+TIMES = int(os.environ.get("ASIDES_LAWS_TIMES") or "100")
+"""How many times more examples than a law names a long run tries."""
 
 SHARE = 0.5
 """The share of the examples that a law names which an ordinary run tries: there are over eighty formats, and all tests
