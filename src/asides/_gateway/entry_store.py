@@ -29,6 +29,8 @@ from .._history.entries import StoredEntry
 T = TypeVar("T")
 DAY = 24 * 3600.0
 MICROSECONDS = 1_000_000
+SHARE = 100
+"""What is added between two evictions is at most this part of the bounds."""
 
 
 class Bounds(NamedTuple):
@@ -215,6 +217,9 @@ class SharedEntries:
         self._thread = thread
         self._kind = kind
         self._bounds = bounds
+        self._added = 0
+        """Entries since the last eviction."""
+        self._added_size = 0
 
     async def put(self, entry: StoredEntry) -> bool:
         """Keep an entry: committed when this returns, so that every other process finds it."""
@@ -225,8 +230,14 @@ class SharedEntries:
         def work(history: History) -> None:
             table, now = history.entries(self._kind), _now()
             table.put(entry, now)
-            before = now - int(bounds.seconds * MICROSECONDS)
-            table.evict(entries=bounds.entries, size=bounds.size, before=before)
+            self._added += 1
+            self._added_size += entry.size
+            # Finding the oldest looks at every entry, so it is done once for a hundredth of what may be kept. By so
+            # much the bounds may be exceeded.
+            if self._added * SHARE >= bounds.entries or self._added_size * SHARE >= bounds.size:
+                self._added = self._added_size = 0
+                before = now - int(bounds.seconds * MICROSECONDS)
+                table.evict(entries=bounds.entries, size=bounds.size, before=before)
 
         await self._thread.run(work)
         return True
