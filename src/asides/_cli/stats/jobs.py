@@ -1,112 +1,28 @@
 """`asides stats --jobs N`: lines of traces counted by several processes, with the same result as by one.
 
 This process reads, splits into lines and hands out batches of them; workers count a batch each and send back what they
-counted, which is merged in the order of the file. So it does not matter where the lines come from, a pipe can be shared
-out as a file can, and nothing depends on which worker was faster. What few lines there are in all is counted here, and
-no worker is started.
-
-    parent                                   worker
-      how to count, once           ->          makes its `Counting`
-      a batch of lines             ->          counts it
-                                   <-          what it counted
-      end of input                 ->          ends
-
-Workers are new interpreters, not forks: a tokenizer's threads do not survive a fork. They have a process group of their
-own, so Ctrl-C reaches this process alone: batches that are being counted are waited for, and no more are handed out.
+counted (`worker_process`), which is merged in the order of the file. So it does not matter where the lines come from, a
+pipe can be shared out as a file can, and nothing depends on which worker was faster. What few lines there are in all is
+counted here, and no worker is started. At Ctrl-C, batches that are being counted are waited for, and no more are handed
+out.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
 import select
-import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import IO, Any
 
-from ...errors import Error
 from ...terminal.progress import Progress
+from ..worker_process import WorkerProcess, serve_tasks
 from .read import Counted, Counting
 
 BATCH = 1_000_000
 """Bytes of lines that a worker gets at once: some 40 ms of work, beside which starting and merging weigh nothing."""
 AHEAD = 4
 """Batches for each worker that may be counted before an earlier one: what is kept while one worker is slow."""
-START = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from asides._cli.stats.jobs import work; work(sys.stdin.buffer, sys.stdout.buffer)"
-)
-
-
 Line = tuple[bytes, str, int]
 """A line, its file and its number."""
-
-
-class Worker:
-    """One process, and the number of the batch that it counts; None while it waits for one."""
-
-    def __init__(self, setup: dict[str, Any]) -> None:
-        self.batch: int | None = None
-        self.place = ""
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
-        )
-        self._send(sys.path)
-        self._send(setup)
-
-    def fileno(self) -> int:
-        """What can be read when it has counted its batch."""
-        return self._output.fileno()
-
-    def give(self, number: int, lines: list[Line]) -> None:
-        """Let it count a batch."""
-        self.batch = number
-        self.place = " to ".join(f"{path}:{line}" for _, path, line in (lines[0], lines[-1]))
-        self._send(lines)
-
-    def take(self) -> Counted:
-        """What it counted."""
-        try:
-            counted = pickle.load(self._output)  # written by a process of our own
-        except (EOFError, pickle.UnpicklingError, OSError):
-            raise self._death() from None
-        self.batch = None
-        assert isinstance(counted, Counted)
-        return counted
-
-    def end(self) -> None:
-        """Let it end, and wait until it did."""
-        if self.batch is not None:
-            self._process.kill()
-        with suppress(OSError):  # It may be dead; what it did not read is of no use.
-            self._input.close()
-        self._output.close()
-        self._process.wait()
-
-    @property
-    def _input(self) -> IO[bytes]:
-        assert self._process.stdin is not None
-        return self._process.stdin
-
-    @property
-    def _output(self) -> IO[bytes]:
-        assert self._process.stdout is not None
-        return self._process.stdout
-
-    def _send(self, value: object) -> None:
-        try:
-            pickle.dump(value, self._input, protocol=5)
-            self._input.flush()
-        except OSError:
-            raise self._death() from None
-
-    def _death(self) -> Error:
-        code = self._process.wait()
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        hint = "; out of memory? fewer --jobs need less" if code == -9 else ""
-        return Error(f"a worker process {how} while it counted {self.place or 'nothing yet'}{hint}")
 
 
 class Jobs:
@@ -119,7 +35,7 @@ class Jobs:
         self._progress = progress
         self._lines: list[Line] = []
         self._size = 0
-        self._workers: list[Worker] = []
+        self._workers: list[WorkerProcess] = []
         self._counted: dict[int, Counted] = {}
         self._given = self._merged = 0
 
@@ -152,27 +68,29 @@ class Jobs:
             return
         while (worker := self._free()) is None:
             self._wait()
-        worker.give(self._given, self._lines)
+        place = " to ".join(f"{path}:{line}" for _, path, line in (self._lines[0], self._lines[-1]))
+        worker.give(self._given, self._lines, place)
         self._given += 1
         self._lines, self._size = [], 0
 
-    def _free(self) -> Worker | None:
+    def _free(self) -> WorkerProcess | None:
         if self._given - self._merged >= AHEAD * self._count:
             return None
         for worker in self._workers:
-            if worker.batch is None:
+            if not worker.tasks:
                 return worker
         if len(self._workers) == self._count:
             return None
-        self._workers.append(Worker(self._setup))
+        self._workers.append(WorkerProcess("asides._cli.stats.jobs", self._setup, "counted"))
         return self._workers[-1]
 
     def _wait(self) -> None:
         """Take what was counted, wait for it if need be, and merge what is next."""
-        busy = {worker: worker.batch for worker in self._workers if worker.batch is not None}
-        ready: list[Worker] = select.select(list(busy), [], [])[0]
+        ready: list[WorkerProcess] = select.select([worker for worker in self._workers if worker.tasks], [], [])[0]
         for worker in ready:
-            self._counted[busy[worker]] = worker.take()
+            number, counted = worker.take()
+            assert isinstance(counted, Counted)
+            self._counted[number] = counted
         while self._merged in self._counted:
             self._counting.merge(self._counted.pop(self._merged))
             self._merged += 1
@@ -192,13 +110,15 @@ def count_lines(counting: Counting, lines: list[Line], show: Callable[[], object
 
 def work(given: IO[bytes], sent: IO[bytes]) -> None:
     """A worker's life."""
-    try:
-        counting = Counting(**pickle.load(given))
-        while True:
-            lines = pickle.load(given)
-            counting.clear()
-            count_lines(counting, lines)
-            pickle.dump(counting.counted(), sent, protocol=5)
-            sent.flush()
-    except (EOFError, BrokenPipeError):
-        os._exit(0)  # Whoever started this is done or gone; the end of an interpreter would only try to flush.
+    serve_tasks(given, sent, _counter)
+
+
+def _counter(setup: dict[str, Any]) -> Callable[[list[Line]], Counted]:
+    counting = Counting(**setup)
+
+    def count(lines: list[Line]) -> Counted:
+        counting.clear()
+        count_lines(counting, lines)
+        return counting.counted()
+
+    return count
