@@ -105,6 +105,7 @@ EXPOSED: dict[str, set[str]] = {
     "asides split": {*READING, "strict"},
     "asides view": READING,
     "asides stats": READING,
+    "asides batch": READING,
     "asides run": READING,
     "asides history import": READING,
     "asides probe": {"prompt"},
@@ -194,11 +195,14 @@ def test_flags_reach_the_parser(command: str, tmp_path: Path, monkeypatch: pytes
         arguments = {
             "asides view": ["reply.txt"],
             "asides stats": ["reply.txt"],
+            "asides batch": ["lines.jsonl", "-o", "out.jsonl", "--force"],
             "asides run": ["m", "Why?", "--url", upstream.url],
             "asides history import": ["lines.jsonl", "--store", "store.db"],
         }.get(command, [])
         for policy in sorted(EXPOSED[command]):
             flags, value = FLAGS[policy]
+            if command == "asides batch":
+                flags = ["--held-limit" if flag == "--limit" else flag for flag in flags]
             given.clear()
             _run([*command.split()[1:], *arguments, *flags], tmp_path / "reply.txt")
             assert getattr(given[-1], policy) == value, f"{command} {flags}"
@@ -265,6 +269,7 @@ def _record_policies(monkeypatch: pytest.MonkeyPatch) -> list[Policies]:
     monkeypatch.setattr(engine.Parser, "__init__", made)
     # The shortcut for whole texts makes no parser, and laws hold it equal to one.
     monkeypatch.setattr("asides._api.parse_ordinary", lambda text, format, policies: None)
+    monkeypatch.setattr("asides.arrow.rows.shortcut_of", lambda format, policies: None)
     return given
 
 

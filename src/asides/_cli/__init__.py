@@ -35,12 +35,13 @@ COMMANDS = {
     "serve": "the gateway: stand between clients and a model server",
     "history": "kept thoughts: list, search, export, purge",
     "stats": "how a model thinks, in figures",
+    "batch": "files of raw outputs split into columns, by the million",
     "demo": "watch recorded output being taken apart",
 }
 """The commands beside the filter, each with a function `run(arguments) -> exit code`: in a module of its name, or in
 `command.py` of a folder of its name."""
 
-FOLDERS = frozenset({"run", "history", "stats", "demo"})
+FOLDERS = frozenset({"run", "history", "stats", "batch", "demo"})
 
 
 def main(arguments: list[str] | None = None) -> int:

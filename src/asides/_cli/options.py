@@ -59,9 +59,12 @@ class Version(argparse.Action):
 
 
 def add_reading(
-    parser: argparse.ArgumentParser, *, start: str, format: str = "auto", tools: bool = True
+    parser: argparse.ArgumentParser, *, start: str, format: str = "auto", tools: bool = True, limit: str = "--limit"
 ) -> argparse._ArgumentGroup:
-    """The options that say how to read; one that is not given is None. `start` and `format` say what holds then."""
+    """The options that say how to read; one that is not given is None. `start` and `format` say what holds then.
+
+    `limit` is the flag of that policy, where the command has another `--limit`.
+    """
     reading = parser.add_argument_group("how to read")
     reading.add_argument(
         "-f",
@@ -98,7 +101,8 @@ def add_reading(
         help="write the closing brackets that a cut-off call lacks",
     )
     reading.add_argument(
-        "--limit",
+        limit,
+        dest="limit",
         type=int,
         metavar="N",
         help=f"how many characters may be held back (default {DEFAULTS.limit})",

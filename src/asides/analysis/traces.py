@@ -161,7 +161,7 @@ def _replies(value: Any, parse: Parse, depth: int) -> Iterator[Message]:
 def _of_object(value: dict[str, Any], parse: Parse, depth: int) -> Iterator[Message]:
     """A message, a choice, or whatever else holds one."""
     calls = _calls(value.get("tool_calls"))
-    for name in ("content", "value", "text", "message", "output", "generated_text", "choices"):
+    for name in ("content", "value", "text", "message", "output", "generated_text", "choices", "body"):
         if value.get(name) is not None:
             found = list(_beside(value, name, parse, depth + 1))
             if found:

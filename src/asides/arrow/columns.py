@@ -88,6 +88,11 @@ def _value_type(type: Any) -> Any:
     return type.value_type if pa.types.is_dictionary(type) else type
 
 
+def is_text(type: Any) -> bool:
+    """Whether a column of this type is one of strings."""
+    return _is_text(_value_type(type))
+
+
 def _is_text(type: Any) -> bool:
     types = pa.types
     return any(test(type) for test in (types.is_string, types.is_large_string, types.is_string_view, types.is_null))

@@ -268,16 +268,20 @@ class FiguresWriter:
 
     def finish(self) -> Any:
         """The figures so far."""
+        return figure_array(self.take(), FIGURES)
+
+    def take(self) -> list[Figures | None]:
+        """The figures so far, as records. The writer is empty then."""
         figures, self._figures = self._figures, []
-        return _figure_array(figures, FIGURES)
+        return figures
 
 
-def _figure_array(values: Sequence[Any], type: Any) -> Any:
+def figure_array(values: Sequence[Any], type: Any) -> Any:
     """Records as a struct array, field by field."""
     columns = []
     for field in type:
         if pa.types.is_struct(field.type):
-            columns.append(_figure_array([_get(value, field.name) for value in values], field.type))
+            columns.append(figure_array([_get(value, field.name) for value in values], field.type))
         else:
             columns.append(strings_array([_get(value, field.name) for value in values], field.type))
     mask = pa.array([value is None for value in values], pa.bool_())

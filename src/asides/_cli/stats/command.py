@@ -91,7 +91,7 @@ def _jobs(count: int, setup: dict[str, Any], counting: Counting) -> Callable[[Pr
     return lambda progress: Jobs(count, setup, counting, progress)
 
 
-def _job_count(written: str) -> int:
+def job_count(written: str) -> int:
     """How many processes `--jobs` asks for."""
     if written in ("0", "auto"):
         allowed = getattr(os, "sched_getaffinity", None)
@@ -166,7 +166,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     reading.add_argument(
         "--jobs",
-        type=_job_count,
+        type=job_count,
         default=1,
         metavar="N",
         help="processes that count lines of traces (default 1; 0 or auto: one for each core); the figures are the same",

@@ -218,6 +218,13 @@ class Counting:
 
 def load_tokenizer(path: str) -> Callable[[str], int]:
     """A function that counts tokens, from a tokenizer.json or a folder that holds one."""
+    tokenizer = open_tokenizer(path)
+    # Half a surrogate pair is no text that a tokenizer takes.
+    return lambda text: len(tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids)
+
+
+def open_tokenizer(path: str) -> Any:
+    """The tokenizer of a tokenizer.json, or of a folder that holds one."""
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
@@ -227,11 +234,9 @@ def load_tokenizer(path: str) -> Callable[[str], int]:
     if not os.path.exists(path):
         raise UsageError(f"{path}: no such file")
     try:
-        tokenizer = Tokenizer.from_file(path)
+        return Tokenizer.from_file(path)
     except Exception as error:  # the package raises plain exceptions
         raise UsageError(f"{path}: not a tokenizer.json: {error}") from error
-    # Half a surrogate pair is no text that a tokenizer takes.
-    return lambda text: len(tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids)
 
 
 def count_files(

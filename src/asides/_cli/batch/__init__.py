@@ -1,0 +1,1 @@
+"""`asides batch`: files of raw outputs in, a file of columns out."""

@@ -1,0 +1,304 @@
+"""`asides batch`: files of raw outputs in, one file of columns out, with as many processes as there are cores.
+
+Flags in, exit codes out. `plan` decides beforehand what will be done and refuses what cannot be, `job` does it,
+`manifest` remembers what is finished so that `--resume` can go on. Imports nothing of Arrow until it is known
+what is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ...errors import Error, UsageError
+from .. import FAILED, INTERRUPTED, ODD, OK
+from ..filter import find_format
+from ..options import Arguments, add_reading, policies
+from ..stats.command import job_count
+from ..stats.read import open_tokenizer
+from ..streams import STDOUT, Interrupt, OutputStream, Streams, complain
+
+if TYPE_CHECKING:
+    from .job import BatchJob
+    from .manifest import PartialFolder
+    from .plan import BatchPlan
+    from .summary import BatchSummary
+
+MEGABYTE = 1_000_000
+RANGE_MEGABYTES = 32.0
+ROW_MEGABYTES = 64.0
+
+DESCRIPTION = """\
+Splits files of raw outputs: thinking, text and calls become columns. IN is a
+file of Parquet, JSON Lines (also .gz, .zst) or Arrow, a folder, a glob, or an
+address such as s3://bucket/*.parquet. OUT is one file; its name says what it is.
+"""
+EXAMPLES = f"""\
+Each row stays a row with all its other columns; the raw text is replaced by
+thinking, text, calls, termination, notices and format (the format that was
+taken). Records with several replies (messages, conversations, choices) get one
+column instead, turns, with a struct for each reply of the model. A row that
+cannot be read has row_error, is counted, and does not stop the job.
+
+While it runs, finished ranges of rows are kept in OUT.partial. OUT appears when
+it is whole. After Ctrl-C, a crash or a full disk, the same command with --resume
+goes on where it was.
+
+examples:
+  asides batch traces.parquet -o split.parquet --jobs auto
+  asides batch outputs/ -o split.parquet --field response --format qwen3
+  asides batch 'day-*.jsonl.gz' -o split.jsonl.zst --errors bad.jsonl
+  asides batch chats.jsonl -o turns.jsonl          every turn of the assistant
+  asides batch mixed.parquet -o split.parquet --format-field format
+  asides batch big.parquet -o try.jsonl --sample 100        a look beforehand
+  asides batch big.parquet -o split.parquet --resume        go on
+  asides batch big.parquet -o split.parquet --by model --html report.html
+
+exit codes:
+  {OK}    all went well
+  {ODD}    more rows could not be read than --fail-above allows; OUT is written
+  {FAILED}    wrong usage, or something could not be read or written
+  {INTERRUPTED}  ended by Ctrl-C; what is finished is kept for --resume
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """`asides batch`."""
+    options = _parse(arguments)
+    find_format(options.format)
+    try:
+        import pyarrow  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        raise UsageError("asides batch needs pyarrow: pip install 'asides[batch]'") from error
+    plan = _plan(options)
+    from .manifest import PartialFolder, header_of
+
+    folder = PartialFolder(options.output)
+    try:
+        header = header_of(plan.inputs, _job_options(plan, options), len(plan.ranges))
+        folder.begin(header, resume=options.resume, force=options.force)
+        return _run(options, arguments, plan, folder)
+    finally:
+        folder.close()
+
+
+def _run(options: argparse.Namespace, arguments: list[str], plan: BatchPlan, folder: PartialFolder) -> int:
+    from .job import BatchJob
+
+    streams = Streams()
+    before = len(folder.finished)
+    if before:
+        streams.message(f"{before:,} of {len(plan.ranges):,} ranges were finished before")
+        streams.flush()
+    job = BatchJob(plan, options.output, folder)
+    try:
+        with Interrupt() as interrupt:
+            job.run(options.jobs, interrupt, streams)
+        if not job.complete:
+            complain(f"interrupted; {_how_to_go_on(plan, folder, arguments)}")
+            return INTERRUPTED
+        # A second Ctrl-C ends at once from here on: every range is finished, and --resume only has to join them.
+        _write_beside(options, plan, job)
+        summary = job.finish()
+    except (Error, OSError) as error:
+        reason = str(error)
+        if isinstance(error, OSError):
+            reason = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+        complain(reason)
+        complain(_how_to_go_on(plan, folder, arguments))
+        return FAILED
+    finally:
+        job.close()
+    if not options.keep:
+        folder.remove()
+    return _report(options, plan, summary)
+
+
+def _how_to_go_on(plan: BatchPlan, folder: PartialFolder, arguments: list[str]) -> str:
+    again = [argument for argument in arguments if argument not in ("--resume", "--force")]
+    if "--force" in arguments and os.path.exists(folder.path.removesuffix(".partial")):
+        again.append("--force")
+    finished = f"{len(folder.finished):,} of {len(plan.ranges):,} ranges are finished in {folder.path}"
+    return f"{finished}; go on with: {shlex.join(['asides', 'batch', *again, '--resume'])}"
+
+
+def _write_beside(options: argparse.Namespace, plan: BatchPlan, job: BatchJob) -> None:
+    """The errors and the report."""
+    from .output import finished_file
+
+    if options.errors:
+        with finished_file(options.errors) as file:
+            for problem in job.problems():
+                file.write(msgspec.json.encode(problem) + b"\n")
+    if options.html:
+        from ...analysis.report import report
+
+        groups = job.groups()
+        replies = sum(summary.replies for summary in groups.summaries.values())
+        title = f"{replies:,} replies in {len(plan.inputs):,} file{'s' if len(plan.inputs) > 1 else ''}"
+        bad = job.summary().errors
+        notes = [f"{count:,} rows could not be read: {code}" for code, count in sorted(bad.items())]
+        with finished_file(options.html) as file:
+            file.write(report(groups, title=title, notes=notes).encode("utf-8", "replace"))
+
+
+def _report(options: argparse.Namespace, plan: BatchPlan, summary: BatchSummary) -> int:
+    from .summary import describe
+
+    output = OutputStream(STDOUT)
+    if options.json:
+        about = {"output": options.output, "inputs": len(plan.inputs), **summary.to_dict()}
+        output.write_bytes(json.dumps(about, indent=2).encode() + b"\n")
+    else:
+        output.draw(describe(summary, options.by))
+    output.flush()
+    if summary.bad and not options.errors:
+        complain("--errors FILE would list the rows that could not be read")
+    if options.fail_above is not None and summary.bad > _allowed(options.fail_above, summary.rows):
+        complain(f"{summary.bad:,} of {summary.rows:,} rows could not be read, more than --fail-above allows")
+        return ODD
+    return OK
+
+
+def _allowed(written: str, rows: int) -> float:
+    return float(written[:-1]) / 100 * rows if written.endswith("%") else float(written)
+
+
+def _plan(options: argparse.Namespace) -> BatchPlan:
+    from .inputs import find_inputs, is_remote
+    from .output import output_kind
+    from .plan import PlanSizes, make_plan
+    from .splitting import SplitSettings
+
+    if is_remote(options.output):
+        raise UsageError(f"{options.output}: the output is a file here: ranges are renamed and locked beside it")
+    output_kind(options.output)
+    for path in (options.output, options.errors, options.html):
+        folder = os.path.dirname(path or "")
+        if folder and not os.path.isdir(folder):
+            raise UsageError(f"{path}: there is no folder {folder}")
+    if os.path.exists(options.output) and not options.force:
+        raise UsageError(f"{options.output}: exists already; --force replaces it when the new one is whole")
+    if options.tokenizer:
+        open_tokenizer(options.tokenizer)
+    settings = SplitSettings(
+        field=options.field or "",
+        format=options.format,
+        format_field=options.format_field or "",
+        prompt_field=options.prompt_field or "",
+        policies=policies(options),
+        row_limit=int(options.row_limit * MEGABYTE),
+        turns=options.turns,
+        raw=options.raw,
+        parts=options.parts or bool(options.tokenizer),
+        tokenizer=options.tokenizer or "",
+        figures=options.figures,
+        report=bool(options.html),
+        by=options.by or "",
+        prefix=options.prefix,
+    )
+    sizes = PlanSizes(int(options.range_size * MEGABYTE), options.rows, options.sample)
+    return make_plan(find_inputs(options.files, options.output), options.output, settings, sizes)
+
+
+def _job_options(plan: BatchPlan, options: argparse.Namespace) -> dict[str, Any]:
+    """All that the rows depend on, by the names of the flags."""
+    found = msgspec.to_builtins(plan.settings)
+    how = {name: value for name, value in found.pop("policies").items() if name not in ("collect", "seed")}
+    return {**found, **how, "range_size": options.range_size, "limit_rows": options.rows, "sample": options.sample}
+
+
+def _positive(written: str) -> int:
+    if not written.isdecimal() or not int(written):
+        raise argparse.ArgumentTypeError(f"{written!r} is no number of rows")
+    return int(written)
+
+
+def _size(written: str) -> float:
+    try:
+        size = float(written)
+    except ValueError:
+        size = 0.0
+    if not 0 < size < float("inf"):
+        raise argparse.ArgumentTypeError(f"{written!r} is no number of megabytes")
+    return size
+
+
+def _threshold(written: str) -> str:
+    try:
+        allowed = _allowed(written, 1)
+    except ValueError:
+        allowed = -1.0
+    if not 0 <= allowed < float("inf"):
+        raise argparse.ArgumentTypeError(f"{written!r} is neither a share, such as 0.1%, nor a number of rows")
+    return written
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Arguments(
+        prog="asides batch",
+        usage="asides batch [options] IN [IN ...] -o OUT",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("files", nargs="+", metavar="IN", help="a file, a folder, a glob or an address")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write")
+    reading = parser.add_argument_group("what to read")
+    reading.add_argument(
+        "--field", metavar="NAME", help="the column with the raw output (default: guessed); dots lead inside"
+    )
+    reading.add_argument("--format-field", metavar="NAME", help="a column with the name of each row's format")
+    reading.add_argument("--prompt-field", metavar="NAME", help="a column with the prompt of each row")
+    amount = reading.add_mutually_exclusive_group()
+    amount.add_argument("--limit", dest="rows", type=_positive, metavar="N", help="only the first N rows")
+    amount.add_argument("--sample", type=_positive, metavar="N", help="only N rows, drawn at random, always the same")
+    reading.add_argument(
+        "--row-limit",
+        type=_size,
+        default=ROW_MEGABYTES,
+        metavar="MB",
+        help=f"a longer text is not split (default {ROW_MEGABYTES:.0f})",
+    )
+    add_reading(parser, start="as in `split`", limit="--held-limit")
+    writing = parser.add_argument_group("what to write")
+    writing.add_argument("--raw", action="store_true", help="keep the raw text too, in a column of that name")
+    writing.add_argument("--turns", action="store_true", help="write turns even where records have one reply each")
+    writing.add_argument("--parts", action="store_true", help="add the parts in their order, with their places")
+    writing.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, to add counts and places of tokens")
+    writing.add_argument("--figures", action="store_true", help="add what `asides stats` counts")
+    writing.add_argument("--prefix", default="", metavar="TEXT", help="put this before the names of the new columns")
+    writing.add_argument("--force", action="store_true", help="replace OUT, and begin anew where a job was left")
+    working = parser.add_argument_group("how to work")
+    working.add_argument(
+        "--jobs",
+        type=job_count,
+        default=1,
+        metavar="N",
+        help="processes that split (default 1; 0 or auto: one for each core); the result is the same",
+    )
+    working.add_argument("--resume", action="store_true", help="go on with a job that did not end")
+    working.add_argument(
+        "--range-size",
+        type=_size,
+        default=RANGE_MEGABYTES,
+        metavar="MB",
+        help=f"how much is finished at once, and lost by a crash at most (default {RANGE_MEGABYTES:.0f})",
+    )
+    working.add_argument("--keep", action="store_true", help="leave OUT.partial when OUT is written")
+    showing = parser.add_argument_group("what to show")
+    showing.add_argument("--by", metavar="FIELD", help="count for each value of a column, such as model")
+    showing.add_argument("--errors", metavar="FILE", help="list rows that could not be read, as JSON Lines")
+    showing.add_argument(
+        "--fail-above",
+        type=_threshold,
+        metavar="SHARE",
+        help=f"exit code {ODD} if more rows than this (0.1%%, or a number) could not be read",
+    )
+    showing.add_argument("--html", metavar="FILE", help="write the report of `asides stats` from the same pass")
+    showing.add_argument("--json", action="store_true", help="the summary as JSON")
+    return parser.parse_intermixed_args(arguments)

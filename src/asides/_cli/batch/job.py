@@ -1,0 +1,356 @@
+"""Running a job of `asides batch`: ranges handed out, finished ranges noted and joined, until all are done.
+
+Ranges that are finished are added to the output in the order of the input while others are still being split; only
+records of JSON Lines that become columns wait for the last range, because only then all columns are known. When
+something ends the job early (Ctrl-C, a full disk, a file that cannot be read), ranges that are being split are waited
+for, no more are handed out, and `OUT.partial` has all that is finished.
+
+    plan -> ranges -> RangeWork (here or in workers) -> files in OUT.partial -> Joining -> OUT
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import IO, Any
+
+import msgspec
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from ...analysis.summary import Groups
+from ...errors import Error
+from ...terminal.progress import Progress
+from ..streams import Interrupt, Streams
+from ..worker_process import WorkerProcess, serve_tasks
+from .inputs import RowRange, read_lines, read_tables
+from .manifest import PartialFolder
+from .output import Joining, RangeFile, finished_file, read_streams, sync_folder, unify
+from .plan import BatchPlan, kept_columns
+from .splitting import RangeSplitter, RowProblem
+from .summary import BatchSummary
+
+SECONDS_PER_LINE = 60.0
+"""How often progress is written where nobody looks at a screen."""
+POLL = 0.2
+"""Seconds after which a Ctrl-C is noticed at the latest."""
+LINE_FACTOR = 4
+"""How much longer than the longest text a line of JSON may be: it has other fields, and escapes."""
+
+
+class RangeTask(msgspec.Struct, frozen=True):
+    """A range to split."""
+
+    number: int
+    range: RowRange
+
+
+class RangeDone(msgspec.Struct, frozen=True):
+    """What came of a range."""
+
+    lines: int = 0
+    summary: BatchSummary = msgspec.field(default_factory=BatchSummary)
+    failure: str = ""
+
+
+class RangeWork:
+    """Splits ranges, each into a file of its own."""
+
+    def __init__(self, plan: BatchPlan, folder: str, parent: int = 0) -> None:
+        """`parent`: the process that this one works for."""
+        self._plan = plan
+        self._folder = PartialFolder(folder)
+        self._parent = parent
+
+    def do(self, task: RangeTask) -> RangeDone:
+        """Split a range. What fails is told, not raised: others go on."""
+        try:
+            return self._split(task)
+        except OSError as error:
+            return RangeDone(failure=f"{error.filename or self._folder.path}: {error.strerror or error}")
+        except Error as error:
+            return RangeDone(failure=str(error))
+
+    def _split(self, task: RangeTask) -> RangeDone:
+        plan, wanted = self._plan, task.range
+        input = plan.inputs[wanted.input]
+        before = wanted.first or 0
+        splitter = RangeSplitter(plan.settings, lambda row: f"{input.path}:{before + row + 1}")
+        counted = 0
+        with finished_file(self._folder.file(task.number)) as file:
+            output = RangeFile(file, plan.kind, plan.compression, plan.schema)
+            if input.kind == "jsonl":
+                longest = plan.settings.row_limit * LINE_FACTOR
+                for batch, lines in read_lines(input, wanted, longest):
+                    self._check_parent()
+                    counted = lines
+                    if batch:
+                        output.write_records(*splitter.split_lines(batch))
+            else:
+                for numbers, batch in read_tables(input, wanted):
+                    self._check_parent()
+                    kept = kept_columns(batch.schema, plan.settings.field)
+                    output.write_table(batch, kept, splitter.split_table(numbers, batch))
+            output.close()
+            # Before the range's own file has its name: whoever finds that one finds these.
+            self._write_beside(task.number, splitter)
+        return RangeDone(counted, splitter.summary)
+
+    def _write_beside(self, number: int, splitter: RangeSplitter) -> None:
+        if splitter.problems:
+            with finished_file(self._folder.file(number, "errors")) as file:
+                file.write(msgspec.json.Encoder().encode_lines(splitter.problems))
+        if self._plan.settings.report:
+            with finished_file(self._folder.file(number, "report")) as file:
+                file.write(msgspec.msgpack.encode(splitter.groups))
+
+    def _check_parent(self) -> None:
+        """End where the parent was killed: nobody would note what is finished, and another job may be at work here."""
+        if self._parent and os.getppid() != self._parent:
+            os._exit(1)
+
+
+def work(given: IO[bytes], sent: IO[bytes]) -> None:
+    """A worker's life."""
+    pa.set_cpu_count(1)
+    serve_tasks(given, sent, lambda setup: RangeWork(*setup).do)
+
+
+class BatchProgress:
+    """How far a job is: a bar on a terminal, a line a minute elsewhere."""
+
+    def __init__(self, streams: Streams, total: int, doing: str = "") -> None:
+        self._streams = streams
+        self._total = total
+        self._bar = Progress(streams.err, total=total, bar=True)
+        self._done = self._rows = 0
+        self._begun = time.monotonic()
+        self._next = self._begun + SECONDS_PER_LINE
+
+    def add(self, size: int, rows: int) -> None:
+        """Count in a range that was finished now."""
+        self._done += size
+        self._rows += rows
+
+    def skip(self, size: int) -> None:
+        """Leave out a range that was finished before."""
+        self._total -= size
+        self._bar = Progress(self._streams.err, total=self._total, bar=True)
+
+    def show(self) -> None:
+        """Draw it, if it is time to."""
+        now = time.monotonic()
+        self._bar.show(self._done, self._amount(now))
+        if now >= self._next and not self._streams.err.terminal:
+            self._next = now + SECONDS_PER_LINE
+            share = f"{self._done / self._total:.0%}, " if self._total else ""
+            self._streams.message(share + self._amount(now))
+            self._streams.flush()
+
+    def clear(self) -> None:
+        """Take the bar away."""
+        self._bar.clear()
+
+    def _amount(self, now: float) -> str:
+        spent = max(now - self._begun, 0.001)
+        left = (self._total - self._done) * spent / self._done if self._done else None
+        rest = "" if left is None else f", {duration(left)} left"
+        return f"{self._rows:,} rows, {self._rows / spent:,.0f} rows/s{rest}"
+
+
+def duration(seconds: float) -> str:
+    """A time as a person reads it: `42 s`, `3:07`, `1:02:30`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+
+
+class BatchJob:
+    """A job in its folder. `run` does what is left; `finish` makes the output."""
+
+    def __init__(self, plan: BatchPlan, output: str, folder: PartialFolder) -> None:
+        self._plan = plan
+        self._output = output
+        self._folder = folder
+        self._failure = ""
+        self._joining: Joining | None = None
+        self._joined = 0
+        self._file: IO[bytes] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all ranges are finished."""
+        return len(self._folder.finished) == len(self._plan.ranges)
+
+    def run(self, jobs: int, interrupt: Interrupt, streams: Streams) -> None:
+        """Split what is left. Raises what stopped it, when all that was being split is finished."""
+        progress = BatchProgress(streams, sum(each.size for each in self._plan.ranges))
+        for number in self._folder.finished:
+            progress.skip(self._plan.ranges[number].size)
+        left = iter([number for number in range(len(self._plan.ranges)) if number not in self._folder.finished])
+
+        def next_task() -> RangeTask | None:
+            number = None if interrupt.came or self._failure else next(left, None)
+            return None if number is None else RangeTask(number, self._plan.ranges[number])
+
+        def done(number: int, result: RangeDone) -> None:
+            if result.failure:
+                self._failure = self._failure or result.failure
+                return
+            wanted = self._plan.ranges[number]
+            self._folder.add(number, wanted, self._plan.inputs[wanted.input], result.lines, result.summary)
+            progress.add(wanted.size, result.summary.rows)
+
+        try:
+            if jobs > 1:
+                self._run_workers(min(jobs, len(self._plan.ranges)), next_task, done, progress)
+            else:
+                self._run_here(next_task, done, progress)
+        finally:
+            progress.clear()
+        if self._failure:
+            raise Error(self._failure)
+
+    def _run_here(
+        self, next_task: Callable[[], RangeTask | None], done: Callable[[int, RangeDone], None], progress: BatchProgress
+    ) -> None:
+        here = RangeWork(self._plan, self._output)
+        while (task := next_task()) is not None:
+            done(task.number, here.do(task))
+            self._join_next()
+            progress.show()
+
+    def _run_workers(
+        self,
+        jobs: int,
+        next_task: Callable[[], RangeTask | None],
+        done: Callable[[int, RangeDone], None],
+        progress: BatchProgress,
+    ) -> None:
+        setup = (self._plan, self._output, os.getpid())
+        workers: list[WorkerProcess] = []
+        try:
+            while True:
+                for worker in [*workers, *([None] * (jobs - len(workers)))]:
+                    if worker is not None and worker.tasks:
+                        continue
+                    task = next_task()
+                    if task is None:
+                        break
+                    if worker is None:
+                        worker = WorkerProcess("asides._cli.batch.job", setup, "split")
+                        workers.append(worker)
+                    path = self._plan.inputs[task.range.input].path
+                    worker.give(task.number, task, f"{path} ({task.range.start} to {task.range.stop})")
+                busy = [worker for worker in workers if worker.tasks]
+                if not busy:
+                    return
+                # While others split, this process joins; when there is nothing to join, it waits.
+                wait = 0.0 if self._join_next() else POLL
+                ready: list[WorkerProcess] = select.select(busy, [], [], wait)[0]
+                for worker in ready:
+                    done(*worker.take())
+                progress.show()
+        finally:
+            for worker in workers:
+                worker.end()
+
+    def _join_next(self) -> bool:
+        """Add the next range to the output, if it is finished. False where there is nothing to add."""
+        if self._joined not in self._folder.finished or (self._plan.kind != "jsonl" and self._plan.schema is None):
+            return False
+        self._add(self._plan.schema)
+        return True
+
+    def _add(self, schema: Any) -> None:
+        path = os.path.join(self._folder.path, "joined.tmp")
+        try:
+            if self._joining is None:
+                self._file = open(path, "wb")  # noqa: SIM115  # closed by `finish` or `close`
+                self._joining = Joining(self._file, self._plan.kind, schema)
+            if self._joined < len(self._plan.ranges):
+                self._joining.add(self._folder.file(self._joined))
+                self._joined += 1
+        except OSError as error:
+            error.filename = error.filename or path
+            raise
+
+    def finish(self) -> BatchSummary:
+        """Make the output of the finished ranges, and give what they come to."""
+        assert self.complete
+        schema = self._plan.schema if self._plan.schema is not None else self._found_schema()
+        while self._joining is None or self._joined < len(self._plan.ranges):
+            self._add(schema)
+        assert self._file is not None
+        self._joining.finish()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        os.replace(self._file.name, self._output)
+        sync_folder(os.path.dirname(self._output))
+        return self.summary()
+
+    def summary(self) -> BatchSummary:
+        """What the finished ranges come to."""
+        whole = BatchSummary()
+        for number in sorted(self._folder.finished):
+            whole.merge(self._folder.finished[number].summary)
+        return whole
+
+    def _found_schema(self) -> Any:
+        """The columns of the output, when all records have been seen."""
+        if self._plan.kind == "jsonl":
+            return None
+        from .splitting import new_fields
+
+        new = new_fields(self._plan.settings)
+        schemas = []
+        for number in range(len(self._plan.ranges)):
+            for stream in read_streams(self._folder.file(number)):
+                if stream.schema not in schemas:
+                    schemas.append(stream.schema)
+                for _ in stream:
+                    pass
+        names = {field.name for field in new}
+        others = unify(schemas)
+        return pa.schema([*(field for field in others if field.name not in names), *new])
+
+    def problems(self) -> Iterator[dict[str, Any]]:
+        """Every row that could not be read, in the order of the input, with its place."""
+        lines = 0
+        for number, wanted in enumerate(self._plan.ranges):
+            input = self._plan.inputs[wanted.input]
+            if number and wanted.input != self._plan.ranges[number - 1].input:
+                lines = 0
+            before = lines if wanted.first is None else wanted.first
+            lines += self._folder.finished[number].lines
+            with suppress(FileNotFoundError), open(self._folder.file(number, "errors"), "rb") as file:
+                for each in file:
+                    problem = msgspec.json.decode(each, type=RowProblem)
+                    # Rows are counted from 0 on, as everyone who reads columns does; lines from 1 on, as editors do.
+                    place = (
+                        {"line": before + problem.row + 1} if input.kind == "jsonl" else {"row": before + problem.row}
+                    )
+                    turn = {} if problem.turn is None else {"turn": problem.turn}
+                    about = {"code": problem.code, "message": problem.message, "raw": problem.raw}
+                    yield {"file": input.path, **place, **turn, **about}
+
+    def groups(self) -> Groups:
+        """The figures of the report."""
+        groups = Groups()
+        for number in range(len(self._plan.ranges)):
+            with open(self._folder.file(number, "report"), "rb") as file:
+                groups.merge(msgspec.msgpack.decode(file.read(), type=Groups))
+        return groups
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        if self._joining is not None:
+            self._joining.abandon()
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()

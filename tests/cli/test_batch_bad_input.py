@@ -1,0 +1,253 @@
+"""What `asides batch` cannot read: each has its reason and its exit code, and nothing that was written is lost."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from asides._cli import main
+from tests.cli.batch_files import read_lines, read_parquet, rows, write_lines, write_parquet
+
+ROW = {"id": 1, "text": "<think>a</think>b", "model": "m"}
+
+
+def refused(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    """The reason of a command that ends with exit code 2."""
+    try:
+        code: object = main(["batch", *map(str, arguments)])
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    found = capfd.readouterr()
+    assert found.out == ""
+    return found.err
+
+
+@pytest.mark.parametrize("name", ["in.parquet", "in.jsonl", "in.arrow"])
+@pytest.mark.parametrize("option", ["--field", "--format-field", "--prompt-field", "--by"])
+def test_a_column_that_does_not_exist(
+    name: str, option: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The names there are, and the nearest; nothing is left behind."""
+    path = tmp_path / name
+    if name.endswith(".arrow"):
+        table = pa.Table.from_pylist([ROW])
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+    else:
+        (write_lines if name.endswith("l") else write_parquet)(path, [ROW])
+    reason = refused(capfd, path, "-o", tmp_path / "out.parquet", option, "txet")
+    what = "field" if name.endswith("l") else "column"
+    assert f"{path}: no {what} 'txet'; did you mean text? it has id, text, model" in reason
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_column_that_is_no_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its type is named; and so is a table in which nothing looks like an output."""
+    path = write_parquet(tmp_path / "in.parquet", [{"id": 1, "n": 2.5}])
+    assert "the column 'n' holds double, no text" in refused(capfd, path, "-o", tmp_path / "o.parquet", "--field", "n")
+    assert "no output found; it has id, n; --field names" in refused(capfd, path, "-o", tmp_path / "o.parquet")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("in.parquet", "a Parquet"), ("in.arrow", "an Arrow")])
+def test_a_file_that_is_something_else(name: str, kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Refused before anything is written, whether it is empty, cut off or another thing."""
+    good = write_parquet(tmp_path / "good.parquet", [ROW])
+    for content in (b"", b"PAR1", b'{"text": "a"}\n' * 100, good.read_bytes()[:-20]):
+        (tmp_path / name).write_bytes(content)
+        reason = refused(capfd, good, tmp_path / name, "-o", tmp_path / "out.parquet")
+        assert f"{tmp_path / name}: not {kind} file: " in reason
+    assert not list(tmp_path.glob("out*"))
+    (tmp_path / "notes.txt").write_text("Dear all")
+    assert "neither Parquet nor Arrow nor JSON Lines" in refused(
+        capfd, tmp_path / "notes.txt", "-o", tmp_path / "out.parquet"
+    )
+
+
+def test_a_damaged_row_group(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What can be read is finished and stays; the reason names the file and the row groups."""
+    path = write_parquet(tmp_path / "in.parquet", rows(400), group=100)
+    about = pq.ParquetFile(path).metadata.row_group(2).column(2)
+    data = bytearray(path.read_bytes())
+    at = about.dictionary_page_offset or about.data_page_offset
+    data[at : at + 200] = b"\xff" * 200
+    path.write_bytes(data)
+    reason = refused(capfd, path, "-o", tmp_path / "out.parquet", "--range-size", "0.0001")
+    assert f"{path}: row groups 2 to 2 cannot be read" in reason
+    assert "2 of 4 ranges are finished" in reason
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_row_of_100_megabytes(tmp_path: Path) -> None:
+    """Not split, counted, listed; its other columns and all other rows are there. `--row-limit` allows it."""
+    long = "<think>a</think>" + "x" * 100_000_000
+    lines = write_lines(tmp_path / "in.jsonl", [ROW, {**ROW, "id": 2, "text": long}, {**ROW, "id": 3}])
+    table = write_parquet(tmp_path / "in.parquet", [ROW, {**ROW, "id": 2, "text": long}, {**ROW, "id": 3}])
+    for source in (lines, table):
+        errors = tmp_path / "bad.jsonl"
+        assert main(["batch", str(source), "-o", str(tmp_path / "o.parquet"), "--errors", str(errors), "--force"]) == 0
+        found = read_parquet(tmp_path / "o.parquet")
+        assert [(row["id"], row["text"]) for row in found] == [(1, "b"), (2, None), (3, "b")]
+        assert found[1]["row_error"]["code"] == "too_long"
+        assert "100,000,016 bytes" in found[1]["row_error"]["message"]
+        (problem,) = read_lines(errors)
+        assert problem["code"] == "too_long"
+        assert problem["file"] == str(source)
+        assert {"line": 2}.items() <= problem.items() or {"row": 1}.items() <= problem.items()
+        assert len(problem["raw"]) == 1_000_000
+    assert main(["batch", str(table), "-o", str(tmp_path / "o.parquet"), "--row-limit", "101", "--force"]) == 0
+    assert len(read_parquet(tmp_path / "o.parquet")[1]["text"]) == 100_000_000
+
+
+def test_a_line_that_is_longer_than_can_be_read(tmp_path: Path) -> None:
+    """It is passed over without being held, and the lines around it are read."""
+    source = write_lines(tmp_path / "in.jsonl", [ROW, {**ROW, "text": "x" * 5_000_000}, {**ROW, "id": 3}])
+    assert main(["batch", str(source), "-o", str(tmp_path / "o.jsonl"), "--row-limit", "0.5"]) == 0
+    found = read_lines(tmp_path / "o.jsonl")
+    assert [row.get("id") for row in found] == [1, None, 3]
+    assert found[1]["row_error"]["code"] == "too_long"
+    assert "a line of 5,000,0" in found[1]["row_error"]["message"]
+
+
+BAD: list[tuple[Any, str, str]] = [
+    (b'{"id": 5, "text": "\xff\xfe"}', "invalid_utf8", "byte 19 of the line"),
+    (b'{"id": 5, "text": ', "no_json", "no JSON"),
+    ({"id": 5, "other": 1}, "no_output", "no field holds"),
+    ({"id": 5, "outputs": ["a", "b"]}, "several_replies", "--turns"),
+    ({"id": 5, "text": "a", "format": "mine"}, "name_taken", "--prefix"),
+]
+
+
+@pytest.mark.parametrize(("bad", "code", "words"), BAD, ids=[code for _, code, _ in BAD])
+@pytest.mark.parametrize("output", ["out.jsonl", "out.parquet"])
+def test_a_bad_line(
+    bad: Any, code: str, words: str, output: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A row of its own with a reason; counted, listed with its line, and the exit code only as asked for."""
+    good = [{**ROW, "id": number} for number in range(300)]
+    source = write_lines(tmp_path / "in.jsonl", [*good[:200], b"", bad, *good[200:]])
+    out, errors = tmp_path / output, tmp_path / "bad.jsonl"
+    arguments = ["batch", str(source), "-o", str(out), "--errors", str(errors), "--range-size", "0.002", "--force"]
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["errors"] == {code: 1}
+    found = read_lines(out) if output.endswith("l") else read_parquet(out)
+    assert len(found) == 301
+    assert found[200]["row_error"]["code"] == code
+    assert words in found[200]["row_error"]["message"]
+    assert [row["text"] for row in found] == ["b"] * 200 + [None] + ["b"] * 100
+    (problem,) = read_lines(errors)
+    assert (problem["file"], problem["line"], problem["code"]) == (str(source), 202, code)
+    written = bad if isinstance(bad, bytes) else json.dumps(bad).encode()
+    assert problem["raw"] == written.decode("utf-8", "backslashreplace")
+    assert main([*arguments, "--fail-above", "0.5%"]) == 0
+    assert main([*arguments, "--fail-above", "0.3%"]) == 1
+    assert "more than --fail-above allows" in capfd.readouterr().err
+    assert main([*arguments, "--fail-above", "1"]) == 0
+    assert main([*arguments, "--fail-above", "0"]) == 1
+    assert len(found) == 301
+
+
+@pytest.mark.parametrize("name", ["in.parquet", "in.jsonl"])
+def test_an_unknown_format_in_a_column(name: str, tmp_path: Path) -> None:
+    """That row alone; the nearest names are in its error."""
+    records = [{**ROW, "how": how} for how in ("qwen3", "qwem3", None)]
+    source = (write_lines if name.endswith("l") else write_parquet)(tmp_path / name, records)
+    errors = tmp_path / "bad.jsonl"
+    options = ["--format-field", "how", "--errors", str(errors)]
+    assert main(["batch", str(source), "-o", str(tmp_path / "o.parquet"), *options]) == 0
+    found = read_parquet(tmp_path / "o.parquet")
+    assert [row["text"] for row in found] == ["b", None, "b"]
+    assert found[1]["row_error"]["code"] == "unknown_format"
+    assert "did you mean qwen3" in found[1]["row_error"]["message"]
+    (problem,) = read_lines(errors)
+    assert problem["raw"] == ROW["text"]
+
+
+def test_invalid_utf8_in_a_table(tmp_path: Path) -> None:
+    """Arrow does not check its strings: that row alone is bad."""
+    column = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.array([0, 1, 3, 4], pa.int32()).buffers()[1], pa.py_buffer(b"a\xff\xfeb")]
+    )
+    path = tmp_path / "in.arrow"
+    table = pa.table({"text": column})
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table)
+    errors = tmp_path / "bad.jsonl"
+    arguments = ["batch", str(path), "-o", str(tmp_path / "o.jsonl"), "--field", "text", "--errors", str(errors)]
+    assert main(arguments) == 0
+    found = read_lines(tmp_path / "o.jsonl")
+    assert [row["text"] for row in found] == ["a", None, "b"]
+    assert found[1]["row_error"]["code"] == "invalid_utf8"
+    assert read_lines(errors)[0]["raw"] == "\\xff\\xfe"
+
+
+def test_an_output_that_exists(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It stays as it is, unless `--force` replaces it, when the new one is whole."""
+    source = write_lines(tmp_path / "in.jsonl", [ROW])
+    out = tmp_path / "out.jsonl"
+    out.write_text("precious")
+    assert f"{out}: exists already; --force" in refused(capfd, source, "-o", out)
+    assert out.read_text() == "precious"
+    assert refused(capfd, source, "-o", out, "--force", "--field", "nothing")
+    assert out.read_text() == "precious"
+    assert main(["batch", str(source), "-o", str(out), "--force"]) == 0
+    assert read_lines(out)[0]["text"] == "b"
+
+
+def test_other_wrong_usage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """One line of reason each."""
+    source = write_lines(tmp_path / "in.jsonl", [ROW])
+    taken = write_parquet(tmp_path / "taken.parquet", [{**ROW, "thinking": "mine"}])
+    number = write_parquet(tmp_path / "number.parquet", [{**ROW, "id": "x"}])
+    other = write_parquet(tmp_path / "other.parquet", [ROW])
+    (tmp_path / "empty").mkdir()
+    out = tmp_path / "out.parquet"
+    for arguments, words in (
+        ([source], "required: -o"),
+        ([source, "-o", tmp_path / "out.csv"], "the name of the output says what it is"),
+        ([source, "-o", tmp_path / "no" / "out.parquet"], "there is no folder"),
+        ([source, "-o", "s3://bucket/out.parquet"], "the output is a file here"),
+        ([source, "-o", source, "--force"], "the output cannot be an input too"),
+        (["-", "-o", out], "standard input cannot be read twice"),
+        ([tmp_path / "none.parquet", "-o", out], "no such file"),
+        ([tmp_path / "empty", "-o", out], "no file here ends in .parquet"),
+        ([f"file://{tmp_path}/none.parquet", "-o", out], "no such file"),
+        (["nosuch://bucket/x.parquet", "-o", out], "nosuch://bucket/x.parquet: "),
+        ([taken, "-o", out], "has thinking already, as new columns are called; --prefix split_"),
+        ([other, number, "-o", out], "the column 'id' has types that do not go together: int64, string"),
+        ([source, "-o", out, "--format", "qwem3"], "did you mean qwen3"),
+        ([source, "-o", out, "--fail-above", "many"], "neither a share, such as 0.1%"),
+        ([source, "-o", out, "--limit", "0"], "no number of rows"),
+        ([source, "-o", out, "--range-size", "-1"], "no number of megabytes"),
+        ([source, "-o", out, "--tokenizer", tmp_path / "none.json"], "none.json: no such file"),
+    ):
+        reason = refused(capfd, *arguments)
+        assert words in reason, arguments
+        assert "Traceback" not in reason
+        assert not out.exists()
+        assert not Path(f"{out}.partial").exists(), arguments
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "words"),
+    [("pyarrow", "in.jsonl", "asides batch needs pyarrow"), ("fsspec", "file:///in.jsonl", "addresses need fsspec")],
+)
+def test_a_package_that_is_missing(
+    module: str,
+    source: str,
+    words: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The error says what to install."""
+    monkeypatch.setitem(sys.modules, module, None)
+    reason = refused(capfd, source, "-o", tmp_path / "out.parquet")
+    assert words in reason
+    assert "pip install 'asides[batch]'" in reason
