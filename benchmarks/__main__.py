@@ -21,6 +21,7 @@ SECTIONS = {
     "tokens": "tokens",
     "analysis": "analysis",
     "history": "history",
+    "arrow": "arrow",
 }
 """What a section is called, and the module that holds it."""
 NOTE = """\

@@ -145,6 +145,7 @@ class Table:
         # at memory speed, the search for one of several is ten times slower.
         self.searches = []
         self._match_at: dict[str, Callable[[str, int], re.Match[str] | None]] = {}
+        shared_searches = []
         for first, group in groupby(names, key=lambda name: name[0]):
             plain, sources = [], []
             for name in group:
@@ -167,6 +168,13 @@ class Table:
             pattern = re.compile(re.escape(first) + "(?:" + "|".join(sources) + ")", flags)
             self.searches.append(pattern)
             self._match_at |= dict.fromkeys((first, first.swapcase()) if ignore_case else first, pattern.match)
+            shared = _shared_beginning([name for name in names if name[0] == first], ignore_case)
+            shared_searches.append((shared, pattern.search))
+        self.shared: str = shared_searches[0][0] if names else ""
+        """What every marker of the first pattern begins with. It is empty where case is ignored."""
+        self.later_searches = shared_searches[1:]
+        """For each pattern behind the first, what all of its markers begin with and its search: looking for the former
+        is far cheaper than a search that finds nothing."""
         unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
         if open_ended:
             heads = [(re.escape(head), re.escape(tail[:-1])) for head, tail in map(split_tag, open_ended)]
@@ -324,6 +332,18 @@ def _few(characters: list[str]) -> Few | None:
     one, *more = characters or ["\0"]
     two, three, four = (more * 3)[:3] if more else (None, "", "")
     return one, two, three or "", four or ""
+
+
+def _shared_beginning(names: list[str], ignore_case: bool) -> str:
+    """What every one of these markers begins with, however it is spelled."""
+    first = names[0][0]
+    if ignore_case:
+        return "" if first != first.swapcase() else first
+    if first == "<":  # what begins with it may have several spellings
+        return first
+    low, high = min(names), max(names)
+    same = (place for place, (one, other) in enumerate(zip(low, high, strict=False)) if one != other)
+    return low[: next(same, len(low))]
 
 
 def _spelled(head: str, first: bool, rest: bool) -> set[str]:

@@ -19,7 +19,7 @@ import re
 from functools import lru_cache
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
-from ..message import Message
+from ..message import Message, Termination
 from ..parts import Part, Text, Thinking
 from ..policies import DEFAULTS, CallsInThinking, Policies, Start
 from .format import TEXT, THINKING, Format, State
@@ -29,6 +29,8 @@ from .mentions import PAIRS, quote_before
 log = logging.getLogger("asides")
 
 _FENCE = re.compile("```|~~~")
+LONG = 400
+"""Characters from which on looking for a pattern's first character, before searching for the pattern, costs less."""
 
 
 _Place = tuple[int, int, Marker]
@@ -83,97 +85,103 @@ class Shortcut:
         if cut is None:
             return None
         first, last, start, end, stopped, _ = cut
-        thinking, words = text[first:last], text[start:end]
-        parts: tuple[Part, ...] = (Thinking(thinking, True, (first, last)),) if thinking else ()
-        if words:
-            parts = (*parts, Text(words, (start, end)))
-        return Message(parts, text, (), "stop" if stopped else "end", thinking, words)
+        words = text[start:end]
+        parts: tuple[Part, ...] = (Text(words, (start, end)),) if words else ()
+        termination: Termination = "stop" if stopped else "end"
+        if first == last:
+            return Message(parts, text, (), termination, "", words)
+        thinking = text[first:last]
+        return Message((Thinking(thinking, True, (first, last)), *parts), text, (), termination, thinking, words)
 
     def cut(self, text: str) -> OrdinaryCut | None:
         """Where thought and text stand, or None where the machine must read. For who needs no `Message`."""
         if self._odd_starts and text.startswith(self._odd_starts):
             return None
+        long = text[LONG : LONG + 1]  # costs less than a call
         if self._state == THINKING:
-            return self._cut_thinking(text, 0, self._format, self._tables)
-        place = _find(self._tables.text, text, 0)
+            return self._cut_thought(text, 0, None, self._format, self._tables, long)
+        place = _find(self._tables.text, text, 0, long)
         if place is None:
             return 0, 0, 0, len(text), False, self._format
         start, stop, marker = place
+        format, tables = self._format, self._tables
         if marker.action is Actions.OPEN:
             # Text before a thought is a part of its own, with whitespace rules that the machine knows.
             if start and not text[:start].isspace():
                 return None
-            return self._cut_thinking(text, stop, *self._settle(self._format, marker))
+            if format.settle is not None:
+                format, tables = self._settled.get((format, marker.text)) or self._settle(format, marker)
+            return self._cut_thought(text, stop, None, format, tables, long)
         if marker.action is Actions.STRAY and marker.closes_thinking and self._undecided:
             # All before a lone closer is thinking; inside a block of a text it would be words.
             fenced = _FENCE.search(text, 0, start)
-            return self._cut_rest(text, 0, place, self._format) if fenced is None else None
-        return _cut_end(text, 0, 0, 0, place, self._format)
+            return self._cut_thought(text, 0, place, format, tables, long) if fenced is None else None
+        return _cut_end(text, 0, 0, 0, place, format)
 
-    def _cut_thinking(self, text: str, opened: int, format: Format, tables: Tables) -> OrdinaryCut | None:
-        """A thought that begins at `opened`."""
-        closer = _find(tables.thinking, text, opened)
-        if closer is not None and not opened and closer[2].action is Actions.NESTED:
-            # The opener that the prompt has written, once more.
-            if text[: closer[0]].strip():
+    def _cut_thought(
+        self, text: str, opened: int, closer: _Place | None, format: Format, tables: Tables, long: object
+    ) -> OrdinaryCut | None:
+        """A thought that begins at `opened`, and what follows it. Where the closer is not known, it is looked for."""
+        if closer is None:
+            closer = _find(tables.thinking, text, opened, long)
+            if closer is not None and not opened and closer[2].action is Actions.NESTED:
+                # The opener that the prompt has written, once more.
+                if text[: closer[0]].strip():
+                    return None
+                opened = closer[1]
+                closer = _find(tables.thinking, text, opened, long)
+            if closer is None or closer[2].action is not Actions.CLOSE:
                 return None
-            opened = closer[1]
-            closer = _find(tables.thinking, text, opened)
-        if closer is None or closer[2].action is not Actions.CLOSE:
-            return None
-        return self._cut_rest(text, opened, closer, format)
-
-    def _cut_rest(self, text: str, opened: int, closer: _Place, format: Format) -> OrdinaryCut | None:
-        """A thought that begins at `opened` and that this marker closes."""
         start, stop, marker = closer
         if marker.target != TEXT or (text[start - 1] in PAIRS and quote_before(text, start, opened)):
             return None
-        format, tables = self._settle(format, marker)
+        if format.settle is not None:
+            format, tables = self._settled.get((format, marker.text)) or self._settle(format, marker)
         if tables.bare:
             return None  # a call may begin behind the thought
-        while opened < start and text[opened].isspace():
-            opened += 1
-        while opened < start and text[start - 1].isspace():
-            start -= 1
-        return _cut_end(text, opened, start, stop, _find(tables.text, text, stop), format)
+        words = text[opened:start].strip()
+        if words:
+            # The stripped stretch: its first character is the first one there that is no whitespace.
+            opened = text.index(words[0], opened)
+        return _cut_end(text, opened, opened + len(words), stop, _find(tables.text, text, stop, long), format)
 
     def _settle(self, format: Format, marker: Marker) -> tuple[Format, Tables]:
-        """The format that a marker leads to, which is another one only for `auto`."""
-        if format.settle is None and format is self._format:
-            return format, self._tables
-        found = self._settled.get((format, marker.text))
-        if found is None:
-            settled = format.settle(marker.text) if format.settle is not None else format
-            found = settled, compile_tables(settled, self._calls_in_thinking, self._calls)
-            self._settled[format, marker.text] = found
+        """The format that a marker leads to in `auto`."""
+        assert format.settle is not None
+        settled = format.settle(marker.text)
+        found = settled, compile_tables(settled, self._calls_in_thinking, self._calls)
+        self._settled[format, marker.text] = found
         return found
 
 
 def _cut_end(text: str, first: int, last: int, start: int, place: _Place | None, format: Format) -> OrdinaryCut | None:
     """The cut, if the text from `start` on ends as ordinary ones do: with the input, or with a stop marker."""
-    end = len(text)
-    if place is not None:
-        if place[2].action is not Actions.STOP or text[place[1] :].strip():
-            return None
-        end = place[0]
-        while start < end and text[end - 1].isspace():
-            end -= 1
+    if place is None:
+        words = text[start:]
+    elif place[2].action is Actions.STOP and not text[place[1] :].strip():
+        words = text[start : place[0]].rstrip()
+    else:
+        return None
+    end = start + len(words)
     if start:
-        # Whitespace behind a marker is the marker's.
-        while start < end and text[start].isspace():
-            start += 1
+        start = end - len(words.lstrip())  # whitespace behind a marker is the marker's
     return first, last, start, end, place is not None, format
 
 
-def _find(table: Table, text: str, at: int) -> _Place | None:
-    """The first marker behind `at`, if it is what it seems to be, else `_ODD`."""
+def _find(table: Table, text: str, at: int, long: object) -> _Place | None:
+    """The first marker behind `at`, if it is what it seems to be, else `_ODD`. `long`: whether the text is."""
     searches = table.searches
-    match = searches[0].search(text, at) if searches else None
+    place = text.find(table.shared, at) if long else at
+    match = searches[0].search(text, place) if searches and place >= 0 else None
     start = len(text) if match is None else match.start()
-    if start > at and len(searches) > 1:
-        for search in searches[1:]:
-            # No further than a marker that begins before the first one may reach.
-            other = search.search(text, at, start + table.longest)
+    if start > at and table.later_searches:
+        # No further than a marker that begins before this one may reach.
+        end = start + table.longest
+        for shared, search in table.later_searches:
+            place = text.find(shared, at, end)
+            if place < 0:
+                continue
+            other = search(text, place, end)
             if other is not None and other.start() < start:
                 match, start = other, other.start()
     if match is None:

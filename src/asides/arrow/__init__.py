@@ -14,8 +14,8 @@ from __future__ import annotations
 
 try:
     import pyarrow as _pyarrow  # type: ignore[import-untyped]  # noqa: F401
-except ImportError as error:
-    raise ImportError("asides.arrow needs pyarrow: pip install 'asides[arrow]'") from error
+except ImportError as _error:
+    raise ImportError("asides.arrow needs pyarrow: pip install 'asides[arrow]'") from _error
 
 from .columns import ROW_LIMIT, UnreadableRowError
 from .kernel import clean, figures, split, thinking

@@ -38,7 +38,8 @@ class Column:
     """A column of strings."""
 
     def __init__(self, value: Any, name: str) -> None:
-        self.chunked, self._chunks = _chunks(value, name)
+        chunked, self._chunks = _chunks(value, name)
+        self.chunked: bool = chunked
         self.type: Any = value.type if hasattr(value, "type") else self._chunks[0].type
         for type in {_value_type(chunk.type) for chunk in self._chunks}:
             if not _is_text(type):

@@ -55,12 +55,12 @@ class RowReader:
     __slots__ = ("_policies", "cut", "format", "limit")
 
     def __init__(self, format: Format, policies: Policies) -> None:
-        self.format = format
+        self.format: Format = format
         self._policies = policies
         shortcut = None if log.isEnabledFor(logging.DEBUG) else shortcut_of(format, policies)
         self.cut: Callable[[str], OrdinaryCut | None] = _never if shortcut is None else shortcut.cut
         """The cut of a row of the ordinary shape that is no longer than `limit`."""
-        self.limit = policies.limit
+        self.limit: int = policies.limit
 
     def read(self, text: str) -> tuple[Message, Format]:
         """What the machine makes of a row."""
@@ -138,41 +138,49 @@ def read_rows(
     if errors not in get_args(OnError):
         raise UsageError(f"errors must be one of {', '.join(map(repr, get_args(OnError)))}, not {errors!r}")
     chosen = iter(readers)
+    add_cut = writer.add_cut
     row = 0
     for piece in column.slices():
         long = too_long(piece, row_limit)
         if long and errors == "raise":
             first, size = next(iter(long.items()))
             raise _too_long(row + first, size, row_limit)
-        # What is too long never becomes a string.
-        texts = strings(
-            piece if not long else pc.if_else(pa.array([at in long for at in range(len(piece))]), None, piece)
-        )
+        if long:  # these never become strings
+            piece = pc.if_else(pa.array([at in long for at in range(len(piece))]), None, piece)
+        texts = strings(piece)
+        # The texts first: where they end, no reader is taken in vain.
         for at, (text, reader) in enumerate(zip(texts, chosen, strict=False)):
-            if isinstance(text, str) and isinstance(reader, RowReader):
-                cut = reader.cut(text) if len(text) <= reader.limit else None
+            if text.__class__ is str and reader.__class__ is RowReader and len(text) <= reader.limit:
+                cut = reader.cut(text)
                 if cut is not None:
-                    writer.add_cut(text, cut, reader.format)
+                    add_cut(text, cut, reader.format)
                     continue
-                try:
-                    writer.add_message(*reader.read(text), reader.format)
-                    continue
-                except StrictError as failure:
-                    error = UnreadableRowError(row + at, "strict", str(failure))
-            elif at in long:
-                error = _too_long(row + at, long[at], row_limit)
-            elif text is None:
-                writer.add_null()
+            error = _too_long(row + at, long[at], row_limit) if at in long else _read(text, reader, row + at, writer)
+            if error is None:
                 continue
-            elif isinstance(text, str):
-                error = UnreadableRowError(row + at, "unknown_format", str(reader))
-            else:
-                error = UnreadableRowError(row + at, "invalid_utf8", f"not UTF-8: {text}")
             if errors == "raise":
                 raise error
             writer.add_null(error)
         row += len(piece)
         yield writer.finish()
+
+
+def _read(
+    text: str | UnicodeDecodeError | None, reader: RowReader | UnknownFormatError, row: int, writer: RowWriter
+) -> UnreadableRowError | None:
+    """Write a row that is null or not of the ordinary shape, or return why it cannot be read."""
+    if text is None:
+        writer.add_null()
+    elif isinstance(text, UnicodeDecodeError):
+        return UnreadableRowError(row, "invalid_utf8", f"not UTF-8: {text}")
+    elif isinstance(reader, UnknownFormatError):
+        return UnreadableRowError(row, "unknown_format", str(reader))
+    else:
+        try:
+            writer.add_message(*reader.read(text), reader.format)
+        except StrictError as error:
+            return UnreadableRowError(row, "strict", str(error))
+    return None
 
 
 def _too_long(row: int, size: int, most: int) -> UnreadableRowError:
