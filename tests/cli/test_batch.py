@@ -13,7 +13,7 @@ import pytest
 
 import asides
 from asides._cli import main
-from asides._cli.batch import command
+from asides._cli.batch import command, job
 from asides._cli.batch.inputs import find_inputs, plan_ranges
 from asides.analysis import analyze
 from tests.cli.batch_files import CALL, read_lines, read_parquet, rows, write_lines, write_parquet
@@ -350,6 +350,16 @@ def test_progress_on_a_terminal(tmp_path: Path) -> None:
         assert shown.end() == 0
         assert not any("rows/s" in line for line in shown.emulator.lines)
         assert any("formats" in line for line in shown.emulator.lines)
+
+
+def test_progress_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Where nobody looks at a screen, a line every so often: here after each of the ranges."""
+    monkeypatch.setattr(job, "SECONDS_PER_LINE", 0.0)
+    source = write_parquet(tmp_path / "in.parquet", RECORDS)
+    assert batch(source, "-o", tmp_path / "out.jsonl", "--range-size", "0.0001") == 0
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 8
+    assert re.fullmatch(r"asides: 100%, 730 rows, [\d,]+ rows/s, 0 s left", lines[-1])
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")

@@ -211,7 +211,8 @@ class _ParquetTable:
     """A Parquet file, by row groups."""
 
     def __init__(self, file: Any) -> None:
-        self._file = pq.ParquetFile(file, pre_buffer=False)
+        # With a buffer, a row group is read as it is needed; without, each of its columns is in memory as a whole.
+        self._file = pq.ParquetFile(file, pre_buffer=False, buffer_size=CHUNK)
         self.schema = self._file.schema_arrow
 
     def groups(self) -> Iterator[tuple[int, int]]:

@@ -121,7 +121,7 @@ def work(given: IO[bytes], sent: IO[bytes]) -> None:
 class BatchProgress:
     """How far a job is: a bar on a terminal, a line a minute elsewhere."""
 
-    def __init__(self, streams: Streams, total: int, doing: str = "") -> None:
+    def __init__(self, streams: Streams, total: int) -> None:
         self._streams = streams
         self._total = total
         self._bar = Progress(streams.err, total=total, bar=True)

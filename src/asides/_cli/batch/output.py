@@ -1,7 +1,7 @@
 """What `asides batch` writes: a file for each range, and all of them joined into the output in the order of the input.
 
 A file gets its name when it is complete and on the disk (`finished_file`): until then it is a `.tmp` that nobody reads.
-Ranges of an output in columns are Arrow streams, which cost little to write and nothing to read; the join encodes them
+Ranges of an output in columns are Arrow streams, which cost little to write and to read; the join encodes them
 once. Where the columns are known beforehand there is one stream to a range; from JSON Lines a batch may have other
 columns than the one before, and begins a stream of its own in the same file. Ranges of JSON Lines are simply put one
 behind the other, compressed or not.
@@ -28,7 +28,7 @@ from ...errors import UsageError
 from .inputs import COMPRESSIONS, ENDINGS, Compression, InputKind, kind_of
 from .records import storable, to_array
 
-GROUP_BYTES = 64 << 20
+GROUP_BYTES = 32 << 20
 """Bytes of a row group that is written, before it is encoded."""
 JSON_TEXT = {b"asides": b"json"}
 """On a column whose values had types that no column can hold together: each value is JSON as text."""
@@ -225,7 +225,7 @@ def unify(schemas: Sequence[Any], *, refuse: Callable[[str, list[Any]], Exceptio
 
 def read_streams(path: str) -> Iterator[Any]:
     """The Arrow streams of a range's file."""
-    with pa.memory_map(path) as file:
+    with pa.OSFile(path) as file:  # not mapped, so that a range of any length takes the memory of a batch
         while file.tell() < file.size():
             yield pa.ipc.open_stream(file)
 
