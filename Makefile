@@ -36,6 +36,9 @@ READER_NEEDS := trl transformers regex xgrammar llguidance outlines_core openai-
 	compressed-tensors gguf pyzmq mcp cbor2 ijson model-hosting-container-standards uvloop orjson ipython traitlets \
 	openai aiohttp pybase64 cachetools prometheus-client cloudpickle py-cpuinfo
 
+# What the tests of the engines need beside them.
+ENGINE_TESTS := hypothesis pytest pytest-timeout
+
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -123,6 +126,10 @@ test-xgrammar: .venv-xgrammar/.xgrammar ## Walk through the grammars that our st
 bench-batch: .venv-bench/.peers ## Measure splitting columns, up to a million rows (minutes; 3 GB of disk in BENCH_FOLDER or the temporary folder)
 	.venv-bench/bin/python -m benchmarks.arrow $(BATCH_ARGUMENTS)
 
+# Not part of `test`, but of continuous integration.
+test-engines-light: .venv-engines/.light ## Split columns in Polars, DuckDB and datasets themselves
+	.venv-engines/bin/python -m pytest -q -rs tests/arrow/engines $(ENGINES_ARGUMENTS)
+
 bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (minutes)
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)
 
@@ -202,6 +209,10 @@ clean: ## Remove the environments, the caches and what was built
 		echo "What needs neither is part of make test: tests/engine/test_structural_tag.py" >&2; \
 		exit 1; \
 	}
+	@touch $@
+
+.venv-engines/.light: .venv-engines/.created pyproject.toml
+	.venv-engines/bin/python $(PIP) --editable '.[polars,duckdb,datasets]' $(ENGINE_TESTS)
 	@touch $@
 
 .venv-bench/.package .venv-fuzz/.package: %/.package: %/.created pyproject.toml

@@ -102,6 +102,8 @@ IMPORTS = sorted(set(re.findall(r"^(?:from asides[\w.]* import [\w, ]+|import as
 def test_docs_import_what_is_public(line: str) -> None:
     """Examples import nothing that is gone, and nothing that is ours alone."""
     assert not re.search(r"\b_", line)
+    if line == "import asides.arrow.polars":  # the one module whose import needs its engine; make test-engines-light
+        pytest.importorskip("polars")
     exec(line, {})
 
 

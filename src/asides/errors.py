@@ -32,6 +32,10 @@ class UnknownFormatError(Error, ValueError):
         hint = f"did you mean {', '.join(self.near)}?" if self.near else "asides.formats() lists the names."
         super().__init__(f"unknown format {name!r}; {hint}")
 
+    def __reduce__(self) -> tuple[type[UnknownFormatError], tuple[str, tuple[str, ...]]]:
+        """What it is made of: it comes out of another process as it went in."""
+        return type(self), (self.name, self.near)
+
 
 class StrictError(Error):
     """A notice that the caller's `strict` turns into an error."""
@@ -42,6 +46,10 @@ class StrictError(Error):
         self.events: tuple[Event, ...] = tuple(events)
         """The events of this call up to the notice, which were not returned."""
         super().__init__(f"{notice.code} at character {notice.offset}: {notice.message}")
+
+    def __reduce__(self) -> tuple[type[StrictError], tuple[Notice, tuple[Event, ...]]]:
+        """What it is made of: it comes out of another process as it went in."""
+        return type(self), (self.notice, self.events)
 
 
 class UsageError(Error):

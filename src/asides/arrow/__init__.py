@@ -20,6 +20,7 @@ except ImportError as _error:
 from .columns import ROW_LIMIT, UnreadableRowError
 from .kernel import clean, figures, split, thinking
 from .schema import CALL, FIGURES, PART, ROW_ERROR, SCHEMA_VERSION, SPLIT, TOKEN_PART, TOKENS, split_type
+from .tables import TableSplitter, mapper
 
 __all__ = [
     "CALL",
@@ -31,9 +32,11 @@ __all__ = [
     "SPLIT",
     "TOKENS",
     "TOKEN_PART",
+    "TableSplitter",
     "UnreadableRowError",
     "clean",
     "figures",
+    "mapper",
     "split",
     "split_type",
     "thinking",

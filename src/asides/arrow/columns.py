@@ -33,6 +33,10 @@ class UnreadableRowError(Error, ValueError):
         """The error in words."""
         super().__init__(f"row {row}: {reason}")
 
+    def __reduce__(self) -> tuple[type[UnreadableRowError], tuple[int, str, str]]:
+        """What it is made of: it comes out of another process as it went in."""
+        return type(self), (self.row, self.code, self.reason)
+
 
 class Column:
     """A column of strings."""
@@ -45,6 +49,7 @@ class Column:
             if not _is_text(type):
                 hint = "; cast it to string" if pa.types.is_binary(type) or pa.types.is_large_binary(type) else ""
                 raise UsageError(f"{name} must be a column of strings, not of {type}{hint}")
+        self._chunks = [_decodable(chunk) for chunk in self._chunks]
 
     def __len__(self) -> int:
         return sum(map(len, self._chunks))
@@ -97,6 +102,13 @@ def is_text(type: Any) -> bool:
 def _is_text(type: Any) -> bool:
     types = pa.types
     return any(test(type) for test in (types.is_string, types.is_large_string, types.is_string_view, types.is_null))
+
+
+def _decodable(array: Any) -> Any:
+    """The array; a dictionary of views (a category of Polars), which Arrow cannot decode, as one of strings."""
+    if not pa.types.is_dictionary(array.type) or not pa.types.is_string_view(array.type.value_type):
+        return array
+    return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
 
 
 def _halves(array: Any) -> Iterator[Any]:

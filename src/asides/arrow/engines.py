@@ -1,0 +1,26 @@
+"""Which engines there are modules for, from which version on, and the one line that says that one is missing."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+
+LEAST = {"daft": "0.7", "datasets": "3.0", "duckdb": "1.1", "polars": "1.32", "pyspark": "4.0", "ray": "2.40"}
+"""The oldest release of each package that has what is used of it."""
+EXTRAS = {name: "spark" if name == "pyspark" else name for name in LEAST}
+"""The extra of asides that installs each."""
+
+
+def require(package: str) -> None:
+    """Raise an `ImportError` of one line if the package is missing or too old."""
+    install = f"pip install 'asides[{EXTRAS[package]}]'"
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        raise ImportError(f"{package} {LEAST[package]} or newer is needed and not installed: {install}") from None
+    if _numbers(found) < _numbers(LEAST[package]):
+        raise ImportError(f"{package} {LEAST[package]} or newer is needed, this is {found}: {install}")
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", release)[:2]]
