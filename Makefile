@@ -36,7 +36,8 @@ READER_NEEDS := trl transformers regex xgrammar llguidance outlines_core openai-
 	compressed-tensors gguf pyzmq mcp cbor2 ijson model-hosting-container-standards uvloop orjson ipython traitlets \
 	openai aiohttp pybase64 cachetools prometheus-client cloudpickle py-cpuinfo
 
-# What the tests of the engines need beside them.
+# The engines that are large, each in an environment of its own, and what the tests of all of them need beside them.
+HEAVY_ENGINES := ray spark daft
 ENGINE_TESTS := hypothesis pytest pytest-timeout
 
 help: ## Say what each target does
@@ -129,6 +130,19 @@ bench-batch: .venv-bench/.peers ## Measure splitting columns, up to a million ro
 # Not part of `test`, but of continuous integration.
 test-engines-light: .venv-engines/.light ## Split columns in Polars, DuckDB and datasets themselves
 	.venv-engines/bin/python -m pytest -q -rs tests/arrow/engines $(ENGINES_ARGUMENTS)
+
+# Not part of `test`: about 1.5 GB. An engine that cannot be installed is named and left out; pytest names what else was
+# skipped, and why. Behind the tests, what each engine costs over the kernel alone.
+test-engines: test-engines-light $(HEAVY_ENGINES:%=.venv-%/.created) ## Split columns in Ray, Spark (needs Java 17) and Daft too, and measure what they cost
+	@failed=; skipped=; \
+	for engine in $(HEAVY_ENGINES); do \
+		echo "test-engines: $$engine"; \
+		.venv-$$engine/bin/python $(PIP) --editable ".[$$engine]" $(ENGINE_TESTS) || { skipped="$$skipped $$engine"; continue; }; \
+		.venv-$$engine/bin/python -m pytest -q -rs tests/arrow/engines/test_$$engine.py $(ENGINES_ARGUMENTS) && \
+			.venv-$$engine/bin/python -m benchmarks.engines $$engine || failed="$$failed $$engine"; \
+	done; \
+	test -z "$$skipped" || echo "test-engines: SKIPPED, because they could not be installed:$$skipped" >&2; \
+	test -z "$$failed" || { echo "test-engines: failed:$$failed" >&2; exit 1; }
 
 bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (minutes)
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)

@@ -113,7 +113,7 @@ def test_a_dictionary_of_views() -> None:
 def test_no_engine_is_imported() -> None:
     """`asides.arrow` needs pyarrow alone, and so do the modules that are handed an engine's objects."""
     program = (
-        "import sys, asides, asides.arrow, asides.arrow.duckdb, asides.arrow.ray, asides.arrow.spark\n"
+        "import sys, asides.arrow, asides.arrow.daft, asides.arrow.duckdb, asides.arrow.ray, asides.arrow.spark\n"
         f"print(sorted({set(engines.LEAST)} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
