@@ -129,8 +129,13 @@ class _Unclosed:
     """A file that a compressor may close without closing it."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self.write, self.flush = file.write, file.flush
+        self._file = file
+        self.flush = file.flush
         self.closed = False
+
+    def write(self, data: bytes) -> int:
+        # When writing failed, the compressor still writes its end as it is collected; the file is gone by then.
+        return len(data) if self._file.closed else self._file.write(data)
 
     def close(self) -> None:
         self.closed = True
