@@ -233,6 +233,19 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
     assert split(pa.array([text]), "qwen3").to_pylist()[0]["calls"][0]["name"] == "a\ufffd"
 
 
+def test_a_result_that_no_array_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than 2 GiB of strings: what Arrow refuses to join, with what to do about it."""
+
+    def refuse(pieces: list[Any]) -> None:
+        raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+
+    monkeypatch.setattr(columns, "SLICE_ROWS", 1)
+    monkeypatch.setattr("asides.arrow.kernel.pa.concat_arrays", refuse)
+    with pytest.raises(UsageError, match="too large for one array of strings; pass a chunked array"):
+        clean(pa.array(["a", "b"]))
+    assert clean(pa.chunked_array([["a", "b"]])).to_pylist() == ["a", "b"]
+
+
 def test_the_schema() -> None:
     """Constants: a change here is a new `SCHEMA_VERSION`."""
     from asides.arrow import SCHEMA_VERSION

@@ -26,6 +26,7 @@ from asides import (
     UnknownFormatError,
     UsageError,
 )
+from asides._engine.markers import compile_tables
 from asides.events import Event
 from asides.policies import Start
 from tests.support import joined, run
@@ -636,3 +637,13 @@ def test_a_thought_behind_a_broken_call_is_another_thought() -> None:
     text = "a</co> b<|START_ACTION|>7<|END_ACTION|>c"
     message = asides.parse(text, "cohere", start="thinking", calls_in_thinking="always")
     assert message.thinking == "a b\n\nc"
+
+
+@pytest.mark.parametrize("name", ["qwen3", "qwen3.5", "auto", "harmony"])
+def test_a_prompt_makes_no_table_anew(name: str) -> None:
+    """Tables take milliseconds: every prompt of a format is read with the same ones."""
+    asides.parse("a", name, prompt="<|im_start|>assistant\n<think>\n")
+    before = compile_tables.cache_info().misses
+    for number in range(3):
+        asides.parse("a", name, prompt=f"{number}<|im_start|>assistant\n<think>\n")
+    assert compile_tables.cache_info().misses == before

@@ -18,6 +18,7 @@ so a whole text and a stream of single characters decide alike.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal, Unpack
 
 import msgspec
@@ -381,7 +382,7 @@ def read_prompt(format: Format, prompt: str) -> Opening:
         return Opening(TEXT, fresh=True, call=call) if call else Opening(format.start, fresh=format.start == THINKING)
     tail = prompt[place + len(header) :]
     first: State = TEXT if format.start == THINKING else format.start
-    parser = Parser(format.but(start=first), mentions="marker", calls_in_thinking="never")
+    parser = Parser(_starting_in(format, first), mentions="marker", calls_in_thinking="never")
     parser.feed(tail)
     if first == HEADER and parser._mode in (Mode.BEGIN, Mode.HEADER):
         return Opening(HEADER, header=tail[parser._emitted() :])
@@ -392,6 +393,12 @@ def read_prompt(format: Format, prompt: str) -> Opening:
         return Opening(TEXT, fresh=fresh or bool(call), runs_calls=markers.runs_calls, call=call)
     opener = markers.tables.weak_opener
     return Opening(THINKING, fresh=fresh, runs_calls=markers.runs_calls, opener=opener)
+
+
+@lru_cache(maxsize=512)
+def _starting_in(format: Format, state: State) -> Format:
+    """The format with this start. Always the same object: its tables take milliseconds, and are kept by object."""
+    return format if format.start == state else format.but(start=state)
 
 
 def _call_at_end(format: Format, prompt: str) -> str:
