@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import PackageNotFoundError, version
 
-LEAST = {"daft": "0.7", "datasets": "3.0", "duckdb": "1.1", "polars": "1.32", "pyspark": "4.0", "ray": "2.40"}
+LEAST = {"daft": "0.7", "datasets": "3.0", "duckdb": "1.3", "polars": "1.33", "pyspark": "4.0", "ray": "2.40"}
 """The oldest release of each package that has what is used of it."""
 EXTRAS = {name: "spark" if name == "pyspark" else name for name in LEAST}
 """The extra of asides that installs each."""
