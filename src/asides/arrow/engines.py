@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from importlib.metadata import PackageNotFoundError, version
 
-LEAST = {"daft": "0.7", "datasets": "3.0", "duckdb": "1.3", "polars": "1.33", "pyspark": "4.0", "ray": "2.40"}
-"""The oldest release of each package that has what is used of it."""
+LEAST = {"daft": "0.7.26", "datasets": "3.0", "duckdb": "1.3", "polars": "1.34", "pyspark": "4.0", "ray": "2.51"}
+"""The oldest release of each package that its tests were run with. Polars before it hands over broken categories, and
+Daft before it sometimes crashes when a program ends that has used a function in Python."""
 EXTRAS = {name: "spark" if name == "pyspark" else name for name in LEAST}
 """The extra of asides that installs each."""
 
@@ -23,4 +24,4 @@ def require(package: str) -> None:
 
 
 def _numbers(release: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", release)[:2]]
+    return [int(number) for number in re.findall(r"\d+", release)[:3]]
