@@ -10,7 +10,7 @@ LONG = os.environ.get("ASIDES_LAWS") == "long"
 TIMES = int(os.environ.get("ASIDES_LAWS_TIMES") or "100")
 """How many times more examples than a law names a long run tries."""
 
-SHARE = 0.5
+SHARE = 0.35
 """The share of the examples that a law names which an ordinary run tries: there are over eighty formats, and all tests
 together shall take minutes."""
 
