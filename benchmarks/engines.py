@@ -24,14 +24,14 @@ from .measure import best_of_each
 
 ROWS = int(os.environ.get("ROWS", "20000"))
 PARTS = 8
-TRACE = "<think>" + "Let me look at that again, step by step. " * 60 + "</think>" + "The answer is 42. " * 30
+TRACE = "Let me look at that again, step by step. " * 60 + "</think>" + "The answer is 42. " * 30
 
 
 def table() -> Any:
     """Traces of 3 kB."""
     import pyarrow as pa  # type: ignore[import-untyped]
 
-    return pa.table({"text": [f"{row} {TRACE}" for row in range(ROWS)]})
+    return pa.table({"text": [f"<think>{row} {TRACE}" for row in range(ROWS)]})
 
 
 def ray(whole: Any, folder: Path) -> Callable[[], int]:

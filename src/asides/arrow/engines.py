@@ -6,8 +6,8 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 
 LEAST = {"daft": "0.7.26", "datasets": "3.0", "duckdb": "1.3", "polars": "1.34", "pyspark": "4.0", "ray": "2.51"}
-"""The oldest release of each package that its tests were run with. Polars before it hands over broken categories, and
-Daft before it sometimes crashes when a program ends that has used a function in Python."""
+"""The oldest release of each package that its tests were run with. Polars 1.33 hands over broken categories, and
+some releases of Daft 0.7 (0, 15) crash now and then when a program ends that has used a function in Python."""
 EXTRAS = {name: "spark" if name == "pyspark" else name for name in LEAST}
 """The extra of asides that installs each."""
 
