@@ -12,8 +12,9 @@ USABLE := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 
 PIP := -m pip install --quiet --disable-pip-version-check
 
-# At most eight workers: more only fight over memory.
-PYTEST_ARGUMENTS ?= -n auto --maxprocesses=8
+# Half as many again as there are cores, because tests of the gateway mostly wait for its process; at most eight: more only fight over memory.
+WORKERS := $(shell python3 -c 'import os; print(max(1, min(8, (os.cpu_count() or 1) * 3 // 2)))' 2>/dev/null || echo 2)
+PYTEST_ARGUMENTS ?= -n $(WORKERS)
 LAWS_ARGUMENTS ?= $(PYTEST_ARGUMENTS)
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= parser tokens replies requests config
