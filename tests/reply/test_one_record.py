@@ -242,7 +242,6 @@ def test_only_the_fold_makes_parts_of_events() -> None:
         "_engine/tokens.py",  # the parts of a message, with their tokens
         "_history/records.py",  # what was stored
         "analysis/figures.py",  # thoughts that are given as text
-        "arrow/writers.py",  # whole texts that the shortcut has cut
         "analysis/traces.py",  # what a trace holds in fields
     }
     passing = {

@@ -42,6 +42,18 @@ OrdinaryCut = tuple[int, int, int, int, bool, Format]
 seen, and the format: the one that `auto` settled on."""
 
 
+def message_of(text: str, cut: OrdinaryCut) -> Message:
+    """The message of a text that was cut."""
+    first, last, start, end, stopped, _ = cut
+    words = text[start:end]
+    parts: tuple[Part, ...] = (Text(words, (start, end)),) if words else ()
+    termination: Termination = "stop" if stopped else "end"
+    if first == last:
+        return Message(parts, text, (), termination, "", words)
+    thinking = text[first:last]
+    return Message((Thinking(thinking, True, (first, last)), *parts), text, (), termination, thinking, words)
+
+
 class Shortcut:
     """Reads whole outputs of one format, from one start, if they have the ordinary shape."""
 
@@ -82,16 +94,7 @@ class Shortcut:
     def parse(self, text: str) -> Message | None:
         """The message, or None where the machine must read."""
         cut = self.cut(text)
-        if cut is None:
-            return None
-        first, last, start, end, stopped, _ = cut
-        words = text[start:end]
-        parts: tuple[Part, ...] = (Text(words, (start, end)),) if words else ()
-        termination: Termination = "stop" if stopped else "end"
-        if first == last:
-            return Message(parts, text, (), termination, "", words)
-        thinking = text[first:last]
-        return Message((Thinking(thinking, True, (first, last)), *parts), text, (), termination, thinking, words)
+        return message_of(text, cut) if cut is not None else None
 
     def cut(self, text: str) -> OrdinaryCut | None:
         """Where thought and text stand, or None where the machine must read. For who needs no `Message`."""

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from .._engine.format import TEXT, THINKING, Format
-from .._engine.shortcut import OrdinaryCut
+from .._engine.shortcut import OrdinaryCut, message_of
 from .._engine.vocabulary import Vocabulary
 from ..analysis.figures import Figures, analyze
 from ..message import Message
@@ -92,10 +92,7 @@ class SplitWriter:
         self._call_offsets.append(len(self._calls))
         self._notice_offsets.append(len(self._notices))
         if self._with_parts:
-            parts: list[Part] = [Thinking(thinking, True, (first, last))] if thinking else []
-            if words:
-                parts.append(Text(words, (start, end)))
-            self._add_parts(text, parts)
+            self._add_parts(text, message_of(text, cut).parts)
 
     def add_message(self, message: Message, format: Format, given: Format) -> None:
         """Any other row."""
@@ -252,11 +249,7 @@ class FiguresWriter:
 
     def add_cut(self, text: str, cut: OrdinaryCut, given: Format) -> None:
         """A row of the ordinary shape."""
-        first, last, start, end, stopped, format = cut
-        parts: tuple[Part, ...] = (Thinking(text[first:last], True, (first, last)),) if last > first else ()
-        if end > start:
-            parts = (*parts, Text(text[start:end], (start, end)))
-        self.add_message(Message(parts, text, (), "stop" if stopped else "end"), format, given)
+        self.add_message(message_of(text, cut), cut[-1], given)
 
     def add_message(self, message: Message, format: Format, given: Format) -> None:
         """Any other row."""

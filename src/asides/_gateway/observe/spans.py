@@ -13,7 +13,6 @@ below it. The text of messages is in it only where `telemetry.content` or the co
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -79,8 +78,7 @@ class Spans:
         if record.error or record.status >= 400:
             span.set_attribute("error.type", record.upstream_error or str(record.status))
             span.set_status(Status(StatusCode.ERROR, record.error))
-        # At the request's own length: the span began a little later than its clock.
-        span.end(max(time.time_ns(), span.start_time))
+        span.end()
 
     def close(self) -> None:
         """Send what waits. Blocks."""
