@@ -1,21 +1,17 @@
-"""Budgets of thinking: who keeps to one, and how the gateway does where the server does not.
+"""Budgets of thinking: who keeps to one. How the gateway does where the server does not is in `enforcement.py`.
 
-A budget is never accepted and forgotten. Where the server has a field for it, the server keeps to it. Else the gateway
-counts what is thought as it comes; when the budget is spent it asks the server to go on from a message of the
-assistant that holds the thought, closed, and carries on with that second reply; the first is stopped as soon as the
-second has begun. If the server cannot go on from there, the thought runs on, and the client was told so or is told the
-next time. With `enforce: cut` the reply ends instead.
+A budget is never accepted and forgotten. Where the server has a field for it, the server keeps to it; else the gateway
+does, if it knows the marker that closes a thought and the server can go on from a message of the assistant, or if
+`enforce: cut` lets the reply end there. Where nobody can, the client is informed by a header.
 
     budget = plan_budget(request, settings, profile, engine)         # None: no budget
     budget.by, budget.field                                          # "server", "thinking_token_budget"
-
-A thought is only ever ended between two words of it, never inside a call that was begun in it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from functools import lru_cache
 from typing import Any, Final, Literal
 
@@ -23,23 +19,15 @@ import msgspec
 
 from .._config.schema import ModelSettings
 from .._engine.format import TEXT, THINKING, Format
-from ..dialects.base import Frames, StreamReader
-from ..dialects.framing import to_json
 from ..dialects.request import Request
 from ..dialects.servers import Engine
-from ..reply.items import Begin, Chunk, Usage
-from ..reply.splitter import OpenThought, Splitter
 from .model_profile import ModelProfile
-from .pipeline import Pipeline
 
 log = logging.getLogger("asides.gateway")
 
-BYTES_PER_TOKEN: Final = 4
-"""How many bytes count as a token where no tokenizer is configured."""
 OUTCOMES: Final = ("server", "within", "continued", "cut", "not_enforced")
 """What became of a budget: the server keeps to it; the thought stayed within it; it was ended there; the reply was; the
 thought may have gone beyond it."""
-LIMITS = ("max_tokens", "max_completion_tokens")
 FIELD: Final = "field"
 CONTINUED: Final = "continued"
 By = Literal["server", "gateway", "nobody"]
@@ -138,107 +126,3 @@ def tokenizer_of(path: str) -> Callable[[str], int] | None:
         log.warning("budget.tokenizer %s cannot be used, tokens are estimated: %s", path, error)
         return None
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
-
-
-class ThoughtWatch:
-    """Counts what a reply thinks, until the budget is spent."""
-
-    def __init__(self, budget: BudgetPlan, splitter: Splitter) -> None:
-        self.budget = budget
-        self._splitter = splitter
-        self._exact = tokenizer_of(budget.tokenizer) if budget.tokenizer else None
-        # No token is shorter than a byte, and no character longer than four.
-        self._next = budget.tokens if self._exact is None else -(-budget.tokens // 4)
-        self.counted = 0
-        """Tokens of thinking, when it was last counted."""
-        self.thought: OpenThought | None = None
-        """The thought that has spent the budget."""
-        self.unread = b""
-        """What came behind it in the same chunk."""
-
-    def feed(self, pipeline: Pipeline, chunk: bytes) -> bytes:
-        """Read bytes of the upstream, up to the line that spends the budget."""
-        lines = chunk.splitlines(keepends=True)
-        out: list[bytes] = []
-        for number, line in enumerate(lines):
-            out.append(pipeline.feed(line))
-            if self.spent():
-                self.unread = b"".join(lines[number + 1 :])
-                break
-        return b"".join(out)
-
-    def spent(self) -> bool:
-        """Whether the thought that is open has spent the budget, and can be ended here. Cheap until it may have."""
-        thinking = self._splitter.thinking_characters
-        if thinking < self._next:
-            return False
-        thought = self._splitter.thought(0)
-        if thought is None:
-            return False
-        text = thought.text.rpartition(self.budget.opening)[2] if self.budget.opening else thought.text
-        self.counted = self._exact(text) if self._exact is not None else -(-len(text.encode()) // BYTES_PER_TOKEN)
-        left = self.budget.tokens - self.counted
-        if left > 0:
-            # So few characters cannot be more tokens than are left; the nearer the end, the more often it is counted.
-            self._next = thinking + max(1, left if self._exact is None else left // 4)
-            return False
-        self.thought = thought
-        return True
-
-
-def continued_body(body: bytes, budget: BudgetPlan, thought: OpenThought, counted: int) -> bytes:
-    """The request for the rest of a reply, behind the thought that has spent its budget."""
-    asked: dict[str, Any] = msgspec.json.decode(body)
-    written = thought.text.rstrip() + budget.closing_text
-    if "prompt" in asked:
-        asked["prompt"] += written
-    else:
-        # What opened the thought may have stood in the prompt, which is not written for a message that goes on.
-        if thought.split or budget.opening not in thought.text:
-            written = budget.opening + budget.framing[0] + written.lstrip()
-        asked["messages"] = [*asked["messages"], {"role": "assistant", "content": written}]
-    for name in LIMITS:
-        if isinstance(asked.get(name), int):
-            asked[name] = max(1, asked[name] - counted)
-    if budget.field:
-        asked.pop(budget.field.partition(".")[0], None)
-    return to_json({**asked, **budget.continues})
-
-
-class ContinuedReader:
-    """Reads the second reply as the rest of the first: its beginning is left out, and its usage is that of both."""
-
-    def __init__(self, reader: StreamReader, counted: int) -> None:
-        self._reader = reader
-        self._counted = counted
-        self.text_frame = reader.text_frame
-
-    @property
-    def frames(self) -> Frames:
-        """What cuts the bytes into frames."""
-        return self._reader.frames
-
-    def feed(self, chunk: bytes) -> list[Chunk]:
-        """Read bytes."""
-        return self._joined(self._reader.feed(chunk))
-
-    def finish(self) -> list[Chunk]:
-        """The stream is over."""
-        return self._joined(self._reader.finish())
-
-    def _joined(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        return [
-            self._both(chunk) if isinstance(chunk, Usage) else chunk for chunk in chunks if not isinstance(chunk, Begin)
-        ]
-
-    def _both(self, usage: Usage) -> Usage:
-        # The first reply was stopped before it could say what it cost: its prompt is the second's without the thought.
-        thought = self._counted
-        return Usage(
-            input_tokens=max(0, usage.input_tokens - thought),
-            output_tokens=usage.output_tokens + thought,
-            reasoning_tokens=thought + (usage.reasoning_tokens or 0),
-            estimated=True,
-            cached_tokens=usage.cached_tokens,
-            durations=usage.durations,
-        )

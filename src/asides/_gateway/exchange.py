@@ -14,7 +14,6 @@ import asyncio
 import logging
 import sys
 import time
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
@@ -27,19 +26,11 @@ from ..dialects.efforts import allowed_efforts
 from ..dialects.framing import read_odd_json, to_json
 from ..dialects.request import RequestError
 from ..dialects.servers import OPENAI
-from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem, Usage
+from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem
 from . import headers
 from .bodies import holds_more, off_loop, read_json
-from .budgets import (
-    CONTINUED,
-    FIELD,
-    BudgetPlan,
-    ContinuedReader,
-    ThoughtWatch,
-    continued_body,
-    may_have_budget,
-    tokenizer_of,
-)
+from .budgets import FIELD, BudgetPlan, may_have_budget, tokenizer_of
+from .enforcement import EnforcedBudget, ThoughtWatch, refuse_budget, report_budget
 from .http_request import Headers, HttpRequest
 from .keepalive import KeepAlive
 from .pipeline import HEAD, CollectedItems, ItemFilter, Pipeline, explained, malformed, split_whole
@@ -75,8 +66,8 @@ class Exchange:
         self._credential = headers.fingerprint(http.headers)
         self._recalled: Recalled | None = None
         """What it has to do with kept replies; None where that is nothing."""
-        self._watch: ThoughtWatch | None = None
-        """Counts the reply's thinking, where the gateway has to keep to a budget and it is not spent yet."""
+        self._enforced: EnforcedBudget | None = None
+        """Ends the reply's thought at its budget, where that is the gateway's to do."""
         self._private = False
         """Whether the client does not want its reply stored, the replay cache included."""
 
@@ -149,7 +140,7 @@ class Exchange:
             engine = target.engine
             field = target.settings.budget.field or (engine.budget if engine is not None and engine.certain else "")
             known = bool(field) and field.partition(".")[0] in data
-            self._report_budget(BudgetPlan(tokens=tokens, by="server" if known else "nobody"))
+            report_budget(self._http, BudgetPlan(tokens=tokens, by="server" if known else "nobody"))
 
     def _arranged(self, data: dict[str, Any]) -> dict[str, Any]:
         """The fields of a body that is passed on which must change for chat templates; all else stays as it came."""
@@ -175,14 +166,9 @@ class Exchange:
         sent = self._state.headers_for(self._http, plan.target.upstream, same=same)
         sent["accept"] = "text/event-stream, application/x-ndjson" if plan.streams else "application/json"
         path = plan.upstream_dialect.upstream_path(plan.request)
-        if not plan.stops_thought:
-            async with plan.target.upstream.ask("POST", path, plan.body, sent) as answer:
-                return await self._take(answer, plan, same=same, learn=learn)
-        # The thought may have to be stopped, and the rest of the reply asked for in the same way.
-        self._ask_again = partial(plan.target.upstream.ask, "POST", path, headers=sent)
-        self._turns = AsyncExitStack()
-        async with self._turns:
-            answer = await self._turns.enter_async_context(self._ask_again(plan.body))
+        ask = partial(plan.target.upstream.ask, "POST", path, headers=sent)
+        self._enforced = EnforcedBudget(self._state, self._record, plan, ask) if plan.stops_thought else None
+        async with self._enforced or ask(plan.body) as answer:
             return await self._take(answer, plan, same=same, learn=learn)
 
     async def _take(self, answer: UpstreamResponse, plan: RequestPlan, *, same: bool, learn: bool) -> bool:
@@ -196,7 +182,8 @@ class Exchange:
         if learn and answer.status in (400, 422) and self._learn(error, plan):
             return False
         self._report_effort(plan)
-        self._report_budget(plan.budget)
+        if plan.budget is not None:
+            report_budget(self._http, plan.budget)
         if answer.status >= 400:
             await self._pass_error(answer, error, plan, back)
         elif not plan.streams or "application/json" in answer.headers.get("content-type", ""):
@@ -216,19 +203,6 @@ class Exchange:
             self._record.effort = plan.effort or "default"
             self._http.extra_headers = [*self._http.extra_headers, (b"x-asides-effort", self._record.effort.encode())]
 
-    def _report_budget(self, budget: BudgetPlan | None) -> None:
-        """Tell the client who keeps to its budget, and the log what became of it."""
-        if budget is not None:
-            self._record.budget = {"server": "server", "gateway": "within", "nobody": "not_enforced"}[budget.by]
-            self._http.extra_headers.append((b"x-asides-budget", budget.header.encode()))
-            if budget.by == "nobody":
-                log.info("request %s: nobody keeps to its budget of %d tokens", self._record.id, budget.tokens)
-
-    def _refuse_budget(self, plan: RequestPlan, what: str) -> None:
-        """Remember what of a budget the upstream would not take."""
-        key = (plan.target.upstream.name, plan.request.model)
-        self._state.budget_refusals[key] = self._state.budget_refusals.get(key, frozenset()) | {what}
-
     def _learn(self, body: bytes, plan: RequestPlan) -> bool:
         """Whether an upstream's error shows how it can be asked: with another effort, or without the budget's field."""
         error = body[:LONGEST_ERROR].decode("utf-8", "replace").replace('\\"', '"')
@@ -237,7 +211,7 @@ class Exchange:
         # One that the operator has named is the operator's to put right, and one of the client's own stays.
         if field and not plan.target.settings.budget.field and field.rpartition(".")[2] in error:
             log.warning("%s takes no %s for %r", upstream, field, model[:200])
-            self._refuse_budget(plan, FIELD)
+            refuse_budget(self._state, plan, FIELD)
             return True
         known = allowed_efforts(error, plan.effort) if plan.effort is not None else ()
         if not known:
@@ -246,58 +220,24 @@ class Exchange:
         self._state.efforts[upstream, model] = known
         return True
 
-    async def _end_thought(
-        self, answer: UpstreamResponse, plan: RequestPlan, pipeline: Pipeline
-    ) -> tuple[UpstreamResponse, bytes]:
-        """The budget is spent: end the thought, or the reply. Returns what is read from now on, and bytes to send.
-
-        The first answer is let go of only when the second has begun, so that a server that cannot go on loses nothing.
-        """
-        watch, self._watch = self._watch, None
-        assert watch is not None
-        assert watch.thought is not None
-        budget, counted = watch.budget, watch.counted
-        if budget.cut:
-            self._record.budget = "cut"
-            return answer, pipeline.cut(Usage(output_tokens=counted, reasoning_tokens=counted, estimated=True))
-        body = await off_loop(len(plan.body), continued_body, plan.body, budget, watch.thought, counted)
-        second = AsyncExitStack()
-        try:
-            next_answer = await second.enter_async_context(self._ask_again(body))
-            error = b"" if next_answer.status == 200 else await next_answer.read(LONGEST_ERROR)
-        except (Refusal, UpstreamLost) as lost:
-            next_answer, error = answer, str(lost).encode()
-        if error or next_answer is answer or "application/json" in next_answer.headers.get("content-type", ""):
-            self._record.budget = "not_enforced"
-            self._refuse_budget(plan, CONTINUED)
-            shown = error[:200].decode("utf-8", "replace")
-            log.warning("request %s: %s cannot go on: %s", self._record.id, plan.target.upstream.name, shown)
-            await second.aclose()
-            return answer, pipeline.feed(watch.unread) if watch.unread else b""
-        first = self._turns.pop_all()
-        await self._turns.enter_async_context(second)
-        await first.aclose()
-        self._record.budget = "continued"
-        reader = ContinuedReader(plan.upstream_dialect.ReplyReader(), counted)
-        return next_answer, pipeline.continue_with(reader, "" if watch.thought.split else budget.closing_text)
-
     async def _collected(self, answer: UpstreamResponse, plan: RequestPlan, back: Headers) -> None:
         """A reply that the client wants in one piece, and that is read as a stream so that its thought can be ended."""
         collected = CollectedItems()
-        reader = plan.upstream_dialect.ReplyReader()
-        pipeline = Pipeline(reader, self._begin_reply(plan, whole=False), collected, on_error=self._log_failure)
+        filter, watch = self._begin_reply(plan, whole=False)
+        pipeline = Pipeline(plan.upstream_dialect.ReplyReader(), filter, collected, on_error=self._log_failure)
 
         def carry(chunk: bytes) -> bool:
-            if self._watch is None:
+            if watch is None:
                 pipeline.feed(chunk)
-                return not pipeline.over
-            self._watch.feed(pipeline, chunk)
-            return not pipeline.over and self._watch.thought is None
+            else:
+                watch.feed(pipeline, chunk)
+            return not pipeline.over and (watch is None or watch.thought is None)
 
         try:
             while not pipeline.over and await answer.deliver(carry):
-                if self._watch is not None and self._watch.thought is not None:
-                    answer, _ = await self._end_thought(answer, plan, pipeline)
+                if self._enforced is not None and watch is not None and watch.thought is not None:
+                    answer, _ = await self._enforced.end_thought(answer, pipeline)
+                    watch = None
         except UpstreamLost as error:
             raise error.refusal from error
         pipeline.finish()
@@ -316,14 +256,14 @@ class Exchange:
     async def _stream(self, answer: UpstreamResponse, plan: RequestPlan, back: Headers) -> None:
         """A streamed reply."""
         http, record, running = self._http, self._record, self._state.running
-        filter = self._begin_reply(plan, whole=False)
+        filter, watch = self._begin_reply(plan, whole=False)
         # Before the head of the answer is sent: what goes wrong here is still an error with a status.
         writer = self._dialect.ReplyWriter(plan.request, **self._writer_options(plan))
         pipeline = Pipeline(plan.upstream_dialect.ReplyReader(), filter, writer, on_error=self._log_failure)
         await self._begin_stream(back)
         keep_alive = KeepAlive(http, self._dialect, plan.request, self._state.config)
         push = http.pusher()
-        reply_id, unsent, watch = "", b"", self._watch
+        reply_id, unsent = "", b""
 
         def carry(chunk: bytes) -> bool:
             # Called where the chunk is received, once for each frame of the stream.
@@ -345,8 +285,8 @@ class Exchange:
                 if unsent:
                     await http.write(unsent)
                     unsent = b""  # only now: until a slow client has taken it, a cancelled task has it to send
-                if watch is not None and watch.thought is not None:
-                    answer, out = await self._end_thought(answer, plan, pipeline)
+                if self._enforced is not None and watch is not None and watch.thought is not None:
+                    answer, out = await self._enforced.end_thought(answer, pipeline)
                     watch = None
                     if out:
                         await http.write(out)
@@ -376,7 +316,8 @@ class Exchange:
             body = await answer.read(self._state.config.limits.body)
         except UpstreamLost as error:
             raise error.refusal from error
-        items = await off_loop(len(body), self._read_items, body, self._begin_reply(plan, whole=True), plan)
+        filter, _ = self._begin_reply(plan, whole=True)
+        items = await off_loop(len(body), self._read_items, body, filter, plan)
         await self._answer_whole(items, plan, back, len(body))
 
     async def _answer_whole(self, items: list[ReplyItem], plan: RequestPlan, back: Headers, size: int) -> None:
@@ -396,21 +337,22 @@ class Exchange:
             await self._keep(plan, self._recalled, response)
         await self._http.answer(failed.status if failed is not None else 200, written, headers=back)
 
-    def _begin_reply(self, plan: RequestPlan, *, whole: bool) -> ItemFilter:
-        """What the items of the reply pass; how much of its text is kept is settled here."""
+    def _begin_reply(self, plan: RequestPlan, *, whole: bool) -> tuple[ItemFilter, ThoughtWatch | None]:
+        """What the items of the reply pass, and what counts its thinking; how much text is kept is settled here."""
         config, settings = self._state.config, plan.target.settings
         # Who refused to see thinking is not given it as the answer either.
         fills = settings.empty_answer == "thinking" and plan.request.thinking.show
         cached = self._state.replay_cache.limit if plan.request.tools and not self._private else 0
         all_of_it = fills or self._state.keeps_text
         limit = config.limits.body if all_of_it else cached
-        watched = plan.budget if plan.stops_thought and not whole else None
-        splitter = plan.splitter(whole=whole, keep=config.limits.body if watched is not None else cached)
-        self._watch = ThoughtWatch(watched, splitter) if watched is not None else None
+        enforced = self._enforced if not whole else None
+        splitter = plan.splitter(whole=whole, keep=config.limits.body if enforced is not None else cached)
+        watch = enforced.watch(splitter) if enforced is not None else None
         self._record.begin_reply(splitter, collect=limit > 0, limit=limit)
         model = plan.request.model if settings.name else ""
         stops = StopStrings(plan.stops, max(1, plan.request.choices)) if plan.stops else None
-        return ItemFilter(splitter, self._record, limits=config.limits, model=model, fill_empty=fills, stops=stops)
+        filter = ItemFilter(splitter, self._record, limits=config.limits, model=model, fill_empty=fills, stops=stops)
+        return filter, watch
 
     async def _begin_stream(self, back: Headers) -> None:
         kind = self._dialect.FRAMING.media_type.encode()
