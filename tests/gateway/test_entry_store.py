@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from asides._config.schema import ReplayCacheSettings
 from asides._gateway.entry_store import Bounds, EntryStore, MemoryEntries, SharedEntries, StoreThread
+from asides._gateway.replay_cache import ReplayCache, ReplayEntry
+from asides._gateway.shared_thoughts import SharedThoughts
 from asides._history import History, HistoryError
-from asides._history.entries import StoredEntry
+from asides._history.entries import EntryTable, StoredEntry
 
 Opener = Callable[[Bounds], Any]
 WIDE = Bounds(100, 10_000, 1000.0)
@@ -171,3 +174,52 @@ def test_a_store_that_comes_back(tmp_path: Path) -> None:
 
 def _lost(*_: Any) -> Any:
     raise HistoryError("the server closed the connection", retry=True)
+
+
+def test_several_at_once(opened: Opener) -> None:
+    """All of them are found; what went because of the bounds is counted, and so is what is there."""
+
+    async def work() -> None:
+        async with opened(Bounds(3, 100, 1000.0)) as store:
+            assert await store.put(entry("a"), entry("b"), entry("a", "bob"))
+            assert sorted(await store.find("ann", ["a", "b"])) == ["a", "b"]
+            assert (await store.count(), store.evicted) == (3, 0)
+            assert not await store.put(entry("c"), entry("d", size=101))
+            assert await store.find("ann", ["c", "d"]) == {}
+            assert await store.put(entry("c"), entry("d"))
+            assert (await store.count(), store.evicted) == (3, 2)
+
+    run(work())
+
+
+def test_a_thought_is_shared_in_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a key for each of its calls it costs one turn of the thread and one statement; every key finds it."""
+    runs: list[None] = []
+    statements: list[str] = []
+    ordinary_run, ordinary_table = StoreThread.run, EntryTable.__init__
+
+    async def counted(self: StoreThread, work: Callable[[History], Any]) -> Any:
+        runs.append(None)
+        return await ordinary_run(self, work)
+
+    def watched(self: EntryTable, rows: Any, kind: str) -> None:
+        def run(sql: str, values: Any) -> Any:
+            statements.append(sql.split()[0])
+            return rows(sql, values)
+
+        ordinary_table(self, run, kind)
+
+    monkeypatch.setattr(StoreThread, "run", counted)
+    monkeypatch.setattr(EntryTable, "__init__", watched)
+    keys = tuple(bytes([number]) * 32 for number in (*range(30), 0))
+
+    async def work() -> None:
+        cache = ReplayCache(ReplayCacheSettings())
+        shared = SharedThoughts(cache, ReplayCacheSettings(), str(tmp_path / "h.db"))
+        await shared.put("ann", "m", ReplayEntry("thought", "", (), keys))
+        assert (len(runs), statements) == (1, ["INSERT"])
+        for key in keys:
+            assert await shared.fetch("ann", [key])
+        await shared.close()
+
+    run(work())

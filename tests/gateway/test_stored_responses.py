@@ -421,3 +421,23 @@ def test_a_conversation_has_its_bounds() -> None:
         assert len(sent(servers)) == 5
         with pytest.raises(openai.BadRequestError, match=r"limits\.messages"):
             client.responses.create(model="m", input="x", previous_response_id=ids[-1])
+
+
+@pytest.mark.parametrize("store", ["memory", "history"])
+def test_metrics(tmp_path: Path, store: str) -> None:
+    """What was found, by a reply's id or an item's; what was not; what had to go; what there is."""
+    config = {"responses": {"store": store, "entries": 2}, "history": {"store": str(tmp_path / "h.db")}}
+    with serving(**config) as servers, sdk(servers) as client:
+        made = [client.responses.create(model="m", input="2+2?") for _ in range(3)]
+        item: Any = {"type": "item_reference", "id": made[1].output[0].id}
+        client.responses.create(model="m", input=[item], store=False, previous_response_id=made[2].id)
+        client.responses.input_items.list(made[2].id)
+        with pytest.raises(openai.NotFoundError):
+            client.responses.create(model="m", input="x", previous_response_id=made[0].id)
+        for missing in (made[0].id, "resp_never"):
+            with pytest.raises(openai.NotFoundError):
+                client.responses.retrieve(missing)
+        client.responses.delete(made[2].id)
+        page = get(servers.gateway.url, "/metrics").text
+        found = dict(re.findall(r"^asides_responses_(\w+) (\S+)$", page, re.MULTILINE))
+        assert found == {"hits_total": "4.0", "misses_total": "3.0", "evictions_total": "1.0", "entries": "1.0"}

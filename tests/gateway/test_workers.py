@@ -220,17 +220,21 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
 
 
 def test_sums() -> None:
-    """Counters and histograms are added up, points in time are not."""
+    """Counters and histograms are added up, points in time and what is shared are not."""
     page = b"""# HELP a_total A.
 # TYPE a_total counter
 a_total{kind="x"} 2.0
 # HELP asides_start_time_seconds When.
 # TYPE asides_start_time_seconds gauge
 asides_start_time_seconds 50.0
+# HELP asides_responses_entries There.
+# TYPE asides_responses_entries gauge
+asides_responses_entries 7.0
 """
     other = page.replace(b"2.0", b"3.0").replace(b"50.0", b"40.0")
     text = summed([page, other, b'# HELP a_total A.\n# TYPE a_total counter\na_total{kind="y"} 1.0\n']).decode()
     assert 'a_total{kind="x"} 5.0' in text
     assert 'a_total{kind="y"} 1.0' in text
     assert "asides_start_time_seconds 40.0" in text
+    assert "asides_responses_entries 7.0" in text
     assert text.count("# TYPE a_total counter") == 1

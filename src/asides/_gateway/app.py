@@ -70,6 +70,7 @@ class Gateway:
         self._readiness = Readiness()
         self._metrics = Metrics(upstream.name for upstream in config.upstreams)
         self._metrics.watch(lambda: len(self._open), lambda: sum(record.stream for record in self._open))
+        self._metrics.watch_responses(lambda: self._state.responses.counts)
         answers: dict[str, Callable[..., bytes]] = {
             "metrics": lambda: self._metrics.render()[0],
             "running": self._find_running,
@@ -401,6 +402,7 @@ class Gateway:
         await http.answer(200, b"asides is running\n", "text/plain; charset=utf-8")
 
     async def _render_metrics(self, http: HttpRequest, match: routes.Match) -> None:
+        await self._state.responses.count()
         body, kind = self._metrics.render()
         if self._siblings is not None:
             body = summed([body, *await self._siblings.ask("metrics")])

@@ -46,8 +46,14 @@ class Bounds(NamedTuple):
 class EntryStore(Protocol):
     """A bounded store of entries. A `HistoryError` says that it cannot be reached."""
 
-    async def put(self, entry: StoredEntry) -> bool:
-        """Keep an entry. False where it alone is larger than the bound."""
+    evicted: int
+    """How many have gone because of the bounds."""
+
+    async def put(self, *entries: StoredEntry) -> bool:
+        """Keep entries, each with an id of its own, at once. False where one alone is larger than the bound."""
+
+    async def count(self) -> int:
+        """How many there are."""
 
     async def find(self, client: str, ids: Sequence[str]) -> dict[str, StoredEntry]:
         """The entries of these ids that the client has; they count as used."""
@@ -78,19 +84,27 @@ class MemoryEntries:
         self._entries: OrderedDict[tuple[str, str], tuple[float, StoredEntry]] = OrderedDict()
         """When each was used, by client and id, the one used longest ago first."""
         self.size = 0
+        self.evicted = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    async def put(self, entry: StoredEntry) -> bool:
-        """Keep an entry."""
-        await self.delete(entry.client, entry.id)
-        if entry.size > self._bounds.size:
+    async def put(self, *entries: StoredEntry) -> bool:
+        """Keep entries."""
+        for entry in entries:
+            await self.delete(entry.client, entry.id)
+        if any(entry.size > self._bounds.size for entry in entries):
             return False
-        self._entries[entry.client, entry.id] = (self._clock(), entry)
-        self.size += entry.size
+        for entry in entries:
+            self._entries[entry.client, entry.id] = (self._clock(), entry)
+            self.size += entry.size
         self._evict()
         return True
+
+    async def count(self) -> int:
+        """How many there are."""
+        self._evict()
+        return len(self._entries)
 
     async def find(self, client: str, ids: Sequence[str]) -> dict[str, StoredEntry]:
         """The entries of these ids that the client has."""
@@ -140,6 +154,7 @@ class MemoryEntries:
                 return
             del self._entries[key]
             self.size -= entry.size
+            self.evicted += 1
 
 
 class StoreThread:
@@ -220,27 +235,32 @@ class SharedEntries:
         self._added = 0
         """Entries since the last eviction."""
         self._added_size = 0
+        self.evicted = 0
 
-    async def put(self, entry: StoredEntry) -> bool:
-        """Keep an entry: committed when this returns, so that every other process finds it."""
-        if entry.size > self._bounds.size:
-            return False
+    async def put(self, *entries: StoredEntry) -> bool:
+        """Keep entries: committed when this returns, in one transaction, so that every other process finds them."""
         bounds = self._bounds
+        if any(entry.size > bounds.size for entry in entries):
+            return False
 
         def work(history: History) -> None:
             table, now = history.entries(self._kind), _now()
-            table.put(entry, now)
-            self._added += 1
-            self._added_size += entry.size
+            table.put_all(entries, now)
+            self._added += len(entries)
+            self._added_size += sum(entry.size for entry in entries)
             # Finding the oldest looks at every entry, so it is done once for a hundredth of what may be kept. By so
             # much the bounds may be exceeded.
             if self._added * SHARE >= bounds.entries or self._added_size * SHARE >= bounds.size:
                 self._added = self._added_size = 0
                 before = now - int(bounds.seconds * MICROSECONDS)
-                table.evict(entries=bounds.entries, size=bounds.size, before=before)
+                self.evicted += table.evict(entries=bounds.entries, size=bounds.size, before=before)
 
         await self._thread.run(work)
         return True
+
+    async def count(self) -> int:
+        """How many there are, of all processes."""
+        return await self._thread.run(lambda history: history.entries(self._kind).count())
 
     async def find(self, client: str, ids: Sequence[str]) -> dict[str, StoredEntry]:
         """The entries of these ids that the client has."""

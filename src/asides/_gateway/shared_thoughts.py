@@ -59,8 +59,9 @@ class SharedThoughts:
         """Let the others find an entry. Never raises: a thought that cannot be shared costs nobody their reply."""
         data = msgspec.json.encode(entry)
         try:
-            for key in entry.keys:
-                await self.entries.put(StoredEntry(id=key.hex(), client=credential, data=data, model=model))
+            # At once, because the client waits for the commit. There is a key for each call, and two may be the same.
+            ids = dict.fromkeys(key.hex() for key in entry.keys)
+            await self.entries.put(*(StoredEntry(id=id, client=credential, data=data, model=model) for id in ids))
         except HistoryError as error:
             log.warning("a thought is not shared with other workers: %s", error)
 

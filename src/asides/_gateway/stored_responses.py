@@ -14,9 +14,13 @@ An id that is not there and one of another credential are the same 404. What the
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from .._config.schema import Limits, ResponsesSettings
 from .._history import HistoryError
@@ -37,6 +41,8 @@ UNREACHABLE = Refusal(
     code="store_unavailable",
     headers=((b"retry-after", b"1"),),
 )
+COUNT_PATIENCE = 2.0
+"""Seconds for a store to count its entries: Prometheus waits."""
 T = TypeVar("T")
 Query = Mapping[str, Sequence[str]]
 
@@ -59,6 +65,19 @@ class Recalled(NamedTuple):
     """What the reply says of this."""
 
 
+class ResponseCounts(msgspec.Struct):
+    """What became of stored Responses since the start, for the metrics."""
+
+    hits: int = 0
+    """Those that a request referred to: by its id, or by an item's."""
+    misses: int = 0
+    """Those that a request referred to and that are not there."""
+    evictions: int = 0
+    """Those that have gone because of the bounds."""
+    entries: int = 0
+    """Those that are there, when they were last counted."""
+
+
 class StoredResponses:
     """Replies by id and credential."""
 
@@ -66,6 +85,7 @@ class StoredResponses:
         """`history_store`: where they are kept with `store: history`."""
         bounds = _bounds(settings)
         self._limits = limits
+        self._counts = ResponseCounts()
         self._keeps = settings.entries > 0
         self._place = (settings.store, history_store if settings.store == "history" else "")
         self.entries: EntryStore = (
@@ -74,9 +94,29 @@ class StoredResponses:
             else MemoryEntries(bounds)
         )
 
+    @property
+    def counts(self) -> ResponseCounts:
+        """What became of them; how many there are, as `count` has found last."""
+        self._counts.evictions = self.entries.evicted
+        return self._counts
+
+    async def count(self) -> None:
+        """Find out how many there are."""
+        # A store that cannot be reached, or has much to do, leaves the number that was last known.
+        with suppress(HistoryError, TimeoutError):
+            self._counts.entries = await asyncio.wait_for(self.entries.count(), COUNT_PATIENCE)
+
+    def _look_up(self, found: bool) -> bool:
+        """Count whether something that a request refers to is there."""
+        self._counts.hits += found
+        self._counts.misses += not found
+        return found
+
     def renewed(self, settings: ResponsesSettings, history_store: str, limits: Limits) -> StoredResponses:
         """The same replies for another configuration, unless it keeps them elsewhere."""
         later = StoredResponses(settings, history_store, limits)
+        later._counts = self._counts
+        later.entries.evicted = self.entries.evicted
         if later._place == self._place:
             later.entries = self.entries
             later.entries.resize(_bounds(settings))
@@ -126,14 +166,14 @@ class StoredResponses:
     async def show(self, api: KeptReplies, credential: str, id: str, query: Query) -> Any:
         """A kept reply, as it was sent."""
         found = await self._ask(self.entries.find(credential, [id]))
-        if id not in found:
+        if not self._look_up(id in found):
             raise _not_found(id)
         documents, _ = await self._read(api, [found[id]])
         return api.write_response(documents[0], query)
 
     async def delete(self, api: KeptReplies, credential: str, id: str) -> dict[str, Any]:
         """Delete a kept reply. Those that go on from it can be fetched, and be continued no more."""
-        if not await self._ask(self.entries.delete(credential, id)):
+        if not self._look_up(await self._ask(self.entries.delete(credential, id))):
             raise _not_found(id)
         return api.write_deleted(id)
 
@@ -157,9 +197,9 @@ class StoredResponses:
         chain = await self._ask(found)
         if len(chain) > limits.messages or sum(entry.size for entry in chain) > limits.body:
             raise _too_long(id)
-        if not chain:
-            raise _not_found(id, param)
-        if chain[0].previous:
+        if not self._look_up(bool(chain) and not chain[0].previous):
+            if not chain:
+                raise _not_found(id, param)
             raise _not_found(chain[0].previous, "previous_response_id", f", from which {id[:100]!r} goes on")
         return chain
 
@@ -185,6 +225,7 @@ class StoredResponses:
         items: dict[str, dict[str, Any]] = {}
         for id, owner in owners.items():
             item = api.find_item(by_id[owner], id) if owner in by_id else None
+            self._look_up(item is not None)
             if item is None:
                 message = f"there is no item {id[:100]!r} for you here: it is not kept, or no longer; send it whole"
                 raise Refusal(404, message, param="input", code="item_not_found")

@@ -65,14 +65,26 @@ class EntryTable:
 
     def put(self, entry: StoredEntry, now: int) -> None:
         """Write an entry; one of the same id is replaced."""
-        fields = (label(entry.id), label(entry.client), entry.data, *map(label, (entry.previous, entry.model)))
+        self.put_all([entry], now)
+
+    def put_all(self, entries: Sequence[StoredEntry], now: int) -> None:
+        """Write several entries, each with an id of its own, at once: all of them or none."""
+        marks = f"({placeholders(4 + len(COLUMNS))})"
+        values: list[Any] = []
+        for entry in entries:
+            values += (self._kind, now, now, entry.size, label(entry.id), label(entry.client), entry.data)
+            values += map(label, (entry.previous, entry.model, entry.conversation))
         self._rows(
             f"INSERT INTO entries (kind, time, used, size, {', '.join(COLUMNS)}) "
-            f"VALUES ({placeholders(4 + len(COLUMNS))}) ON CONFLICT (kind, client, id) DO UPDATE SET "
+            f"VALUES {', '.join([marks] * len(entries))} ON CONFLICT (kind, client, id) DO UPDATE SET "
             "data = excluded.data, previous = excluded.previous, model = excluded.model, time = excluded.time, "
             "used = excluded.used, size = excluded.size, conversation = excluded.conversation RETURNING number",
-            (self._kind, now, now, entry.size, *fields, label(entry.conversation)),
+            values,
         )
+
+    def count(self) -> int:
+        """How many there are."""
+        return int(self._rows("SELECT count(*) FROM entries WHERE kind = ?", (self._kind,))[0][0])
 
     def find(self, client: str, ids: Sequence[str], now: int) -> dict[str, StoredEntry]:
         """The entries of these ids that the client has; they count as used."""

@@ -17,7 +17,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from ... import dialects
@@ -25,6 +25,7 @@ from ...events import NOTICES
 from ..budgets import OUTCOMES
 from ..record import UPSTREAM_ERRORS, RequestRecord
 from ..routes import HANDLERS
+from ..stored_responses import ResponseCounts
 from .logs import dropped as lines_dropped
 
 DIALECTS: Final = frozenset(dialect.NAME for dialect in dialects.ALL)
@@ -109,6 +110,10 @@ class Metrics:
                 gauge = self._history[name] = Gauge(f"asides_history_{name}", help, registry=self._registry)
             gauge.set_function(count)
 
+    def watch_responses(self, counts: Callable[[], ResponseCounts]) -> None:
+        """Add what became of stored Responses; `counts` is called whenever Prometheus asks."""
+        self._registry.register(_Responses(counts))
+
     def count(self, record: RequestRecord) -> None:
         """Count a request that is over."""
         route = _known(record.route, HANDLERS)
@@ -165,6 +170,28 @@ class Metrics:
 def _known(value: str, known: Container[str]) -> str:
     """A label's value; `other` for any that is not known, so that series cannot grow without end."""
     return value if value in known else OTHER
+
+
+class _Responses(Collector):
+    """What became of stored Responses."""
+
+    def __init__(self, counts: Callable[[], ResponseCounts]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        """The counts as they are now."""
+        counts = self._counts()
+        for name, help, value in (
+            ("hits", "Stored Responses that a request referred to.", counts.hits),
+            ("misses", "Stored Responses that a request referred to and that are gone.", counts.misses),
+            ("evictions", "Stored Responses that had to go.", counts.evictions),
+        ):
+            yield CounterMetricFamily(f"asides_responses_{name}", help, value)
+        yield GaugeMetricFamily("asides_responses_entries", "Stored Responses that are there.", counts.entries)
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the names are written above."""
+        return []
 
 
 class _WithoutCreated(Collector):

@@ -13,6 +13,8 @@ from prometheus_client.samples import Sample
 
 EARLIEST = ("asides_start_time_seconds", "process_start_time_seconds")
 """Points in time: the earliest is shown, all else is added up."""
+SHARED = ("asides_responses_entries",)
+"""What all workers share, and each counts whole: the largest is shown."""
 
 
 def summed(pages: Iterable[bytes]) -> bytes:
@@ -26,10 +28,8 @@ def summed(pages: Iterable[bytes]) -> bytes:
             for sample in family.samples:
                 key = (sample.name, tuple(sample.labels.items()))
                 before = found.get(key)
-                if before is None:
-                    found[key] = sample.value
-                else:
-                    found[key] = min(before, sample.value) if sample.name in EARLIEST else before + sample.value
+                join = min if sample.name in EARLIEST else max if sample.name in SHARED else float.__add__
+                found[key] = sample.value if before is None else join(before, sample.value)
     for name, metric in metrics.items():
         metric.samples = [Sample(sample, dict(labels), value) for (sample, labels), value in values[name].items()]
     registry = CollectorRegistry()
