@@ -45,7 +45,9 @@ MAY_IMPORT = {
     "_history": VALUES | {"dialects", "reply"},
     "history": {"_history"},
     "compat": READING | {"_api", "_config", "analysis", "client", "dialects", "render", "reply", "terminal"},
-    "_gateway": READING | {"_config", "_descriptor", "_history", "_recordings", "detect", "dialects", "reply"},
+    "_page": READING | {"_api", "_history", "analysis", "reply"},
+    "_gateway": READING
+    | {"__version__", "_config", "_descriptor", "_history", "_page", "_recordings", "detect", "dialects", "reply"},
     "__main__": {"_cli"},
 }
 ABOVE_ALL = "_cli"

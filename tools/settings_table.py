@@ -33,6 +33,8 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "responses": schema.ResponsesSettings,
     "log": schema.Log,
     "history": schema.HistorySettings,
+    "page": schema.PageSettings,
+    "key": schema.KeySettings,
     "telemetry": schema.Telemetry,
     "run": schema.RunSettings,
     "terminal": schema.Terminal,
@@ -42,6 +44,7 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
 _PLACES = {
     "models": ("`models` and `defaults`", "defaults."),
     "budget": ("`budget` of a model", "defaults.budget."),
+    "key": ("An entry of `keys`", "keys."),
 }
 """Titles of sections that are not the configuration's own keys, and where their settings stand."""
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from asides._config import Config, ConfigError, load, load_all, resolve_model
+from asides._config import Config, ConfigError, load, load_all, resolve_model, show
+from asides._config.schema import PageSettings, keys_of
 from asides._config.values import Origin
 from asides.errors import UsageError
 
@@ -362,3 +363,20 @@ def test_a_text_in_place_of_a_budget_is_its_field(tmp_path: Path) -> None:
     budget = resolve_model(config, "a").budget
     assert (budget.field, budget.tokens, budget.enforce) == ("mine", 500, "cut")
     assert resolve_model(config, "b").budget.tokens == 7
+
+
+def test_keys_of_operators(tmp_path: Path) -> None:
+    """A key is a text, or a section that says whose it is; `$NAME` counts in both."""
+    text = "keys: [one, {key: $TWO, operator: true, name: ops}]\npage: off\n"
+    config = load(written(tmp_path, text), environ={"TWO": "2"})
+    assert [(entry.key, entry.operator, entry.name) for entry in keys_of(config)] == [
+        ("one", False, ""),
+        ("2", True, "ops"),
+    ]
+    assert not config.page.show
+    assert load(written(tmp_path, "page: {watch: off}"), environ={}).page == PageSettings()
+    assert load(written(tmp_path, "page: {watch: all}"), environ={}).page == PageSettings(watch="all")
+    assert load(environ=home(tmp_path, ASIDES_PAGE_SHOW="0")).page == PageSettings(show=False)
+    shown = show(config)
+    assert "operator: true" in shown
+    assert '"2"' not in shown

@@ -65,8 +65,11 @@ def expand_secrets(
             replace(upstream, "key", ("upstreams", place, "key"))
         for name in upstream.get("headers", {}):
             replace(upstream["headers"], name, ("upstreams", place, "headers", name))
-    for place in range(len(values.get("keys", ()))):
-        replace(values["keys"], place, ("keys", place))
+    for place, entry in enumerate(values.get("keys", ())):
+        if not isinstance(entry, dict):
+            replace(values["keys"], place, ("keys", place))
+        elif "key" in entry:
+            replace(entry, "key", ("keys", place, "key"))
     for section, name in (("run", "key"), ("history", "store")):
         if name in values.get(section, {}):
             replace(values[section], name, (section, name))
@@ -104,7 +107,9 @@ def check(values: Values, complain: Complain) -> None:
     names = _check_upstreams(values, complain)
     _check_models(values, names, complain)
     _check_format(_reasoning_parser(values), ("inference_service", "reasoning_parser"), complain)
-    for place, key in enumerate(values.get("keys", ())):
+    for place, entry in enumerate(values.get("keys", ())):
+        key, name = (entry.get("key", "?"), entry.get("name", "")) if isinstance(entry, dict) else (entry, "")
+        _check_name(name, ("keys", place, "name"), complain)
         if key.strip():
             _check_key(key, ("keys", place), complain)
         else:
@@ -130,8 +135,7 @@ def _check_upstreams(values: Values, complain: Complain) -> list[str] | None:
         if name and name in names:
             clash = "two upstreams have this name" if upstream.get("name") else f"two upstreams are at {quoted(name)}"
             complain((*path, "name") if upstream.get("name") else path, f"{clash}; give each a `name` of its own")
-        if not name.isprintable() or len(name) > 100:
-            complain((*path, "name"), "must be printable and at most 100 characters long")
+        _check_name(name, (*path, "name"), complain)
         if name:
             upstream["name"] = name
             names.append(name)
@@ -148,6 +152,11 @@ def _check_upstreams(values: Values, complain: Complain) -> list[str] | None:
                 complain((*path, "headers", header), "not a name that a header can have")
             _check_key(value, (*path, "headers", header), complain)
     return None if unknown else names
+
+
+def _check_name(name: str, path: Path, complain: Complain) -> None:
+    if not name.isprintable() or len(name) > 100:
+        complain(path, "must be printable and at most 100 characters long")
 
 
 def _check_models(values: Values, names: list[str] | None, complain: Complain) -> None:

@@ -28,7 +28,6 @@ from .values import (
     convert,
     describe,
     file_error,
-    is_scalar,
     is_secret_name,
     name_text,
     path_text,
@@ -123,8 +122,14 @@ class DocumentReader:
             case inspect.StructType():
                 shorthand = getattr(wanted.cls, "SHORTHAND", "")
                 if shorthand and isinstance(node, yaml.ScalarNode):
-                    return {shorthand: node.value}
+                    inner = next(field.type for field in wanted.fields if field.name == shorthand)
+                    return {shorthand: self._value(node, inner, path)}
                 return self._struct(node, wanted, path)
+            case inspect.UnionType() if isinstance(node, yaml.MappingNode):
+                # Of several types that a value may have, a section can be one only.
+                section = next((kind for kind in wanted.types if isinstance(kind, inspect.StructType)), None)
+                if section is not None:
+                    return self._struct(node, section, path)
             case inspect.DictType():
                 return self._dict(node, wanted.value_type, path)
             case inspect.VarTupleType():
@@ -176,7 +181,7 @@ class DocumentReader:
         return found
 
     def _list(self, node: yaml.Node, wanted: inspect.Type, path: Path) -> list[Any]:
-        if isinstance(node, yaml.ScalarNode) and is_scalar(wanted):
+        if isinstance(node, yaml.ScalarNode) and takes_text(wanted):
             return [whole(node.value)]  # one alone needs no list
         if not isinstance(node, yaml.SequenceNode):
             raise InvalidValueError(f"must be a list, not {_kind(node)}; write each entry after a `- `")

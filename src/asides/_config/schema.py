@@ -198,6 +198,28 @@ class HistorySettings(Section, frozen=True):
     """A gateway that keeps deletes replies that are older, whoever kept them: at its start and every hour. 0: none."""
 
 
+class PageSettings(Section, frozen=True):
+    """The web page that comes with the gateway. `on` or `off` in its place is `show`."""
+
+    SHORTHAND: ClassVar[str] = "show"
+    show: bool = True
+    """Whether the gateway serves the page and what it reads (docs/page.md)."""
+    watch: Literal["off", "own", "all"] = "off"
+    """Whether the page shows requests of other clients while they are answered. `own`: those of the same key; `all`:
+    those of every key, to an operator's key. Texts of the last requests are then held in memory."""
+
+
+class KeySettings(Section, frozen=True):
+    """A key that clients may show. A text in its place is `key`."""
+
+    key: str
+    """The key itself; `$NAME` and `${NAME}` are taken from the environment."""
+    operator: bool = False
+    """Whether it may read on the page what other keys asked, and what belongs to no key."""
+    name: str = ""
+    """What the page calls its client."""
+
+
 class Telemetry(Section, frozen=True):
     """Spans of OpenTelemetry, by its GenAI conventions. Where they go is for its own variables (`OTEL_...`)."""
 
@@ -249,8 +271,8 @@ class Config(Section, frozen=True):
     """By name, with `*` and `?`; an exact name wins, then the first pattern that matches."""
     defaults: ModelSettings = ModelSettings()
     """For models, or settings of models, that are not named above."""
-    keys: tuple[str, ...] = ()
-    """Keys that clients must show one of. None: everyone may ask."""
+    keys: tuple[str | KeySettings, ...] = ()
+    """Keys that clients must show one of: texts, or sections of their own, below. None: everyone may ask."""
     cors: tuple[str, ...] = ()
     """Origins that a browser may ask from, with `*` as in `vscode-webview://*`; `*` alone for all."""
     allowed_hosts: tuple[str, ...] = ()
@@ -271,11 +293,17 @@ class Config(Section, frozen=True):
     responses: ResponsesSettings = ResponsesSettings()
     log: Log = Log()
     history: HistorySettings = HistorySettings()
+    page: PageSettings = PageSettings()
     telemetry: Telemetry = Telemetry()
     run: RunSettings = RunSettings()
     terminal: Terminal = Terminal()
     inference_service: InferenceService = InferenceService()
     """`reasoning_parser` is the default format where `defaults.format` is empty."""
+
+
+def keys_of(config: Config) -> tuple[KeySettings, ...]:
+    """The keys that clients may show, each with its settings."""
+    return tuple(KeySettings(key=entry) if isinstance(entry, str) else entry for entry in config.keys)
 
 
 BUILT_IN = ModelSettings()

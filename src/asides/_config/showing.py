@@ -24,7 +24,7 @@ def show(config: Config, origins: Mapping[Path, Origin] | None = None) -> str:
 
 def _without_secrets(values: dict[str, Any]) -> dict[str, Any]:
     del values["inference_service"]  # what it holds is in `defaults`
-    values["keys"] = [HIDDEN for _ in values["keys"]]
+    values["keys"] = [{**entry, "key": HIDDEN} if isinstance(entry, dict) else HIDDEN for entry in values["keys"]]
     for upstream in values["upstreams"]:
         upstream["url"] = hide_url(upstream["url"])
         upstream["key"] = upstream["key"] and HIDDEN

@@ -155,6 +155,13 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return msgspec.structs.replace(self, **{"aliases": (), **changes})
 
 
+def thinking_pair(format: Format) -> tuple[str, str]:
+    """The first pair of markers around thoughts; empty where a header says what is one, or where none is known yet."""
+    opening = [marker for marker, target in format.states.get(TEXT, {}).items() if target == THINKING]
+    closing = [marker for marker, target in format.states.get(THINKING, {}).items() if target == TEXT]
+    return (opening[0], closing[0]) if opening and closing and format.header is None else ("", "")
+
+
 def _find_nothing(name: str) -> Format:
     raise LookupError(f"no family says what {name!r} is")
 

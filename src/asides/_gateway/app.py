@@ -17,8 +17,7 @@ from operator import attrgetter
 from typing import Any
 from urllib.parse import parse_qs
 
-from .._config.schema import Config
-from ..detect import detect
+from .._config.schema import Config, keys_of
 from ..dialects import Dialect
 from ..dialects.arrange import arrange
 from ..dialects.framing import to_json
@@ -28,11 +27,12 @@ from . import headers, model_list, routes, token_count
 from .bodies import off_loop, read_json
 from .exchange import STOPPED, BrokenOff, Exchange, pass_on
 from .http_request import ClientGone, HttpRequest, Receive, Scope, Send
-from .model_profile import fetch_json
+from .model_profile import can_model_think, fetch_json
 from .observe import logs
 from .observe.metrics import Metrics
 from .observe.summed import summed
 from .origins import Origins
+from .page import PageHandlers
 from .readiness import Readiness
 from .record import UPSTREAM_ERRORS, RequestRecord
 from .refusals import Refusal
@@ -68,6 +68,7 @@ class Gateway:
         self._open: set[RequestRecord] = set()
         """The requests that are being answered, of the routes that need a key."""
         self._readiness = Readiness()
+        self._page = PageHandlers(lambda: self._state, lambda: self._origins, self._readiness)
         self._metrics = Metrics(upstream.name for upstream in config.upstreams)
         self._metrics.watch(lambda: len(self._open), lambda: sum(record.stream for record in self._open))
         self._metrics.watch_responses(lambda: self._state.responses.counts)
@@ -95,12 +96,14 @@ class Gateway:
             "not_found": self._not_found,
             "control": self._control,
             "pass_on": self._pass_on,
+            **self._page.handlers,
         }
 
     def _use(self, config: Config, state: State) -> None:
         self._config, self._state = config, state
         self._origins = Origins(config)
-        self._router = routes.Router(config.pass_on)
+        self._keys = [entry.key for entry in keys_of(config)]
+        self._router = routes.Router(config.pass_on, page=config.page.show)
 
     def reload(self, config: Config) -> None:
         """Take another configuration for the requests that come from now on; open ones end under theirs."""
@@ -196,7 +199,7 @@ class Gateway:
         foreign = http.headers.get("sec-fetch-site") == "cross-site" and "origin" not in http.headers
         if foreign and http.method not in ("GET", "HEAD"):  # a page may send what it may not read the answer of
             raise Refusal(403, "web pages of other sites may not ask here (cors)", code="origin_not_allowed")
-        if self._config.keys and not headers.is_known(headers.key_of(http.headers), self._config.keys):
+        if self._keys and not headers.is_known(headers.key_of(http.headers), self._keys):
             message = "this gateway wants a key: send it as `Authorization: Bearer`, `x-api-key` or `api-key`"
             raise Refusal(401, message, code="invalid_api_key", headers=((b"www-authenticate", b"Bearer"),))
         # This request is counted already, hence `>`.
@@ -363,9 +366,7 @@ class Gateway:
             with contextlib.suppress(Refusal):  # an answer that cannot be read is as good as none
                 shown = await self._read_json(found)
         profile = await self._state.profiles.resolve(upstream, model, settings, self._key(http))
-        thinks = detect(model=settings.name or model).thinks if profile.format_source != "configuration" else None
-        if thinks is None:
-            thinks = profile.can_think
+        thinks = can_model_think(profile, settings.name or model)
         await http.answer(200, to_json(model_list.write_show(shown, model, profile, thinks)))
 
     async def _version(self, http: HttpRequest, match: routes.Match) -> None:
@@ -399,7 +400,8 @@ class Gateway:
         await http.answer(status, to_json(body), headers=() if reachable else ((b"retry-after", b"2"),))
 
     async def _home(self, http: HttpRequest, match: routes.Match) -> None:
-        await http.answer(200, b"asides is running\n", "text/plain; charset=utf-8")
+        if not (self._config.page.show and await self._page.home(http)):
+            await http.answer(200, b"asides is running\n", "text/plain; charset=utf-8")
 
     async def _render_metrics(self, http: HttpRequest, match: routes.Match) -> None:
         await self._state.responses.count()

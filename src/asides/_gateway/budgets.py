@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from .._config.schema import ModelSettings
-from .._engine.format import TEXT, THINKING, Format
+from .._engine.format import thinking_pair
 from ..dialects.request import Request
 from ..dialects.servers import Engine
 from .model_profile import ModelProfile
@@ -83,7 +83,7 @@ def plan_budget(
     field = configured.field or (known.budget if known is not None else "")
     if configured.field or (known is not None and known.certain):
         return BudgetPlan(tokens=tokens, by="server", field=field)
-    opening, closing = _markers(profile.format) if profile.format is not None else ("", "")
+    opening, closing = thinking_pair(profile.format) if profile.format is not None else ("", "")
     # A prompt can always be continued; and of several choices only some may have spent the budget.
     continues = {} if request.prompt is not None else engine.continues if engine is not None else None
     possible = bool(closing) and continues is not None and CONTINUED not in refused
@@ -106,13 +106,6 @@ def plan_budget(
 def may_have_budget(body: bytes) -> bool:
     """Whether a request may name a budget, by two searches of its bytes; wrong only in saying so."""
     return b"budget" in body or b'"reasoning"' in body
-
-
-def _markers(format: Format) -> tuple[str, str]:
-    """The pair around thoughts; empty where a header says what is one, or where none is known yet."""
-    opening = [marker for marker, target in format.states.get(TEXT, {}).items() if target == THINKING]
-    closing = [marker for marker, target in format.states.get(THINKING, {}).items() if target == TEXT]
-    return (opening[0], closing[0]) if opening and closing and format.header is None else ("", "")
 
 
 @lru_cache(maxsize=16)

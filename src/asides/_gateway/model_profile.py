@@ -40,6 +40,8 @@ MOST_SECONDS = 5.0
 """Seconds that the first request for a model waits for its template."""
 MOST_MODELS = 10_000
 """Models of which something is remembered; their names come from clients."""
+UNSPLIT = ("none", "passthrough")
+"""Formats of models whose replies are left as they are."""
 MOST_VALUES = 1_000_000
 """JSON values that are read of a small answer."""
 _SPECIAL = re.compile(r"<[|｜].*|.*[|｜]>|\[/?[A-Z_]+\]")
@@ -105,8 +107,8 @@ class Profiles:
     async def resolve(self, upstream: Upstream, model: str, settings: ModelSettings, key: str = "") -> ModelProfile:
         """The profile of a model at an upstream, which is sent this key where it has none configured."""
         # First, so that a server is not asked for a template that nothing will be done with.
-        if settings.format.lower() in ("none", "passthrough"):
-            return ModelProfile(format=None, format_source="configuration", switch=Switch.named(settings.switch))
+        if settings.format.lower() in UNSPLIT:
+            return _unsplit(settings)
         shown = await self._show(upstream, settings.name or model, key)
         known = self._resolved.get((upstream.name, model))
         # Compared by identity: both are made once, and this runs for every request.
@@ -114,6 +116,13 @@ class Profiles:
             known = (settings, shown.detection, make_profile(model, settings, shown.detection, shown.capabilities))
             self._resolved[upstream.name, model] = known
         return known[2]
+
+    def known(self, upstream: Upstream, model: str, settings: ModelSettings) -> ModelProfile:
+        """The profile by what is known already: asks nobody."""
+        resolved = self._resolved.get((upstream.name, model))
+        if settings.format.lower() in UNSPLIT:
+            return _unsplit(settings)
+        return make_profile(model, settings) if resolved is None else resolved[2]
 
     async def _show(self, upstream: Upstream, model: str, key: str) -> _Shown:
         """What the server shows of a model. A request waits for it only so long, and only the first time."""
@@ -156,6 +165,20 @@ class _Shown(NamedTuple):
     detection: Detection | None = None
     """What its chat template says; None where there is none."""
     capabilities: tuple[str, ...] | None = None
+
+
+def _unsplit(settings: ModelSettings) -> ModelProfile:
+    return ModelProfile(format=None, format_source="configuration", switch=Switch.named(settings.switch))
+
+
+def can_model_think(profile: ModelProfile, name: str) -> bool | None:
+    """Whether a model of this name thinks; None where neither its name nor its format says."""
+    thinks = detect(model=name).thinks if profile.format_source != "configuration" else None
+    if thinks is None:
+        header = profile.format.header if profile.format is not None else None
+        channels = header is not None and profile.format_source != "nobody" and THINKING in header.channels.values()
+        return profile.can_think or channels or None
+    return thinks
 
 
 def make_profile(

@@ -71,7 +71,7 @@ class Origins:
         if host and not self._is_known_host(host):
             message = f"this gateway is not called {host[:200]!r}; if it shall be, name it in `allowed_hosts`"
             raise Refusal(403, message, code="host_not_allowed")
-        if origin and not self.allows(origin) and not self._is_own(origin, host):
+        if origin and not self.allows(origin) and not self.is_own(origin, host):
             message = f"web pages of {origin[:200]!r} may not ask here; if they shall, name that origin in `cors`"
             raise Refusal(403, message, code="origin_not_allowed")
 
@@ -90,7 +90,8 @@ class Origins:
                 self._known[text] = known
         return known
 
-    def _is_own(self, origin: str, host: str) -> bool:
+    def is_own(self, origin: str, host: str) -> bool:
+        """Whether an origin is that of the gateway itself, by the host that was called."""
         scheme, _, rest = origin.partition("://")
         page = read_host(rest, scheme)
         if page is None:

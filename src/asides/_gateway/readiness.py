@@ -26,24 +26,25 @@ class Readiness:
     """Asks upstreams whether they answer, and logs when that changes."""
 
     def __init__(self) -> None:
-        self._answers: dict[str, bool] = {}
+        self.answers: dict[str, bool] = {}
+        """By the name of an upstream: whether it answered when it was last asked."""
         self._asked = 0.0
         self._lock = asyncio.Lock()
 
     async def reachable(self, upstreams: Sequence[Upstream]) -> int:
         """How many of them answer, as of `FRESH` seconds ago at most."""
         async with self._lock:
-            if time.monotonic() - self._asked > FRESH or self._answers.keys() != {each.name for each in upstreams}:
-                found = await asyncio.gather(*map(answers, upstreams))
+            if time.monotonic() - self._asked > FRESH or self.answers.keys() != {each.name for each in upstreams}:
+                found = await asyncio.gather(*map(does_answer, upstreams))
                 for upstream, now in zip(upstreams, found, strict=True):
-                    if now != self._answers.get(upstream.name, True):
+                    if now != self.answers.get(upstream.name, True):
                         log.warning("the upstream %s %s", upstream.name, "answers again" if now else "does not answer")
-                self._answers = {upstream.name: now for upstream, now in zip(upstreams, found, strict=True)}
+                self.answers = {upstream.name: now for upstream, now in zip(upstreams, found, strict=True)}
                 self._asked = time.monotonic()
-            return sum(self._answers.values())
+            return sum(self.answers.values())
 
 
-async def answers(upstream: Upstream) -> bool:
+async def does_answer(upstream: Upstream) -> bool:
     """Whether an upstream answers the request for its list of models; that it wants a key is an answer too."""
     try:
         async with asyncio.timeout(LONGEST):

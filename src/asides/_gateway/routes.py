@@ -92,6 +92,14 @@ def _passed_on(entries: Iterable[str], dialect: Dialect = openai_chat) -> Iterat
         yield Route((method,) if method else GET + POST, path, "pass_on", dialect, exclusive=False)
 
 
+PAGE = (
+    Route(GET, "/asides/page/+", "page", needs_key=False, logged=False),
+    Route(GET, "/asides/about", "about"),
+    Route(GET, "/asides/models/*", "page_models"),
+    Route(GET, "/asides/formats", "formats"),
+    Route(POST, "/asides/split", "split"),
+)
+"""The page's files, and what it reads. Left out by `page: off`."""
 ROUTES = (
     *_generating(),
     *_kept(),
@@ -108,6 +116,7 @@ ROUTES = (
     Route(GET, "/readyz", "ready", needs_key=False, logged=False),
     Route(GET, "/", "home", needs_key=False, logged=False),
     Route(GET, "/metrics", "metrics", logged=False),
+    *PAGE,
     *_passed_on(("POST /embeddings", "POST /rerank", "POST /v2/rerank", "POST /score", "POST /moderations")),
     *_passed_on(("/audio/*", "POST /images/*", "POST /tokenize", "POST /detokenize")),
     *_passed_on(("POST /api/embed", "POST /api/embeddings"), ollama),
@@ -131,14 +140,18 @@ HANDLERS = frozenset(route.handler for route in (*ROUTES, *EVERYWHERE))
 class Router:
     """Finds the row for a request."""
 
-    def __init__(self, pass_on: Iterable[str] = ()) -> None:
-        """`pass_on` is the configuration's; a path that has a row for the same method keeps it."""
+    def __init__(self, pass_on: Iterable[str] = (), *, page: bool = True) -> None:
+        """`pass_on` is the configuration's; a path that has a row for the same method keeps it.
+
+        `page`: whether the page is served.
+        """
+        own = ROUTES if page else [route for route in ROUTES if route not in PAGE]
         entries = list(pass_on)
         self._unknown = PASS_ON if "all" in entries else NOT_FOUND
         self._rows: dict[tuple[str, str], Route] = {}
         self._below: dict[tuple[str, str], Route] = {}
         """The rows with a `*`, by the path before it, which ends in a slash."""
-        for route in (*ROUTES, *_passed_on(entry for entry in entries if entry != "all")):
+        for route in (*own, *_passed_on(entry for entry in entries if entry != "all")):
             path = route.path.removesuffix("/*").removesuffix("/+")
             for method in route.methods:
                 if not route.path.endswith("/+"):
@@ -147,7 +160,7 @@ class Router:
                     self._below.setdefault((method, f"{path}/"), route)
         self._found: BoundedDict[tuple[str, str], Match] = BoundedDict(MOST_FOUND)
         """What was found for methods and paths that clients asked for."""
-        self._exclusive = {route.path for route in ROUTES if route.exclusive}
+        self._exclusive = {route.path for route in own if route.exclusive}
 
     def find(self, method: str, path: str) -> Match:
         """The row that answers a method at a path; there is always one."""

@@ -208,10 +208,13 @@ class State:
         for models in await self._all(self.upstreams, key):
             for model in models:
                 found.setdefault(model.id, model)
-        for name in self.config.models:
-            if not any(sign in name for sign in "*?["):
-                found.setdefault(name, ListedModel(name, owned_by="asides"))
+        for name in self.configured_models():
+            found.setdefault(name, ListedModel(name, owned_by="asides"))
         return list(found.values())
+
+    def configured_models(self) -> list[str]:
+        """The models that the configuration names, without its patterns."""
+        return [name for name in self.config.models if not any(sign in name for sign in "*?[")]
 
     async def _all(self, upstreams: list[Upstream], key: str) -> list[list[ListedModel]]:
         return list(await asyncio.gather(*(self.list_models(upstream, key) for upstream in upstreams)))

@@ -24,7 +24,7 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from ..._config.schema import Config, Log
+from ..._config.schema import Config, Log, keys_of
 from ..._config.values import HIDDEN, escaped, hide_url
 from ..._descriptor import write_all
 from ..origins import is_loopback
@@ -102,7 +102,7 @@ def flush() -> None:
 
 def secrets_of(config: Config) -> list[str]:
     """The keys and header values of a configuration, which must never be logged."""
-    found = [*config.keys, config.run.key]
+    found = [*(entry.key for entry in keys_of(config)), config.run.key]
     for upstream in config.upstreams:
         found += [upstream.key, *upstream.headers.values()]
     return [secret for secret in found if secret]

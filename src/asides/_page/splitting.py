@@ -1,0 +1,95 @@
+"""Raw output taken apart for the page: parts with their places, the markers between them, notices, and why so.
+
+take_apart("<think>2+2</think>4", "auto", DEFAULTS)["parts"]
+# [{"kind": "thinking", "text": "2+2", "start": 7, "end": 10, "complete": True}, {"kind": "text", ...}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .._api import read_whole
+from .._engine.format import Format, thinking_pair
+from .._engine.parser import format_of
+from ..events import Notice
+from ..families import formats, get_format
+from ..parts import Part, Thinking, ToolCall
+from ..policies import Policies
+
+MOST_CHARACTERS = 1_000_000
+"""Of a text that is taken apart for the page."""
+
+
+def take_apart(text: str, format: str, policies: Policies) -> dict[str, Any]:
+    """A whole output as the page shows it. `UnknownFormatError` where there is no such format."""
+    chosen = get_format(format)
+    parser = read_whole(text, chosen, policies)
+    message, settled = parser.message, format_of(parser)
+    parts = [write_part(part) for part in message.parts]
+    return {
+        "format": settled.name,
+        "why": explain(chosen, settled),
+        "parts": parts,
+        "markers": list(markers_between(len(text), parts)),
+        "notices": [write_notice(notice) for notice in message.notices],
+        "termination": message.termination,
+    }
+
+
+def write_part(part: Part) -> dict[str, Any]:
+    """A part as plain data, with its place in the raw text where it has one."""
+    place = {"start": part.span[0], "end": part.span[1]} if part.span != (0, 0) else {}
+    if isinstance(part, ToolCall):
+        return {
+            "kind": "tool_call",
+            "name": part.name,
+            "arguments": part.arguments,
+            "id": part.id,
+            "complete": part.complete,
+            "error": part.error,
+            "text": part.raw,
+            **place,
+        }
+    thinking = isinstance(part, Thinking)
+    complete = part.complete if isinstance(part, Thinking) else True
+    return {"kind": "thinking" if thinking else "text", "text": part.text, "complete": complete, **place}
+
+
+def write_notice(notice: Notice) -> dict[str, Any]:
+    """A notice as plain data."""
+    return {"code": notice.code, "message": notice.message, "at": notice.offset}
+
+
+def markers_between(length: int, parts: Iterable[dict[str, Any]]) -> Iterator[dict[str, int]]:
+    """The stretches of a text that are in no part: markers, headers, and whitespace beside them."""
+    reached = 0
+    for part in parts:
+        if "start" in part:
+            if part["start"] > reached:
+                yield {"start": reached, "end": part["start"]}
+            reached = part["end"]
+    if reached < length:
+        yield {"start": reached, "end": length}
+
+
+def explain(chosen: Format, settled: Format) -> str:
+    """Why a text was read so, in a sentence."""
+    if chosen.settle is None:
+        return f"The format {chosen.name} was chosen."
+    if settled.name != chosen.name:
+        return f"A marker that only {settled.name} writes settled the format."
+    opener, closer = thinking_pair(settled)
+    if settled is chosen or not opener:
+        return "No marker of a thought was met, so nothing settled how thinking is written."
+    return f"Thinking stands between {opener} and {closer}: that is what the first marker settled."
+
+
+def list_formats() -> list[dict[str, Any]]:
+    """Every format with its names and its pair of markers, empty where a header or nothing says what is thinking."""
+    found = []
+    for format in map(get_format, formats()):
+        opener, closer = thinking_pair(format) if format.settle is None else ("", "")
+        names = list(format.aliases)
+        found.append({"name": format.name, "aliases": names, "open": opener, "close": closer, "start": format.start})
+    return found
