@@ -26,8 +26,9 @@ def finished(*choices: str, usage: Usage | None = None, **fields: Any) -> Reques
     for fold in record.folds.values():
         fold.first_thought = record.started + 0.2 if fold.first_thought is not None else None
         fold.first_answer = record.started + 2.0 if fold.first_answer is not None else None
-    record.finish()
     values = {"route": "generate", "dialect": "openai_chat", "status": 200, "seconds": 4.0, "upstream": "gpu", **fields}
     for name, value in values.items():
         setattr(record, name, value)
+    record.finish()
+    record.seconds = values["seconds"]
     return record

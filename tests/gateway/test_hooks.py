@@ -12,7 +12,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -21,7 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server
 
-from asides._gateway.protocol import Connection, Gathered, on_leave, pusher
+from asides._gateway.protocol import Connection, on_leave, pusher, respond
 from tests.gateway.sockets import connected
 from tests.waiting import PATIENCE, eventually
 
@@ -112,7 +112,7 @@ def test_what_is_pushed_is_what_is_sent() -> None:
         assert not any(pushed)
 
 
-def test_what_is_gathered_is_one_write() -> None:
+def test_a_whole_answer_is_one_write() -> None:
     """Head and body go out together, the same bytes as apart; and the connection is closed where it shall be."""
     written: list[bytes] = []
 
@@ -136,28 +136,33 @@ def test_what_is_gathered_is_one_write() -> None:
             self.transport = Spy()  # type: ignore[assignment]
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
-        messages = [
-            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]},
-            {"type": "http.response.body", "body": b"hi"},
-        ]
-        with Gathered(send) if scope["path"] == "/gathered" else nullcontext():
-            for message in messages:
-                await send(message)
+        headers = [(b"content-length", b"2"), *([(b"connection", b"close")] if scope["query_string"] else [])]
+        if scope["path"] == "/at_once":
+            with pytest.raises(ValueError, match="no header may"):
+                respond(send, 200, [(b"x-a", b"1\r\nx-b: 2")], b"hi")
+            assert respond(send, 200, headers, b"hi")
+        else:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"hi"})
 
     with serving(application, Counting) as url:
         found = {}
-        for path in ("/gathered", "/apart"):
-            for closing in (b"Connection: close\r\n", b""):
+        for path in (b"/at_once", b"/apart"):
+            for closing, target in ((b"Connection: close\r\n", b""), (b"", b""), (b"", b"?ours")):
                 written.clear()
                 with connected(url) as client:
-                    client.socket.sendall(b"GET " + path.encode() + b" HTTP/1.1\r\nHost: x\r\n" + closing + b"\r\n")
-                    whole = client.read_rest() if closing else client.read_until(b"\r\n\r\nhi")
+                    request = b"GET " + path + target + b" HTTP/1.1\r\nHost: x\r\n"
+                    client.socket.sendall(request + closing + b"\r\n")
+                    if not closing and not target:  # the connection can be used again
+                        client.read_until(b"\r\n\r\nhi")
+                        client.socket.sendall(request + b"Connection: close\r\n\r\n")
+                    whole = client.read_rest()
                 date = re.compile(rb"date: [^\r]*")
-                found[path, bool(closing)] = (date.sub(b"", whole), len(written))
-    for closes in (True, False):
-        assert found["/gathered", closes][0] == found["/apart", closes][0]
-        assert found["/gathered", closes][1] == 1
-        assert found["/apart", closes][1] == 2
+                found[path, closing, target] = (date.sub(b"", whole), len(written))
+    for path, closing, target in found:
+        at_once, apart = found[b"/at_once", closing, target], found[b"/apart", closing, target]
+        assert at_once[0] == apart[0]
+        assert (at_once[1], apart[1]) == ((1, 2) if closing or target else (2, 4)), path
 
 
 def test_a_slow_client_is_not_pushed_to() -> None:

@@ -39,6 +39,7 @@ record.begin_reply(None, collect=True, limit=1000)
 for event in (PartStart(0, "text"), TextDelta(0, "what was said"), Notice("stray_close", "odd", 0)):
     record.add(ReplyEvent(0, event))
 record.folds[0].first_answer = record.started
+record.finish()
 for name, value in given["request"].items():
     setattr(record, name, value)
 bodies = given["log"].get("bodies", False)

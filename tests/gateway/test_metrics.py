@@ -93,6 +93,7 @@ def test_labels_do_not_grow_with_what_clients_send() -> None:
         record = records.finished("", model=odd, path=odd, dialect=odd, status=1000 + number)
         record.folds[0] = Fold()
         record.folds[0].notices[odd] = 1
+        record.finish()
         metrics.count(record)
         metrics.count(records.finished(route=odd, upstream=odd, upstream_error=odd))
     body, _ = metrics.render()

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from typing import Any
 
 from .._config.schema import Limits
-from .protocol import Gathered, has_whole_body, on_leave, pusher
+from .protocol import has_whole_body, on_leave, pusher, respond
 from .randomness import new_uuid
 from .record import RequestRecord
 from .refusals import Refusal
@@ -97,9 +97,12 @@ class HttpRequest:
 
     async def begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Send the head of the answer. From here on the status cannot be changed: a failure can only break off."""
+        await self._send({"type": "http.response.start", "status": status, "headers": self._head(status, headers)})
+
+    def _head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+        """All headers of the answer, which begins with this status."""
         self.record.status = status
-        sent = [*headers, (b"x-request-id", self.record.id.encode()), *self.extra_headers]
-        await self._send({"type": "http.response.start", "status": status, "headers": sent})
+        return [*headers, (b"x-request-id", self.record.id.encode()), *self.extra_headers]
 
     async def write(self, body: bytes) -> None:
         """Send more of the body; waits while the client reads slowly, so that the upstream is slowed down too."""
@@ -113,10 +116,12 @@ class HttpRequest:
         self, status: int, body: bytes, kind: str = "application/json", headers: Iterable[tuple[bytes, bytes]] = ()
     ) -> None:
         """Send a whole answer."""
-        own = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
-        with Gathered(self._send):
-            await self.begin(status, [*own, *headers])
-            await self.end(b"" if self.method == "HEAD" else body)
+        own = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body))]
+        body = b"" if self.method == "HEAD" else body
+        sent = self._head(status, (*own, *headers))
+        if not respond(self._send, status, sent, body):
+            await self._send({"type": "http.response.start", "status": status, "headers": sent})
+            await self.end(body)
 
 
 def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -1,23 +1,28 @@
 """The web server's connection with two limits that it lacks, and short cuts past ASGI.
 
 uvicorn reads a head of any size and waits for its end for ever. `Connection` overrides the callbacks of its parser to
-count and to time. By ASGI, a frame of a stream is a message and a coroutine, and a client's leaving is learned only by
-a task that waits for it: `pusher` writes a frame at once, and `on_leave` calls a function. These use what uvicorn does
-not promise; `tests/gateway/test_hooks.py` holds them to it.
+count and to time. By ASGI, a whole answer is two messages and two writes, a frame of a stream is a message and a
+coroutine, and a client's leaving is learned only by a task that waits for it: `respond` writes an answer at once,
+`pusher` a frame, and `on_leave` calls a function. These use what uvicorn does not promise;
+`tests/gateway/test_hooks.py` holds them to it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 SECONDS_FOR_HEAD = 30.0
 LEAVING = "asides_on_leave"
 """The attribute of a request's cycle that holds what to call when its client leaves."""
+CLOSE = b"connection: close"
+_NO_FIELD = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+"""What no line of a head may hold."""
 
 
 class Connection(HttpToolsProtocol):
@@ -25,9 +30,12 @@ class Connection(HttpToolsProtocol):
 
     most = 64 * 1024
     """Bytes that a head may have."""
-    _head = 0
+    _read = 0
+    """Bytes of the read that is being parsed."""
+    _began_in = 0
+    """Bytes of the read in which the head began, which may hold the end of a body too."""
     _waiting = 0
-    """Bytes that came while the head was not at its end."""
+    """Bytes that came since then, while the head was not at its end."""
     _in_head = False
     _refused = False
     _timer: asyncio.TimerHandle | None = None
@@ -46,35 +54,34 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
-        went_on = self._in_head
+        went_on, self._read = self._in_head, len(data)
         super().data_received(data)
-        if went_on and self._in_head:  # not the read in which a head began: it may hold the end of a body
-            # `on_header` is called for whole fields only: one field that never ends is counted here alone.
-            self._waiting += len(data)
-            if self._waiting > self.most:
-                self._refuse()
+        if self._in_head:
+            self._start()  # most heads come in one read, and have no timer
+            if went_on:
+                # The parser passes on whole fields only: one field that never ends is counted here alone.
+                self._waiting += self._read
+                if self._waiting > self.most:
+                    self._refuse()
 
     def on_message_begin(self) -> None:
         # A connection carries many requests; each head is counted and timed by itself.
-        self._head, self._waiting, self._in_head = 0, 0, True
-        self._start()
+        self._began_in, self._waiting, self._in_head = self._read, 0, True
         super().on_message_begin()
-
-    def on_url(self, url: bytes) -> None:
-        self._head += len(url)
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._head += len(name) + len(value)
-        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._stop()
-        if self._refused or self._head > self.most:
+        if self._refused or self._is_too_large():
             self._refuse()
         else:
             super().on_headers_complete()
+
+    def _is_too_large(self) -> bool:
+        """Whether the head is. Its fields are counted only where all that came with it is as much."""
+        if self._began_in + self._waiting + self._read <= self.most:
+            return False
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self.most
 
     def on_body(self, body: bytes) -> None:
         if not self._refused:
@@ -142,41 +149,30 @@ def pusher(send: Callable[..., Any]) -> Callable[[bytes], bool]:
     return push
 
 
-class Gathered:
-    """While the block lasts, what is written of the answer that `send` belongs to is gathered, and then written at
-    once: uvicorn writes a head and its body apart, each a call of the system and a packet."""
-
-    __slots__ = ("_closes", "_cycle", "_parts", "_transport")
-
-    def __init__(self, send: Callable[..., Any]) -> None:
-        cycle = getattr(send, "__self__", None)
-        assert isinstance(cycle, RequestResponseCycle), "the application runs on uvicorn with httptools"
-        self._cycle: Any = cycle
-        self._transport = cycle.transport
-        self._parts: list[bytes] = []
-        self._closes = False
-
-    def __enter__(self) -> None:
-        self._cycle.transport = self
-
-    def __exit__(self, *_: object) -> None:
-        self._cycle.transport = self._transport
-        if self._parts:
-            self._transport.writelines(self._parts)
-        if self._closes:
-            self._transport.close()
-
-    def write(self, data: bytes) -> None:
-        """Gather it."""
-        self._parts.append(data)
-
-    def close(self) -> None:
-        """Close the connection behind it."""
-        self._closes = True
-
-    def is_closing(self) -> bool:
-        """Whether the connection is."""
-        return self._transport.is_closing()
+def respond(send: Callable[..., Any], status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
+    """Write a whole answer at once, head and body in one piece, or return False where the client reads too slowly: then
+    `send` must be awaited. `headers` have the body's length; a body that HEAD leaves out is empty."""
+    cycle = _cycle_of(send)
+    if cycle.flow.write_paused:
+        return False
+    if cycle.disconnected:
+        return True
+    lines = [b"%b: %b" % header for header in (*cycle.default_headers, *headers)]
+    # One search for all of them: a line break in a value would begin another header.
+    if _NO_FIELD.search(b"".join(lines)):
+        raise ValueError("a header of the answer holds what no header may")
+    if CLOSE in lines:
+        cycle.keep_alive = False
+    elif not cycle.keep_alive:
+        lines.append(CLOSE)
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    cycle.transport.write(b"%b%b\r\n\r\n%b" % (STATUS_LINE[status], b"\r\n".join(lines), body))
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
+    return True
 
 
 def has_whole_body(send: Callable[..., Any]) -> bool:
@@ -187,13 +183,18 @@ def has_whole_body(send: Callable[..., Any]) -> bool:
 
 def on_leave(send: Callable[..., Any], call: Callable[[], object]) -> None:
     """Let a function be called if the client of the answer that `send` belongs to leaves before its end."""
-    cycle = getattr(send, "__self__", None)
-    assert isinstance(cycle, RequestResponseCycle), "the application runs on uvicorn with httptools"
+    cycle = _cycle_of(send)
     setattr(cycle, LEAVING, call)
     # It stands still behind a large body, and then no end of the connection is noticed.
     cycle.flow.resume_reading()
     if cycle.disconnected:  # it was gone already
         call()
+
+
+def _cycle_of(send: Callable[..., Any]) -> RequestResponseCycle:
+    cycle = getattr(send, "__self__", None)
+    assert isinstance(cycle, RequestResponseCycle), "the application runs on uvicorn with httptools"
+    return cycle
 
 
 def limited(most: int) -> type[Connection]:

@@ -14,7 +14,10 @@ Once the request is over, `finish` stops the clock, and the log and the metrics 
 from __future__ import annotations
 
 import time
+from operator import attrgetter
 from typing import Any
+
+import msgspec
 
 from ..events import PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..reply.fold import Budget, Fold
@@ -43,7 +46,7 @@ LOGGED = (
 """What a line of the log has, in this order."""
 BODIES = ("request_body", "reply_body")
 """What it has besides where `log.bodies` is on."""
-WITH_BODIES = LOGGED + BODIES
+_logged = attrgetter(*LOGGED)
 UPSTREAM_ERRORS = {
     "upstream_down": "connect",
     "upstream_timeout": "idle",
@@ -55,108 +58,89 @@ UPSTREAM_ERRORS = {
 """By the code of a failure: the reason that the metrics name."""
 
 
-class RequestRecord:
+class RequestRecord(msgspec.Struct, eq=False):
     """One request from its first byte to the end of its answer. Times are seconds since it came; None is never."""
 
-    __slots__ = (
-        "_begin",
-        "_budget",
-        "_collect",
-        "answered",
-        "arranged",
-        "budget",
-        "calls",
-        "cancelled",
-        "dialect",
-        "effort",
-        "error",
-        "failed",
-        "failovers",
-        "folds",
-        "id",
-        "left_out",
-        "method",
-        "model",
-        "path",
-        "replay_cache_exact",
-        "replay_cache_hits",
-        "replay_cache_misses",
-        "reply_id",
-        "request_body",
-        "route",
-        "seconds",
-        "span",
-        "splitter",
-        "started",
-        "status",
-        "stream",
-        "upstream",
-        "upstream_error",
-        "upstream_status",
-        "usage",
-    )
-
-    def __init__(self, id: str, method: str, path: str) -> None:
-        self.id = id
-        self.method = method
-        self.path = path
-        """Without its query, which may hold a key."""
-        self.started = time.monotonic()
-        self.seconds = 0.0
-        self.route = ""
-        """Which handler of the table of routes took it."""
-        self.dialect = ""
-        """The client's."""
-        self.status = 0
-        """The status of the answer; 0 until it has begun."""
-        self.cancelled = False
-        """Whether the client left before the answer was over."""
-        self.model = ""
-        """As the client wrote it."""
-        self.stream = False
-        self.upstream = ""
-        """The configured name of the upstream that was asked; empty where none was."""
-        self.failovers = 0
-        """Upstreams that could not be reached before the one that was asked."""
-        self.upstream_status = 0
-        self.upstream_error = ""
-        """Why the upstream failed, as `UPSTREAM_ERRORS` names it, or `status_4xx` or `status_5xx`."""
-        self.answered: float | None = None
-        """When the upstream began to answer, by the monotonic clock."""
-        self.arranged: tuple[str, ...] = ()
-        """What of the request was put in order for chat templates, by the names of `dialects.arrange.CHANGES`."""
-        self.budget = ""
-        """What became of a thinking budget, by the names of `budgets.OUTCOMES`; empty where there was none."""
-        self.effort = ""
-        """The effort that the upstream was asked for, where it is not the client's."""
-        self.replay_cache_hits = 0
-        """Thoughts that the client had dropped and the replay cache put back."""
-        self.replay_cache_exact = 0
-        """Turns that the client sent with their thinking, and that went back as the model wrote them."""
-        self.replay_cache_misses = 0
-        """Those that it did not have."""
-        self.left_out = ""
-        """The types of tools that only the server of the client's API could run, and that the model is not offered."""
-        self.error = ""
-        """What went wrong; the first of several."""
-        self.request_body = b""
-        """Kept only where the log may hold bodies."""
-        self.folds: dict[int, Fold] = {}
-        """The choices of the reply, by their numbers."""
-        self.calls = 0
-        """How many calls the reply has begun, in all its choices."""
-        self.usage: Usage | None = None
-        self.failed: Failed | None = None
-        """Why the reply broke off."""
-        self.splitter: Splitter | None = None
-        """What takes the reply apart, and counts its characters."""
-        self.span: Any = None
-        """OpenTelemetry's record of it, where there is one."""
-        self.reply_id = ""
-        """The upstream's own id of the reply; empty until it has come."""
-        self._begin = Begin()
-        self._collect = False
-        self._budget = Budget(0)
+    id: str
+    method: str
+    path: str
+    """Without its query, which may hold a key."""
+    started: float = msgspec.field(default_factory=time.monotonic)
+    seconds: float = 0.0
+    route: str = ""
+    """Which handler of the table of routes took it."""
+    dialect: str = ""
+    """The client's."""
+    status: int = 0
+    """The status of the answer; 0 until it has begun."""
+    cancelled: bool = False
+    """Whether the client left before the answer was over."""
+    model: str = ""
+    """As the client wrote it."""
+    stream: bool = False
+    upstream: str = ""
+    """The configured name of the upstream that was asked; empty where none was."""
+    failovers: int = 0
+    """Upstreams that could not be reached before the one that was asked."""
+    upstream_status: int = 0
+    upstream_error: str = ""
+    """Why the upstream failed, as `UPSTREAM_ERRORS` names it, or `status_4xx` or `status_5xx`."""
+    answered: float | None = None
+    """When the upstream began to answer, by the monotonic clock."""
+    arranged: tuple[str, ...] = ()
+    """What of the request was put in order for chat templates, by the names of `dialects.arrange.CHANGES`."""
+    budget: str = ""
+    """What became of a thinking budget, by the names of `budgets.OUTCOMES`; empty where there was none."""
+    effort: str = ""
+    """The effort that the upstream was asked for, where it is not the client's."""
+    replay_cache_hits: int = 0
+    """Thoughts that the client had dropped and the replay cache put back."""
+    replay_cache_exact: int = 0
+    """Turns that the client sent with their thinking, and that went back as the model wrote them."""
+    replay_cache_misses: int = 0
+    """Those that it did not have."""
+    left_out: str = ""
+    """The types of tools that only the server of the client's API could run, and that the model is not offered."""
+    error: str = ""
+    """What went wrong; the first of several."""
+    request_body: bytes = b""
+    """Kept only where the log may hold bodies."""
+    folds: dict[int, Fold] = {}
+    """The choices of the reply, by their numbers."""
+    calls: int = 0
+    """How many calls the reply has begun, in all its choices."""
+    usage: Usage | None = None
+    failed: Failed | None = None
+    """Why the reply broke off."""
+    splitter: Splitter | None = None
+    """What takes the reply apart, and counts its characters."""
+    span: Any = None
+    """OpenTelemetry's record of it, where there is one."""
+    reply_id: str = ""
+    """The upstream's own id of the reply; empty until it has come."""
+    first_byte: float | None = None
+    """The first byte of the upstream's answer. This and the fields below are set by `finish`."""
+    first_thought: float | None = None
+    """The first text of a thought."""
+    first_answer: float | None = None
+    """The first text or call."""
+    input_tokens: int = 0
+    """Tokens of the request, as the upstream counts them."""
+    thinking_tokens: int = 0
+    """Tokens of thinking, where the upstream says so."""
+    answer_tokens: int = 0
+    """Tokens of the reply without those of thinking."""
+    thinking_characters: int = 0
+    """Characters of thinking, also where its text is not kept."""
+    answer_characters: int = 0
+    """Characters of text and of the arguments of calls."""
+    notices: dict[str, int] = {}
+    """How many notices of each code the reply gave."""
+    empty_answers: int = 0
+    """Choices that came to their end with neither text nor call."""
+    _begin: Begin = Begin()
+    _collect: bool = False
+    _budget: Budget = msgspec.field(default_factory=Budget)
 
     def begin_reply(self, splitter: Splitter, *, collect: bool, limit: int) -> None:
         """A reply is about to come. `collect`: whether its text is kept, of all choices at most `limit` characters."""
@@ -202,77 +186,43 @@ class RequestRecord:
         self.upstream_error = self.upstream_error or upstream_error
 
     def finish(self) -> None:
-        """The request is over, however it ended."""
+        """The request is over, however it ended: what the log and the metrics read of it is settled."""
         self.seconds = time.monotonic() - self.started
+        if self.answered is not None:
+            self.first_byte = self.answered - self.started
+        if self.usage is not None:
+            self.input_tokens = self.usage.input_tokens
+            self.thinking_tokens = self.usage.reasoning_tokens or 0
+            self.answer_tokens = self.usage.output_tokens - self.thinking_tokens
+        if self.splitter is not None:
+            self.thinking_characters = self.splitter.thinking_characters
+            self.answer_characters = self.splitter.answer_characters
+        self.notices, self.empty_answers = {}, 0
+        for fold in self.folds.values():
+            self.first_thought = self._earlier(self.first_thought, fold.first_thought)
+            self.first_answer = self._earlier(self.first_answer, fold.first_answer)
+            for code, count in fold.notices.items():
+                self.notices[code] = self.notices.get(code, 0) + count
+            self.empty_answers += not (fold.answered or self.cancelled or self.failed is not None)
+
+    def _earlier(self, known: float | None, moment: float | None) -> float | None:
+        """The earlier of what is known and a moment by the monotonic clock."""
+        if moment is None:
+            return known
+        since = moment - self.started
+        return since if known is None or since < known else known
 
     def fields(self, *, bodies: bool = False) -> dict[str, Any]:
         """What the log says of it, now: the texts of a reply are let go of before the line is written."""
-        return {name: getattr(self, name) for name in (WITH_BODIES if bodies else LOGGED)}
+        found = dict(zip(LOGGED, _logged(self), strict=True))
+        if bodies:
+            found |= {name: getattr(self, name) for name in BODIES}
+        return found
 
     @property
     def truncated(self) -> bool:
         """Whether there was more text than may be kept, so that the folds are not whole."""
         return self._budget.truncated
-
-    @property
-    def first_byte(self) -> float | None:
-        """The first byte of the upstream's answer."""
-        return self.answered - self.started if self.answered is not None else None
-
-    @property
-    def first_thought(self) -> float | None:
-        """The first text of a thought."""
-        return self._since([fold.first_thought for fold in self.folds.values()])
-
-    @property
-    def first_answer(self) -> float | None:
-        """The first text or call."""
-        return self._since([fold.first_answer for fold in self.folds.values()])
-
-    def _since(self, moments: list[float | None]) -> float | None:
-        known = [moment for moment in moments if moment is not None]
-        return min(known) - self.started if known else None
-
-    @property
-    def input_tokens(self) -> int:
-        """Tokens of the request, as the upstream counts them."""
-        return self.usage.input_tokens if self.usage is not None else 0
-
-    @property
-    def thinking_tokens(self) -> int:
-        """Tokens of thinking, where the upstream says so."""
-        return (self.usage.reasoning_tokens or 0) if self.usage is not None else 0
-
-    @property
-    def answer_tokens(self) -> int:
-        """Tokens of the reply without those of thinking."""
-        return self.usage.output_tokens - self.thinking_tokens if self.usage is not None else 0
-
-    @property
-    def thinking_characters(self) -> int:
-        """Characters of thinking, also where its text is not kept."""
-        return self.splitter.thinking_characters if self.splitter is not None else 0
-
-    @property
-    def answer_characters(self) -> int:
-        """Characters of text and of the arguments of calls."""
-        return self.splitter.answer_characters if self.splitter is not None else 0
-
-    @property
-    def notices(self) -> dict[str, int]:
-        """How many notices of each code the reply gave."""
-        counts: dict[str, int] = {}
-        for fold in self.folds.values():
-            for code, count in fold.notices.items():
-                counts[code] = counts.get(code, 0) + count
-        return counts
-
-    @property
-    def empty_answers(self) -> int:
-        """Choices that came to their end with neither text nor call."""
-        if self.cancelled or self.failed is not None:
-            return 0
-        return sum(not fold.answered for fold in self.folds.values())
 
     @property
     def reply_body(self) -> str:

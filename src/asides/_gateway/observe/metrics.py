@@ -1,8 +1,9 @@
 """The metrics for Prometheus.
 
-A request is counted once, at its end, from its record; what is open at the moment is asked for whenever Prometheus
-asks. No label holds what a client chose: a value that is not in a list of ours is `other`, so series cannot grow
-without end.
+A request is counted once, at its end, from its record: into plain numbers, because a counter of the client library
+costs ten times as much as an addition, and there would be a dozen for each request. The numbers become families when
+Prometheus asks, and what is open at the moment is asked for then. No label holds what a client chose: a value that is
+not in a list of ours is `other`, so series cannot grow without end.
 
     metrics = Metrics(["vllm"])
     metrics.count(record)
@@ -12,12 +13,15 @@ without end.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator
+from itertools import accumulate
+from operator import attrgetter
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from ... import dialects
@@ -35,63 +39,66 @@ OTHER: Final = "other"
 CLIENT_GONE: Final = "499"
 """The status of a request whose client left before one was sent."""
 SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+COUNTERS: Final = {
+    "asides_requests": ("Requests that are over.", ("dialect", "route", "status")),
+    "asides_tokens": ("Tokens, as upstreams count them.", ("kind",)),
+    "asides_characters": ("Characters of replies.", ("kind",)),
+    "asides_notices": ("Oddities that were met in replies.", ("code",)),
+    "asides_empty_answers": ("Replies with neither text nor calls.", ()),
+    "asides_requests_arranged": ("Requests put in order for chat templates.", ("change",)),
+    "asides_replay_cache_hits": ("Dropped thoughts that were put back.", ()),
+    "asides_replay_cache_exact": ("Turns that went back as the model wrote them.", ()),
+    "asides_replay_cache_misses": ("Dropped thoughts that were not known.", ()),
+    "asides_budgets": ("Thinking budgets, by what became of them.", ("outcome",)),
+    "asides_upstream_errors": ("Upstreams that failed.", ("upstream", "reason")),
+    "asides_failovers": ("Upstreams that could not be reached, so that another was asked.", ()),
+    "asides_cancelled": ("Requests whose client left early.", ()),
+}
+"""Each with its help and its labels."""
+FIGURES: Final = {
+    "input_tokens": ("asides_tokens", "input"),
+    "thinking_tokens": ("asides_tokens", "thinking"),
+    "answer_tokens": ("asides_tokens", "answer"),
+    "thinking_characters": ("asides_characters", "thinking"),
+    "answer_characters": ("asides_characters", "answer"),
+    "empty_answers": ("asides_empty_answers",),
+    "replay_cache_hits": ("asides_replay_cache_hits",),
+    "replay_cache_exact": ("asides_replay_cache_exact",),
+    "replay_cache_misses": ("asides_replay_cache_misses",),
+}
+"""What a record of a reply counts, and the series to which that is added: a counter and the values of its labels."""
+_figures = attrgetter(*FIGURES)
+_SERIES: Final = tuple(FIGURES.values())
 
 
-class Metrics:
+class Metrics(Collector):
     """The metrics of one gateway, in a registry of their own. `count` takes requests, `/metrics` answers `render`."""
 
     def __init__(self, upstreams: Iterable[str] = ()) -> None:
         self.upstreams = frozenset(upstreams)
         """The names that the label `upstream` may have."""
-        self._registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "asides_requests", "Requests that are over.", ("dialect", "route", "status"), registry=registry
+        # Those without labels, and those of which all values are known, are shown from the start.
+        without_labels = [(name,) for name, (_, labels) in COUNTERS.items() if not labels]
+        self._counts: dict[tuple[str, ...], int] = dict.fromkeys((*_SERIES, *without_labels), 0)
+        """By counter and the values of its labels."""
+        self._seconds = _Seconds("asides_request_seconds", "From a request to the end of its answer.")
+        self._first_thought = _Seconds("asides_first_thought_seconds", "From a request to its first thought.")
+        self._first_answer = _Seconds(
+            "asides_first_answer_seconds", "From a request to its answer's first character or call."
         )
+        self._registry = registry = CollectorRegistry()
         self._requests_in_flight = Gauge(
             "asides_requests_in_flight", "Requests that are being answered.", registry=registry
         )
         self._streams_in_flight = Gauge("asides_streams_in_flight", "Streams that are open.", registry=registry)
-        tokens = Counter("asides_tokens", "Tokens, as upstreams count them.", ("kind",), registry=registry)
-        self._input_tokens = tokens.labels("input")
-        self._thinking_tokens = tokens.labels("thinking")
-        self._answer_tokens = tokens.labels("answer")
-        characters = Counter("asides_characters", "Characters of replies.", ("kind",), registry=registry)
-        self._thinking_characters = characters.labels("thinking")
-        self._answer_characters = characters.labels("answer")
-        self._seconds = self._histogram("asides_request_seconds", "From a request to the end of its answer.")
-        self._first_thought = self._histogram("asides_first_thought_seconds", "From a request to its first thought.")
-        self._first_answer = self._histogram(
-            "asides_first_answer_seconds", "From a request to its answer's first character or call."
-        )
-        self._notices = Counter("asides_notices", "Oddities that were met in replies.", ("code",), registry=registry)
-        self._empty = Counter("asides_empty_answers", "Replies with neither text nor calls.", registry=registry)
-        self._arranged = Counter(
-            "asides_requests_arranged", "Requests put in order for chat templates.", ("change",), registry=registry
-        )
-        self._hits = Counter("asides_replay_cache_hits", "Dropped thoughts that were put back.", registry=registry)
-        self._budgets = Counter(
-            "asides_budgets", "Thinking budgets, by what became of them.", ("outcome",), registry=registry
-        )
-        self._exact = Counter(
-            "asides_replay_cache_exact", "Turns that went back as the model wrote them.", registry=registry
-        )
-        self._misses = Counter("asides_replay_cache_misses", "Dropped thoughts that were not known.", registry=registry)
-        self._upstream_errors = Counter(
-            "asides_upstream_errors", "Upstreams that failed.", ("upstream", "reason"), registry=registry
-        )
-        self._failovers = Counter(
-            "asides_failovers", "Upstreams that could not be reached, so that another was asked.", registry=registry
-        )
         self._history: dict[str, Gauge] = {}
-        self._cancelled = Counter("asides_cancelled", "Requests whose client left early.", registry=registry)
         Gauge("asides_log_lines_dropped", "Lines of the log that nobody read in time.", registry=registry).set_function(
             lines_dropped
         )
         started = Gauge("asides_start_time_seconds", "When the gateway started, in Unix time.", registry=registry)
         started.set(time.time())
+        registry.register(self)
         ProcessCollector(registry=registry)
-        self._shown = CollectorRegistry()
-        self._shown.register(_WithoutCreated(registry))
 
     def watch(self, requests: Callable[[], int], streams: Callable[[], int]) -> None:
         """Set what counts the open requests and streams; it is called whenever Prometheus asks."""
@@ -118,53 +125,71 @@ class Metrics:
         """Count a request that is over."""
         route = _known(record.route, HANDLERS)
         status = str(record.status) if 100 <= record.status <= 599 else CLIENT_GONE
-        self._requests.labels(_known(record.dialect, DIALECTS), route, status).inc()
+        self._add(1, "asides_requests", _known(record.dialect, DIALECTS), route, status)
         if record.cancelled:
-            self._cancelled.inc()
+            self._add(1, "asides_cancelled")
         if record.failovers:
-            self._failovers.inc(record.failovers)
+            self._add(record.failovers, "asides_failovers")
         if record.upstream_error:
             reason = _known(record.upstream_error, REASONS)
-            self._upstream_errors.labels(_known(record.upstream, self.upstreams), reason).inc()
+            self._add(1, "asides_upstream_errors", _known(record.upstream, self.upstreams), reason)
         if route == "generate":
             self._count_reply(record)
 
+    def _add(self, count: int, *series: str) -> None:
+        self._counts[series] = self._counts.get(series, 0) + count
+
     def _count_reply(self, record: RequestRecord) -> None:
         self._seconds.observe(record.seconds)
-        for first, histogram in (
-            (record.first_thought, self._first_thought),
-            (record.first_answer, self._first_answer),
-        ):
-            if first is not None:
-                histogram.observe(first)
-        for counter, count in (
-            (self._input_tokens, record.input_tokens),
-            (self._thinking_tokens, record.thinking_tokens),
-            (self._answer_tokens, record.answer_tokens),
-            (self._thinking_characters, record.thinking_characters),
-            (self._answer_characters, record.answer_characters),
-            (self._empty, record.empty_answers),
-            (self._hits, record.replay_cache_hits),
-            (self._exact, record.replay_cache_exact),
-            (self._misses, record.replay_cache_misses),
-        ):
-            # An upstream may send any number, and a counter takes none below zero. Most are zero, and adding that
-            # costs as much as adding anything.
-            if count > 0:
-                counter.inc(count)
+        if record.first_thought is not None:
+            self._first_thought.observe(record.first_thought)
+        if record.first_answer is not None:
+            self._first_answer.observe(record.first_answer)
+        counts = self._counts
+        for series, count in zip(_SERIES, _figures(record), strict=True):
+            if count > 0:  # an upstream may send any number, and a counter never sinks
+                counts[series] += count
         for code, count in record.notices.items():
-            self._notices.labels(_known(code, NOTICES)).inc(count)
+            self._add(count, "asides_notices", _known(code, NOTICES))
         for change in record.arranged:
-            self._arranged.labels(change).inc()
+            self._add(1, "asides_requests_arranged", change)
         if record.budget:
-            self._budgets.labels(_known(record.budget, OUTCOMES)).inc()
+            self._add(1, "asides_budgets", _known(record.budget, OUTCOMES))
 
     def render(self) -> tuple[bytes, str]:
         """All metrics in Prometheus' text format, and its content type."""
-        return generate_latest(self._shown), CONTENT_TYPE_LATEST
+        return generate_latest(self._registry), CONTENT_TYPE_LATEST
 
-    def _histogram(self, name: str, help: str) -> Histogram:
-        return Histogram(name, help, buckets=SECONDS, registry=self._registry)
+    def collect(self) -> Iterator[Metric]:
+        """What was counted, for the registry."""
+        families = {name: CounterMetricFamily(name, help, labels=labels) for name, (help, labels) in COUNTERS.items()}
+        for (name, *values), count in self._counts.items():
+            families[name].add_metric(values, count)
+        yield from families.values()
+        for seconds in (self._seconds, self._first_thought, self._first_answer):
+            yield seconds.family()
+
+
+class _Seconds:
+    """A histogram of seconds."""
+
+    def __init__(self, name: str, help: str) -> None:
+        self._name = name
+        self._help = help
+        self._counts = [0] * (len(SECONDS) + 1)
+        """How many took at most as long as the bound of the same place, and longer than that before it."""
+        self._sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Add one."""
+        self._counts[bisect_left(SECONDS, seconds)] += 1
+        self._sum += seconds
+
+    def family(self) -> Metric:
+        """It, for the registry."""
+        bounds = (*map(str, SECONDS), "+Inf")
+        buckets = list(zip(bounds, accumulate(self._counts), strict=True))
+        return HistogramMetricFamily(self._name, self._help, buckets=buckets, sum_value=self._sum)
 
 
 def _known(value: str, known: Container[str]) -> str:
@@ -191,21 +216,4 @@ class _Responses(Collector):
 
     def describe(self) -> list[Metric]:
         """Nothing: the names are written above."""
-        return []
-
-
-class _WithoutCreated(Collector):
-    """A registry without the `_created` samples, which double the series and are of no use here."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now."""
-        for metric in self._registry.collect():
-            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-            yield metric
-
-    def describe(self) -> list[Metric]:
-        """Nothing: names were checked when they were registered."""
         return []
