@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 from asides.analysis import figures, repetition
+from asides.analysis.chart_figures import CHARTED
 from asides.analysis.figures import PARTS
-from asides.analysis.report import CHARTED
 from asides.analysis.summary import COUNTED, HAVING, MOST_GROUPS
 from asides.analysis.traces import OUTPUT_FIELDS, REASONING_FIELDS, SECONDS_FIELDS
 from asides.analysis.turns import APART

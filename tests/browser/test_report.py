@@ -71,14 +71,17 @@ def test_it_opens_without_a_complaint_and_without_asking_anyone(opened: Browser,
 def test_charts_are_drawn(opened: Browser) -> None:
     """Every chart has bars that can be seen, and a title."""
     charts = opened.value(
-        "[...document.querySelectorAll('figure svg')].map(svg => ({"
-        " title: svg.querySelector('title').textContent, width: svg.getBoundingClientRect().width,"
-        " bars: [...svg.querySelectorAll('rect')].filter(bar => bar.getBoundingClientRect().width > 1).length,"
-        " colour: getComputedStyle(svg.querySelector('.c0')).fill }))"
+        "[...document.querySelectorAll('figure .chart')].map(chart => ({"
+        " title: chart.ariaLabel, titles: [...chart.querySelectorAll('svg > title')].map(title => title.textContent),"
+        " drawings: chart.querySelectorAll(':scope > svg').length, width: chart.getBoundingClientRect().width,"
+        " bars: [...chart.querySelectorAll('rect')].filter(bar => bar.getBoundingClientRect().width > 1).length,"
+        " colour: getComputedStyle(chart.querySelector('.c0')).fill }))"
     )
     assert len(charts) == 6
     for chart in charts:
         assert chart["title"]
+        assert len(chart["titles"]) == chart["drawings"] > 0
+        assert all(chart["titles"])
         assert chart["width"] > 600
         assert chart["bars"] >= 3, chart["title"]
         assert chart["colour"] not in ("rgb(0, 0, 0)", "none"), "the style was not applied"
@@ -134,7 +137,26 @@ def test_it_prints(opened: Browser) -> None:
     opened.ask("Emulation.setEmulatedMedia", media="")
 
 
-@pytest.mark.parametrize("width", [360, 768, 1600])
+@pytest.mark.parametrize("width", [360, 390, 768, 1600])
+def test_charts_are_whole_at_every_width(opened: Browser, width: int) -> None:
+    """No part of a drawing stands outside its section, nothing of a chart scrolls, and its text keeps its size."""
+    opened.size(width, 900)
+    cut_off = opened.value(
+        "[...document.querySelectorAll('.chart text, .chart rect')].filter(part => {"
+        " const place = part.getBoundingClientRect(), section = part.closest('section').getBoundingClientRect();"
+        " return place.left < section.left || place.right > section.right; }).map(part => part.textContent)"
+    )
+    assert cut_off == []
+    sizes = opened.value(
+        "[...new Set([...document.querySelectorAll('.chart text')].map(one => getComputedStyle(one).fontSize))].sort()"
+    )
+    assert sizes == ["12px", "13px"]
+    scaled = "[...document.querySelectorAll('.chart text')].some(text => text.getScreenCTM().a !== 1)"
+    assert opened.value(scaled) is False
+    assert opened.value("[...document.querySelectorAll('figure')].every(one => one.scrollWidth <= one.clientWidth)")
+
+
+@pytest.mark.parametrize("width", [360, 390, 768, 1600])
 def test_nothing_sticks_out(opened: Browser, width: int) -> None:
     """On a telephone as on a wide screen the page does not scroll sideways; wide tables do so by themselves."""
     opened.size(width, 900)

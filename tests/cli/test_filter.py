@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 import asides
 from asides import _history as history
-from tests.cli.running import COMMAND, environment, run
+from asides.reply.reply import Times
+from tests.cli.running import COMMAND, Running, environment, run
 
 REPLY = b"<think>2+2\nis 4</think>\n\nIt is 4.<think>sure?</think>\nYes."
 CALLING = b'<think>hm</think>Look:\n<tool_call>{"name": "find", "arguments": {"q": "x"}}</tool_call>'
@@ -325,3 +327,27 @@ def test_a_store_that_fails_costs_one_line_and_no_answer(store: Path) -> None:
     assert (done.returncode, done.stdout) == (2, plain.stdout)
     assert done.stderr.startswith(plain.stderr + b"asides: this reply was not kept: ")
     assert done.stderr.count(b"\n") == plain.stderr.count(b"\n") + 1
+
+
+def test_save_keeps_how_long_each_thought_took(tmp_path: Path) -> None:
+    """Of a model that writes as it goes; of a thought that came in one piece, and of a file, nobody knows."""
+    store = tmp_path / "kept.db"
+    with Running("-f", "qwen3", "--hide", "--save", "--store", store) as process:
+        process.write(b"<think>one</think>a<think>two")
+        process.read_until(process.stdout, b"a")
+        time.sleep(0.2)
+        process.write(b" and more</think>b")
+        process.close(process.stdin)
+        assert process.wait() == 0
+    (tmp_path / "reply").write_bytes(b"<think>from a file</think>c")
+    with open(tmp_path / "reply", "rb") as file:
+        subprocess.run([*COMMAND, "-f", "qwen3", "--save", "--store", store], stdin=file, env=environment(), check=True)
+    with history.open(str(store), create=False) as kept:
+        streamed, read = kept.replies()
+    first, second = streamed.reply.times.thoughts
+    assert first is None
+    assert second is not None
+    assert 0.2 <= second <= (streamed.reply.times.seconds or 0)
+    assert read.reply.times == Times()
+    found = json.loads(run("stats", f"--history={store}", "--json").stdout)
+    assert found["all"]["distributions"]["seconds"]["count"] == 1

@@ -58,7 +58,8 @@ def test_a_reply(tmp_path: Path) -> None:
     assert "words of thinking                          7" in shown
     assert "questions                                  1" in shown
     assert "looping                                   no" in shown
-    assert "quality score" in shown
+    assert "form of the thoughts" in shown
+    assert "quality" not in shown
     assert "  substance" in shown
     assert told(given=reply)["all"] == {**told(path)["all"], "longest": told(given=reply)["all"]["longest"]}
 
@@ -81,6 +82,7 @@ def test_many_groups_have_a_line_each(tmp_path: Path) -> None:
     shown = run("stats", path, "--by", "model").stdout.decode().splitlines()
     assert all(sum(line.startswith(f"model {number} ") for line in shown) == 1 for number in range(9))
     assert any("words, steps: medians" in line for line in shown)
+    assert not any("quality" in line or "form" in line for line in shown)
 
 
 def test_what_is_not_known_of_a_group_is_not_told_as_none(traces: Path) -> None:
@@ -251,10 +253,12 @@ def test_the_report_is_written(traces: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     done = run("stats", traces, "--by", "model", "--html", page)
     assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.decode() == f"asides: wrote {page}, a report of 5 replies in 1 file, field text\n"
     page_of_models = page.read_bytes()
     assert b"<svg" in page_of_models
     assert told(traces, "--html", page)["all"]["replies"] == 5
-    assert run("stats", traces, "--by", "model", "--html", "-").stdout == page_of_models
+    to_output = run("stats", traces, "--by", "model", "--html", "-")
+    assert (to_output.stdout, to_output.stderr) == (page_of_models, b"")
 
 
 def test_the_history(tmp_path: Path) -> None:

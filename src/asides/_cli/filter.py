@@ -12,8 +12,10 @@ import argparse
 import codecs
 import logging
 import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from .._api import Parser
 from .._engine.format import TEXT, THINKING, Format
@@ -25,6 +27,9 @@ from . import COMMANDS, EXIT_CODES, FAILED, INTERRUPTED, ODD, OK
 from .display import choose
 from .options import Arguments, add_options, check_options, explain_unknown, policies
 from .streams import STDIN, Interrupt, Streams
+
+if TYPE_CHECKING:
+    from .history.save import StreamTimes
 
 DESCRIPTION = """\
 Separates what a model thinks from what it says and what it calls.
@@ -62,7 +67,9 @@ def run(arguments: list[str]) -> int:
         streams.message("reads what you type; Ctrl-D ends it, `asides --help` tells more")
         streams.flush()
     with Interrupt() as interrupt:
-        code = reader.read(interrupt.read(STDIN, reader.idle))
+        # A file is read as fast as the disk is, which says nothing about the model.
+        live = not stat.S_ISREG(os.fstat(STDIN).st_mode)
+        code = reader.read(interrupt.read(STDIN, reader.idle), live=live)
         if interrupt.failure is not None:
             streams.message(f"standard input: {interrupt.failure.strerror}")
             streams.flush()
@@ -86,14 +93,14 @@ def find_whole_format(options: argparse.Namespace) -> Format:
     return format
 
 
-def _saver(options: argparse.Namespace) -> Callable[[Message], bool] | None:
+def _saver(options: argparse.Namespace) -> Callable[[Message, StreamTimes | None], bool] | None:
     """What writes a reply that has been shown to the history, where `--save` asks for it; None where nothing does."""
     if not options.save:
         return None
-    from .history.save import save  # here, because most who filter keep nothing
+    from .history.save import save_message  # here, because most who filter keep nothing
 
     fields = {name: getattr(options, name) for name in ("store", "format", "model", "agent")}
-    return partial(save, source="filter", **fields)
+    return partial(save_message, source="filter", **fields)
 
 
 class InputReader:
@@ -119,9 +126,13 @@ class InputReader:
         """Seconds after which an empty chunk is to be read although nothing came, for the spinner; None for never."""
         return self._display.idle
 
-    def read(self, chunks: Iterable[bytes], label: str = "") -> int:
-        """Read one input to its end and return its exit code. `label` names it where there are several."""
+    def read(self, chunks: Iterable[bytes], label: str = "", *, live: bool = False) -> int:
+        """Read one input to its end and return its exit code. `label` names it where there are several.
+
+        `live`: it comes from the model as it is written, so that a reply that is kept is kept with its times.
+        """
         self._thought = False
+        self._times = self._start_times() if live and self._save is not None else None
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         parser = Parser(self._format, self._policies)
         self._display.begin(label)
@@ -140,11 +151,18 @@ class InputReader:
             self._display.end()
         self._streams.flush()
         # After the answer is out: whatever becomes of the store, the reader has it.
-        if self._save is not None and parser.message.parts and not self._save(parser.message):
+        if self._save is not None and parser.message.parts and not self._save(parser.message, self._times):
             code = FAILED
         return code
 
+    def _start_times(self) -> StreamTimes:
+        from .history.save import StreamTimes
+
+        return StreamTimes()
+
     def _show_events(self, events: Sequence[Event]) -> None:
+        if self._times is not None:
+            self._times.add(events)
         self._display.show(events)
         for event in events:
             if isinstance(event, Notice):

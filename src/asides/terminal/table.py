@@ -52,6 +52,11 @@ def percent(share: float) -> str:
     return f"{share:.1%}" if 0 < share < 0.0995 else f"{share:.0%}"
 
 
+def amount(count: int, one: str, many: str) -> str:
+    """So many of something: `1 reply`, `1,200 replies`."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
 def shorten(text: str, width: int) -> str:
     """Text that fits a width; most of its end stays, because names that begin alike end differently."""
     if columns(text) <= width:

@@ -137,12 +137,13 @@ def _write_beside(options: argparse.Namespace, plan: BatchPlan, job: BatchJob) -
                 file.write(msgspec.json.encode(problem) + b"\n")
     if options.html:
         from ...analysis.report import report
+        from ...terminal.table import amount
 
         groups = job.groups()
         replies = sum(summary.replies for summary in groups.summaries.values())
-        title = f"{replies:,} replies in {len(plan.inputs):,} file{'s' if len(plan.inputs) > 1 else ''}"
+        title = f"{amount(replies, 'reply', 'replies')} in {amount(len(plan.inputs), 'file', 'files')}"
         bad = job.summary().errors
-        notes = [f"{count:,} rows could not be read: {code}" for code, count in sorted(bad.items())]
+        notes = [f"{amount(count, 'row', 'rows')} could not be read: {code}" for code, count in sorted(bad.items())]
         with finished_file(options.html) as file:
             file.write(report(groups, title=title, notes=notes).encode("utf-8", "replace"))
 

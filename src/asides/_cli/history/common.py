@@ -17,7 +17,7 @@ from ..._history import History, ReplyFilter, open, read_time
 from ..._history.records import local
 from ...errors import UsageError
 from ...terminal.progress import Progress
-from ...terminal.table import clean, cut
+from ...terminal.table import amount, clean, cut
 from ..options import Arguments
 from ..streams import BOLD, DIM, PLAIN, STDERR, STDOUT, OutputStream, complain, sanitized
 
@@ -118,11 +118,6 @@ def number(text: str) -> int:
     if value < 0:
         raise ValueError
     return value
-
-
-def amount(count: int, one: str, many: str) -> str:
-    """So many of something, in words."""
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def replies(count: int) -> str:

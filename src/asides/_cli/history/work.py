@@ -35,11 +35,12 @@ from ..._history.grep import compile_pattern
 from ..._history.imports import read_line
 from ..._history.records import encode_line
 from ...errors import UsageError
+from ...terminal.table import amount
 from .. import FAILED, INTERRUPTED, ODD, OK
 from ..filter import find_format
 from ..options import policies
 from ..streams import STDIN, Interrupt, complain, split_lines
-from .common import Page, amount, find_store, open_store, progress, replies, where
+from .common import Page, find_store, open_store, progress, replies, where
 
 BATCH = 200
 BATCH_CHARACTERS = 4 * 1024 * 1024

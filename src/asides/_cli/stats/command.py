@@ -32,7 +32,7 @@ EXAMPLES = f"""\
 The field with the output is guessed (output, response, completion, text...);
 --field names it. Lines that are no JSON, or hold no output, are counted and
 told, and reading goes on. docs/analysis.md says what every figure is. The
-quality score is a heuristic of form: it cannot tell whether a thought is right.
+form of the thoughts is a heuristic: it cannot tell whether a thought is right.
 
 examples:
   asides stats reply.txt                   one reply
@@ -78,7 +78,7 @@ def run(arguments: list[str]) -> int:
     streams.flush()
     # A second Ctrl-C ends at once from here on: nothing is left to be saved.
     if options.html:
-        _write_report(options.html, counting, private=options.history is not None)
+        _write_report(options.html, counting, streams, private=options.history is not None)
     _show(options, counting)
     if interrupted:
         return INTERRUPTED
@@ -115,7 +115,7 @@ def _show(options: argparse.Namespace, counting: Counting) -> None:
     output.flush()
 
 
-def _write_report(path: str, counting: Counting, *, private: bool) -> None:
+def _write_report(path: str, counting: Counting, streams: Streams, *, private: bool) -> None:
     from ...analysis.report import report
 
     page = report(counting.groups, title=counting.title(), notes=counting.notes()).encode("utf-8", "replace")
@@ -129,6 +129,8 @@ def _write_report(path: str, counting: Counting, *, private: bool) -> None:
             # It quotes loops, and kept thoughts are for their owner alone.
             os.fchmod(file.fileno(), 0o600)
         file.write(page)
+    streams.message(f"wrote {path}, a report of {counting.title()}")
+    streams.flush()
 
 
 def _speaks_unicode() -> bool:

@@ -27,6 +27,7 @@ from ...message import Message
 from ...parts import Thinking
 from ...policies import DEFAULTS, Policies
 from ...terminal.progress import Progress
+from ...terminal.table import amount
 from ..filter import find_format
 from ..streams import STDIN, Interrupt, Streams, split_lines
 
@@ -112,7 +113,7 @@ class Counting:
 
     def show(self, progress: Progress) -> None:
         """Draw how far it is."""
-        progress.show(self.size, f"{self.replies:,} replies")
+        progress.show(self.size, amount(self.replies, "reply", "replies"))
 
     def count_text(self, text: str, path: str) -> None:
         """Count a reply in."""
@@ -186,20 +187,17 @@ class Counting:
         for kind, count in self.skipped.items():
             if count:
                 places = ", ".join(self.odd[kind]) + (", ..." if count > len(self.odd[kind]) else "")
-                what = (
-                    f"{count:,} line{'s' if count > 1 else ''}" if kind == "no JSON" else f"in {count:,} of the records"
-                )
+                what = amount(count, "line", "lines") if kind == "no JSON" else f"in {count:,} of the records"
                 hint = "; --field names the field" if kind == "no output found" and not self._field else ""
                 notes.append(f"{kind}: {what} ({places}){hint}")
         return notes
 
     def title(self) -> str:
         """What was read, in a line."""
-        replies = self.replies
-        where = f" in {self.files:,} file{'s' if self.files > 1 else ''}" if self.files else ""
+        where = f" in {amount(self.files, 'file', 'files')}" if self.files else ""
         fields = sorted(self.fields, key=lambda name: -self.fields[name])
         named = f", field {', '.join(fields[:NAMED])}" if fields else ""
-        return f"{replies:,} {'reply' if replies == 1 else 'replies'}{where}{named}"
+        return f"{amount(self.replies, 'reply', 'replies')}{where}{named}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""

@@ -122,7 +122,7 @@ def rows(whole: Summary) -> list[Row]:
         having("unclosed", "never closed"),
         having("empty", "with an empty thought"),
         *(average(name, f"{title}{per}") for name, title in calls if whole.totals.get(name)),
-        Row("quality score" + mean, lambda summary: summary.mean("quality_score"), _score, 1.0),
+        Row("form of the thoughts" + mean, lambda summary: summary.mean("quality_score"), _score, 1.0),
         *map(part, PARTS),
     ]
 
@@ -193,7 +193,6 @@ def _one_to_a_line(groups: Sequence[tuple[str, Summary]], look: Look) -> list[st
         Row("turns", lambda summary: summary.per_thousand_words("turns"), _number, bar=False),
         Row("loop", lambda summary: summary.fraction("loop"), percent, bar=False),
         Row("open", lambda summary: summary.fraction("unclosed"), percent, bar=False),
-        Row("quality", lambda summary: summary.mean("quality_score"), _score, 1.0),
     )
     if look.width < WIDE:
         shown = tuple(row for row in shown if row.title not in ("share", "steps", "open"))
