@@ -1,0 +1,186 @@
+// Where the page starts: which view the address names, the key prompt, settings, the connection to the gateway.
+//
+// A view is a module that exports one component. It gets {route, about, settings, refresh}:
+//   route     {view, path: ["reply", "ID"], query: URLSearchParams}, from an address such as #/read/reply/ID?search=x
+//   about     what GET asides/about answered
+//   settings  what the person chose (settings.js)
+// and changes the address with `go`. The address holds the state of a view, never a key. Views are loaded when first opened.
+
+import { getJSON, key, onKeyNeeded } from "./api.js";
+import { announce, Dialog, Message, toggleAll } from "./parts.js";
+import { go, readRoute } from "./route.js";
+import { applyScheme, loadSettings, saveSettings, Settings } from "./settings.js";
+import { html, render, useCallback, useEffect, useRef, useState } from "./ui.js";
+
+const VIEWS = {
+  talk: { name: "Talk", load: () => import("./talk.js") },
+  watch: { name: "Watch", load: () => import("./watch.js") },
+  read: { name: "Read", load: () => import("./read.js") },
+  compare: { name: "Compare", load: () => import("./compare.js") },
+  figures: { name: "Figures", load: () => import("./figures.js") },
+  inside: { name: "Inside", load: () => import("./inside.js") },
+};
+
+function useRoute() {
+  const [route, setRoute] = useState(readRoute);
+  useEffect(() => {
+    const changed = () => setRoute(readRoute());
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  return route;
+}
+
+// What the gateway says about itself, asked again by itself while it does not answer.
+function useAbout() {
+  const [about, setAbout] = useState(null);
+  const [error, setError] = useState(null);
+  const timer = useRef();
+  const refresh = useCallback(async () => {
+    clearTimeout(timer.current);
+    try {
+      setAbout(await getJSON("asides/about"));
+      setError(null);
+    } catch (problem) {
+      setError(problem);
+      if (problem.lost) timer.current = setTimeout(refresh, 5000);
+    }
+  }, []);
+  useEffect(() => {
+    refresh();
+    addEventListener("online", refresh);
+    return () => removeEventListener("online", refresh);
+  }, []);
+  return { about, error, refresh };
+}
+
+// The module of a view; an error where it cannot be loaded.
+function useView(name) {
+  const [found, setFound] = useState({});
+  useEffect(() => {
+    VIEWS[name].load().then(
+      (module) => setFound({ name, View: module.default }),
+      (error) => setFound({ name, error }),
+    );
+  }, [name]);
+  return found.name === name ? found : {};
+}
+
+function KeyPrompt({ message, done }) {
+  const field = useRef();
+  const send = (event) => {
+    event.preventDefault();
+    const given = field.current.value.trim();
+    if (!given) return;
+    key.set(given);
+    done(true);
+  };
+  return html`
+    <${Dialog} label="Key" onClose=${() => done(false)}>
+      <form onSubmit=${send}>
+        <h2>This gateway asks for a key</h2>
+        ${message && html`<${Message} tone="error">${message}<//>`}
+        <p>The same key that programs use. It stays in this tab and is forgotten when the tab is closed.</p>
+        <label class="field"><span>Key</span>
+          <input ref=${field} type="password" autocomplete="off" autofocus spellcheck=${false} /></label>
+        <p class="row end"><button class="primary">Use this key</button></p>
+      </form>
+    <//>
+  `;
+}
+
+// One prompt at a time, however many requests wait for it.
+function useKeyPrompt() {
+  const [prompt, setPrompt] = useState(null);
+  const waiting = useRef(null);
+  useEffect(() => {
+    onKeyNeeded((message) => {
+      waiting.current ??= new Promise((resolve) => {
+        const done = (given) => {
+          waiting.current = null;
+          setPrompt(null);
+          resolve(given);
+        };
+        setPrompt({ message, done });
+      });
+      return waiting.current;
+    });
+  }, []);
+  return prompt;
+}
+
+const editable = (element) => element.closest?.("input, textarea, select, [contenteditable]");
+
+function useShortcuts() {
+  useEffect(() => {
+    const pressed = (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || editable(event.target)) return;
+      if (document.querySelector("dialog[open]")) return;
+      if (event.key === "a") toggleAll();
+      else if (event.key === "/") document.querySelector("[data-question]")?.focus();
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+}
+
+function App() {
+  const prompt = useKeyPrompt();
+  const route = useRoute();
+  const { about, error, refresh } = useAbout();
+  const [settings, setSettings] = useState(loadSettings);
+  const [showSettings, setShowSettings] = useState(false);
+  const name = VIEWS[route.view] ? route.view : "talk";
+  const { View, error: unloaded } = useView(name);
+  useShortcuts();
+  useEffect(() => applyScheme(settings.scheme), [settings.scheme]);
+  useEffect(() => {
+    document.title = `${VIEWS[name].name} · asides`;
+  }, [name]);
+  const change = (chosen) => {
+    saveSettings(chosen);
+    setSettings(chosen);
+  };
+  return html`
+    <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>
+      Skip to the content</a>
+    <header class="top">
+      <a class="brand" href="#/talk"><img src="asides/page/icon.svg" alt="" width="24" height="24" /> asides</a>
+      <nav aria-label="Views">
+        ${Object.entries(VIEWS).map(
+          ([each, { name: title }]) => html`<a key=${each} href="#/${each}" aria-current=${each === name ? "page" : undefined}>
+            ${title}</a>`,
+        )}
+      </nav>
+      <button type="button" class="plain settings" aria-label="Settings" title="Settings" onClick=${() => setShowSettings(true)}>
+        <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><path d="M3 6h8m4 0h2M3 14h2m4 0h8" /><circle
+          cx="13" cy="6" r="2" /><circle cx="7" cy="14" r="2" /></svg>
+      </button>
+    </header>
+    <main id="main" tabindex="-1" class="view-${name}">
+      ${error &&
+      html`<${Message} tone="error" title=${error.lost ? "No connection." : ""} action="Try again" onAction=${refresh}>
+        ${error.message} ${error.lost && "It is tried again every few seconds."}<//>`}
+      ${unloaded &&
+      html`<${Message} tone="error" title="This view could not be loaded." action="Reload" onAction=${() => location.reload()}>
+        ${unloaded.message}<//>`}
+      ${View && about && html`<${View} key=${name} route=${route} about=${about} settings=${settings} refresh=${refresh} />`}
+      ${!about && !error && html`<p class="muted loading">Connecting to the gateway…</p>`}
+    </main>
+    <div id="live" class="off-screen" role="status" aria-live="polite"></div>
+    ${showSettings &&
+    html`<${Dialog} label="Settings" onClose=${() => setShowSettings(false)}>
+      <${Settings} settings=${settings} change=${change} hasKey=${Boolean(key.get())}
+        forgetKey=${() => (key.set(""), announce("The key is forgotten"))} />
+    <//>`}
+    ${prompt && html`<${KeyPrompt} key=${prompt.message} ...${prompt} />`}
+  `;
+}
+
+applyScheme(loadSettings().scheme);
+const place = document.getElementById("app");
+place.replaceChildren();
+render(html`<${App} />`, place);
+if (!location.hash) go("talk", {}, true);

@@ -1,0 +1,48 @@
+// The view follows the end of what grows, until the person scrolls up; at the end again, it follows again.
+
+import { useEffect, useState } from "./ui.js";
+
+let follows = true;
+let lastTop = 0;
+const watchers = new Set();
+
+const page = () => document.scrollingElement;
+const atEnd = () => page().scrollTop + innerHeight >= page().scrollHeight - 24;
+
+function set(value) {
+  if (value === follows) return;
+  follows = value;
+  watchers.forEach((watch) => watch(value));
+}
+
+// Only a way up is a wish to stay: text that grows, or a thought that folds, moves the end but not the person.
+addEventListener("scroll", () => {
+  const top = page().scrollTop;
+  if (atEnd()) set(true);
+  else if (top < lastTop) set(false);
+  lastTop = top;
+});
+
+export const following = () => follows;
+
+export function toEnd() {
+  set(true);
+  page().scrollTop = lastTop = page().scrollHeight;
+}
+
+// Follow the end of an element (a ref) while the component is there; whether it is being followed.
+export function useFollow(element) {
+  const [value, setValue] = useState(follows);
+  useEffect(() => {
+    watchers.add(setValue);
+    // It reports before the next picture, so nobody sees the step in between.
+    const observer = new ResizeObserver(() => follows && toEnd());
+    observer.observe(element.current);
+    return () => {
+      watchers.delete(setValue);
+      observer.disconnect();
+      follows = true;
+    };
+  }, []);
+  return value;
+}

@@ -1,0 +1,231 @@
+// Model text on the screen: plain, or Markdown that has passed the sanitizer. Nothing that a model wrote becomes markup in
+// any other way, and nothing of it is loaded by itself.
+//
+// - `visible` makes characters that act (bidi overrides, control characters) visible, as the terminal's sanitizer does.
+// - HTML that a model writes is shown as the text it is: the Markdown renderer escapes it. What comes out still passes
+//   DOMPurify, with a short list of elements and attributes: no style, no script, no form, no image.
+// - An image becomes a link that says so; a link opens in a new tab, names its destination when pointed at, and is one
+//   only for http, https and mailto.
+//
+// Both components take text that grows. Each frame costs as much as what is new, however long the text is: plain text is
+// appended to its last block, and of Markdown only the last blocks are read again (what stands before a finished block can
+// no longer change it).
+
+import { Marked } from "./vendor/marked.js";
+import "./vendor/purify.js"; // sets globalThis.DOMPurify
+import { Component, html } from "./ui.js";
+
+const ACTING = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
+
+// The text with a picture for each character that would act. Carriage returns are left out: a line end may come in two pieces.
+export function visible(text) {
+  return text.replaceAll("\r", "").replace(ACTING, (character) => {
+    const code = character.charCodeAt(0);
+    if (code < 0x20) return String.fromCharCode(0x2400 + code);
+    return code === 0x7f ? "\u2421" : "\ufffd";
+  });
+}
+
+const escaped = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const escape = (text) => text.replace(/[&<>"']/g, (character) => escaped[character]);
+
+const marked = new Marked({
+  gfm: true,
+  breaks: true, // models mean the line ends that they write
+  renderer: {
+    html: ({ text, block }) => (block ? `<pre><code>${escape(text.trimEnd())}</code></pre>` : escape(text)),
+    image: ({ href, text }) => `<a href="${escape(href)}">image: ${escape(text || href)}</a>`,
+    checkbox: ({ checked }) => (checked ? "\u2611 " : "\u2610 "),
+  },
+});
+
+const purifier = DOMPurify(window);
+const RULES = {
+  ALLOWED_TAGS: (
+    "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre strong table tbody td th thead tr ul"
+  ).split(" "),
+  ALLOWED_ATTR: ["href", "align", "start", "class"],
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  RETURN_DOM_FRAGMENT: true,
+};
+purifier.addHook("uponSanitizeAttribute", (element, attribute) => {
+  // The only class is the language of a code block.
+  if (attribute.attrName === "class") attribute.keepAttr = /^language-[\w+#.-]{1,40}$/.test(attribute.attrValue);
+});
+purifier.addHook("afterSanitizeAttributes", (element) => {
+  if (element.localName !== "a" || !element.hasAttribute("href")) return;
+  element.target = "_blank";
+  element.rel = "noopener noreferrer nofollow";
+  element.title = element.href;
+});
+
+// A fragment of safe elements for tokens of the renderer.
+function fragmentOf(tokens) {
+  const fragment = purifier.sanitize(marked.parser(tokens), RULES);
+  fragment.querySelectorAll("pre").forEach(addCodeHead);
+  fragment.querySelectorAll("table").forEach((table) => {
+    // A wide table scrolls by itself, so that the page does not.
+    const scroller = Object.assign(document.createElement("div"), { className: "scroll", tabIndex: 0 });
+    table.replaceWith(scroller);
+    scroller.append(table);
+  });
+  return fragment;
+}
+
+// The language of a code block, and a button that copies it.
+function addCodeHead(block) {
+  const code = block.querySelector("code") ?? block;
+  const figure = Object.assign(document.createElement("div"), { className: "code" });
+  const head = Object.assign(document.createElement("div"), { className: "code-head" });
+  const language = document.createElement("span");
+  language.textContent = /language-(\S+)/.exec(code.className)?.[1] ?? "";
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "plain" });
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", "Copy code");
+  button.addEventListener("click", () => {
+    copyText(code.textContent).then((done) => (button.textContent = done ? "Copied" : "Not copied"));
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  head.append(language, button);
+  block.tabIndex = 0; // it may scroll sideways, also by keyboard
+  block.replaceWith(figure);
+  figure.append(head, block);
+}
+
+// Put a text on the clipboard; whether that was possible. Without a secure origin there is only the old way.
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = Object.assign(document.createElement("textarea"), { value: text, className: "off-screen" });
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+const frame = (work) => (document.hidden ? setTimeout(work, 50) : requestAnimationFrame(work));
+
+// Markdown that may grow. It works on its own element, so that finished blocks are never touched again.
+export class Markdown extends Component {
+  constructor() {
+    super();
+    this.taken = ""; // the text that was read
+    this.source = ""; // of it, what may still change, as it is shown
+    this.rests = 0; // when the next drawing is due
+  }
+  render() {
+    return html`<div class="markdown" ref=${(element) => (this.element = element)}></div>`;
+  }
+  componentDidMount() {
+    this.draw();
+  }
+  componentWillUnmount() {
+    this.element = null;
+  }
+  shouldComponentUpdate(next) {
+    this.props = next;
+    if (next.text !== this.taken || next.running !== this.wasRunning) this.schedule();
+    return false;
+  }
+  schedule() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    // A drawing that took long is followed by a longer rest, so that a huge table cannot make the page stand still.
+    const wait = this.props.running ? this.rests - performance.now() : 0;
+    if (wait > 16) setTimeout(() => this.draw(), wait);
+    else if (this.props.running) frame(() => this.draw());
+    else this.draw();
+  }
+  draw() {
+    this.scheduled = false;
+    if (!this.element) return;
+    const began = performance.now();
+    const { text, running } = this.props;
+    this.wasRunning = running;
+    if (!text.startsWith(this.taken)) this.restart();
+    this.source += visible(text.slice(this.taken.length));
+    this.taken = text;
+    const tokens = marked.lexer(this.source);
+    // A definition of a link may stand anywhere, so the end of a text that has one reads all of it again.
+    this.defines ||= Object.keys(tokens.links).length > 0;
+    if (!running && this.defines && this.element.childElementCount > 1) {
+      this.restart();
+      return this.draw();
+    }
+    this.settle(tokens, running);
+    this.tail.replaceChildren(fragmentOf(tokens));
+    this.rests = performance.now() + 4 * (performance.now() - began);
+  }
+  restart() {
+    this.element.replaceChildren();
+    this.tail = null;
+    this.defines = false;
+    this.taken = this.source = "";
+  }
+  // Move blocks that can no longer change out of the tail: all but the last two that are more than whitespace.
+  settle(tokens, running) {
+    if (!this.tail) this.element.append((this.tail = document.createElement("div")));
+    const solid = tokens.flatMap((token, index) => (token.type === "space" ? [] : [index]));
+    if (!running || solid.length < 3) return;
+    const done = tokens.splice(0, solid.at(-2));
+    this.source = this.source.slice(done.reduce((length, token) => length + token.raw.length, 0));
+    const settled = document.createElement("div");
+    settled.append(fragmentOf(done));
+    this.tail.before(settled);
+  }
+}
+
+const BLOCK = 2000; // characters after which a block ends at the next line end
+const LONGEST = 8000; // and, where no line ends, at the next space
+
+// Plain text that may grow. Blocks are bounded, because the browser lays out all of a block that changes.
+export class Plain extends Component {
+  constructor() {
+    super();
+    this.taken = "";
+  }
+  render() {
+    return html`<div class="plain-text" ref=${(element) => (this.element = element)}></div>`;
+  }
+  componentDidMount() {
+    this.append(this.props.text);
+  }
+  shouldComponentUpdate(next) {
+    if (next.text === this.taken) return false;
+    if (!next.text.startsWith(this.taken)) {
+      this.element.replaceChildren();
+      this.taken = "";
+      this.last = null;
+    }
+    this.append(next.text);
+    return false;
+  }
+  append(text) {
+    let fresh = visible(text.slice(this.taken.length));
+    this.taken = text;
+    while (fresh) {
+      if (!this.last) {
+        this.element.append(Object.assign(document.createElement("div"), { className: "block" }));
+        this.last = this.element.lastChild.appendChild(document.createTextNode(""));
+      }
+      const end = this.blockEnd(fresh);
+      this.last.appendData(end < 0 ? fresh : fresh.slice(0, end));
+      if (end < 0) return;
+      // The line end, or the space, is what stands between two blocks.
+      fresh = fresh.slice(end + 1);
+      this.last = null;
+    }
+  }
+  // Where in the new text the block ends; -1 where it goes on.
+  blockEnd(fresh) {
+    const line = fresh.indexOf("\n", Math.max(0, BLOCK - this.last.length));
+    const space = fresh.indexOf(" ", Math.max(0, LONGEST - this.last.length));
+    return line < 0 || space < 0 ? Math.max(line, space) : Math.min(line, space);
+  }
+}

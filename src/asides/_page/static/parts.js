@@ -1,0 +1,212 @@
+// The parts of a reply on the screen, for every view: thoughts that fold, calls, answers, and what stands around them.
+//
+// A part is a record as the read API has it: {kind: "thinking" | "text" | "tool_call" | "result", text, complete, seconds?,
+// name?, arguments?, id?, error?}. A running one may grow: draw again with the same part whenever it did. Optional fields that
+// a view may set on a thought: `words` (else counted), `tokens` and `estimated` (for tokens a second), `ended` (why it is not
+// complete: "cut off", "stopped"; else "never closed").
+//
+//   <${Timeline} parts=${reply.parts} running=${false} settings=${settings} />
+
+import { copyText, Markdown, Plain, visible } from "./markdown.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./ui.js";
+
+// Figures as people read them.
+export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+export const seconds = (value) => (value < 10 ? `${value.toFixed(1)} s` : duration(Math.round(value)));
+const duration = (value) => (value < 60 ? `${value} s` : `${Math.floor(value / 60)} min ${value % 60} s`);
+export const countWords = (text) => text.match(/\S+/g)?.length ?? 0;
+
+// One sentence for screen readers. The region is polite and gets events, never tokens.
+export function announce(sentence) {
+  const region = document.getElementById("live");
+  if (region) region.textContent = sentence;
+}
+
+// Every thought on the page, so that one key can fold or open all of them.
+const thoughts = new Set();
+export function toggleAll() {
+  const open = ![...thoughts].some((thought) => thought.open);
+  thoughts.forEach((thought) => thought.set(open));
+  if (thoughts.size) announce(open ? "All thoughts opened" : "All thoughts folded");
+}
+
+let lastId = 0;
+
+// The figures of a thought's heading, in order: only what is known.
+function figuresOf(part, words) {
+  const found = [];
+  if (part.seconds != null) found.push(seconds(part.seconds));
+  found.push(count(words, "word"));
+  if (part.tokens && part.seconds > 0.05) {
+    const speed = part.tokens / part.seconds;
+    found.push(`${part.estimated ? "about " : ""}${speed < 10 ? speed.toFixed(1) : Math.round(speed)} tokens/s`);
+  }
+  return found.join(" · ");
+}
+
+// A thought: a heading that sticks and folds, the text, a margin and an end that fold too.
+export function Thought({ part, running, settings, note }) {
+  const [chosen, setChosen] = useState(null); // what the person wants; null: what the setting says
+  const id = useMemo(() => `thought-${++lastId}`, []);
+  const section = useRef();
+  const open = chosen ?? (settings.fold === "open" || (settings.fold === "auto" && running));
+  const words = useMemo(() => part.words ?? countWords(part.text), [part.words ?? part.text]);
+
+  const handle = useMemo(() => ({}), []);
+  handle.open = open;
+  handle.set = setChosen;
+  useEffect(() => {
+    thoughts.add(handle);
+    return () => thoughts.delete(handle);
+  }, []);
+
+  const toggle = () => {
+    setChosen(!open);
+    announce(open ? "Thought folded" : "Thought opened");
+  };
+  // Folding a long thought from its middle or its end would leave the reader far below: its heading comes into view instead.
+  const wasOpen = useRef(open);
+  useLayoutEffect(() => {
+    const element = section.current;
+    if (wasOpen.current && !open && chosen !== null && element.getBoundingClientRect().top < 0) {
+      element.scrollIntoView({ block: "start" });
+    }
+    wasOpen.current = open;
+  }, [open]);
+
+  const Text = settings.thoughts === "markdown" ? Markdown : Plain;
+  const ended = part.complete === false && !running ? (part.ended ?? "never closed") : "";
+  return html`
+    <section ref=${section} class="thought ${open ? "open" : "folded"} ${running ? "running" : ""}">
+      <h3 class="thought-head">
+        <button type="button" aria-expanded=${String(open)} aria-controls=${id} onClick=${toggle}>
+          <span class="chevron" aria-hidden="true"></span>
+          <span class="thought-name">${running ? "Thinking" : "Thought"}</span>
+          <span class="figures">${figuresOf(part, words)}</span>
+          ${ended && html`<span class="badge warn">${ended}</span>`}
+        </button>
+        ${note}
+      </h3>
+      <div id=${id} class="thought-body" hidden=${open ? false : "until-found"} onbeforematch=${() => setChosen(true)}>
+        <button type="button" class="thought-margin" tabindex="-1" aria-hidden="true" title="Fold this thought"
+          onClick=${toggle}></button>
+        <div class="thought-text"><${Text} text=${part.text} running=${running} /></div>
+        ${!running &&
+        html`<button type="button" class="thought-end plain" onClick=${toggle}>
+          <span class="chevron up" aria-hidden="true"></span> Fold this thought
+        </button>`}
+      </div>
+    </section>
+  `;
+}
+
+// The arguments of a call, laid out where they are JSON, else as they are.
+function laidOut(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+export function Call({ part, running, children, note }) {
+  const written = part.arguments ?? "";
+  const shown = running ? written : laidOut(written);
+  return html`
+    <section class="call">
+      <h3 class="call-head">
+        <span class="call-word">Call</span> <code>${visible(part.name || "unnamed")}</code>
+        ${part.error && html`<span class="badge warn">${part.error}</span>`}
+        ${part.complete === false && !running && !part.error && html`<span class="badge warn">cut off</span>`}
+        ${note}
+      </h3>
+      ${shown && shown !== "{}" && html`<pre tabindex="0">${visible(shown)}</pre>`}
+      ${children}
+    </section>
+  `;
+}
+
+export function Result({ part }) {
+  return html`
+    <section class="call result">
+      <h3 class="call-head"><span class="call-word">Result</span> <code>${visible(part.name ?? "")}</code></h3>
+      <pre tabindex="0">${visible(part.text)}</pre>
+    </section>
+  `;
+}
+
+export function Answer({ part, running }) {
+  return html`<div class="answer"><${Markdown} text=${part.text} running=${running} /></div>`;
+}
+
+// Parts in the order in which they were written. `running`: the last one still grows. `notes(part, index)` gives what stands
+// beside a heading; `below(part, index)` what stands below a call.
+export function Timeline({ parts, running, settings, notes, below }) {
+  const several = parts.length > 2 || parts.some((part) => part.kind === "tool_call");
+  return html`
+    <ol class="timeline ${several ? "several" : ""}">
+      ${parts.map((part, index) => {
+        const grows = Boolean(running) && index === parts.length - 1;
+        const note = notes?.(part, index);
+        return html`<li key=${index} class="part-${part.kind}">
+          ${part.kind === "thinking"
+            ? html`<${Thought} part=${part} running=${grows} settings=${settings} note=${note} />`
+            : part.kind === "tool_call"
+              ? html`<${Call} part=${part} running=${grows} note=${note}>${below?.(part, index)}<//>`
+              : part.kind === "result"
+                ? html`<${Result} part=${part} />`
+                : html`<${Answer} part=${part} running=${grows} />`}
+        </li>`;
+      })}
+    </ol>
+  `;
+}
+
+// A button that copies a text, or what a function gives, and says so.
+export function CopyButton({ text, label = "Copy", title }) {
+  const [done, setDone] = useState("");
+  const copy = async () => {
+    const copied = await copyText(typeof text === "function" ? text() : text);
+    setDone(copied ? "Copied" : "Not copied");
+    announce(copied ? "Copied" : "The browser does not let this page copy");
+    setTimeout(() => setDone(""), 2000);
+  };
+  return html`<button type="button" class="plain" title=${title} onClick=${copy}>${done || label}</button>`;
+}
+
+// Something that a person must know: what happened, and what can be done about it.
+export function Message({ tone = "info", title, children, action, onAction }) {
+  return html`
+    <div class="message ${tone}" role=${tone === "error" ? "alert" : "status"}>
+      <div>${title && html`<strong>${title} </strong>`}${children}</div>
+      ${action && html`<button type="button" onClick=${onAction}>${action}</button>`}
+    </div>
+  `;
+}
+
+// A dialog of the browser's own, which keeps the focus inside and closes with Escape.
+export function Dialog({ children, onClose, label }) {
+  const element = useRef();
+  useEffect(() => element.current.showModal(), []);
+  return html`
+    <dialog ref=${element} aria-label=${label} onClose=${onClose}
+      onClick=${(event) => event.target === element.current && element.current.close()}>
+      <div class="dialog-body">
+        <button type="button" class="plain dialog-close" aria-label="Close" onClick=${() => element.current.close()}>×</button>
+        ${children}
+      </div>
+    </dialog>
+  `;
+}
+
+// A reply as Markdown, for the clipboard, a file or a share; thoughts as quotes, only if wanted.
+export function replyAsMarkdown(parts, withThoughts) {
+  const quote = (text) => text.trim().replace(/^/gm, "> ");
+  const written = parts.map((part) => {
+    if (part.kind === "text") return part.text.trim();
+    if (part.kind === "thinking") return withThoughts ? `> **Thought**\n>\n${quote(part.text)}` : "";
+    const [word, text] = part.kind === "result" ? ["Result", part.text] : ["Call", part.arguments ?? ""];
+    return withThoughts ? `**${word}** \`${part.name ?? ""}\`\n\n\`\`\`\n${text}\n\`\`\`` : "";
+  });
+  return written.filter(Boolean).join("\n\n");
+}

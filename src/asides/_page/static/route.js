@@ -1,0 +1,34 @@
+// The address: which view is open and in which state. Everything stands in the fragment, so nothing of it reaches a server.
+
+// A step of a path; one that somebody mistyped is taken as it is.
+function decoded(step) {
+  try {
+    return decodeURIComponent(step);
+  } catch {
+    return step;
+  }
+}
+
+// {view, path, query} of an address such as #/read/reply/ID?search=x
+export function readRoute() {
+  const [way, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [view, ...path] = way.split("/").map(decoded);
+  return { view: view || "talk", path, query: new URLSearchParams(query) };
+}
+
+// The address of a view: `to` as "read/reply/ID", and what of `query` is not empty.
+export function address(to, query = {}) {
+  const kept = Object.entries(query).filter(([, value]) => value !== "" && value != null);
+  return `#/${to}${kept.length ? `?${new URLSearchParams(kept)}` : ""}`;
+}
+
+// Open a view; `replace` without a step in the history, for state that changes while one types.
+export function go(to, query = {}, replace = false) {
+  const next = address(to, query);
+  if (next === location.hash) return;
+  if (!replace) location.hash = next;
+  else {
+    history.replaceState(null, "", next);
+    dispatchEvent(new HashChangeEvent("hashchange"));
+  }
+}

@@ -1,0 +1,23 @@
+// The few names of preact and htm that the page uses, from one place. htm reads markup from template strings, so there is no
+// build step; what stands in ${...} is set as text or as a property and never parsed as markup.
+
+import { Component, h, render } from "./vendor/preact.js";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
+import htm from "./vendor/htm.js";
+
+const html = htm.bind(h);
+
+// A component that is drawn again only when one of its properties is another value.
+function memo(Inner) {
+  return class extends Component {
+    shouldComponentUpdate(next) {
+      const before = this.props;
+      return Object.keys({ ...before, ...next }).some((name) => before[name] !== next[name]);
+    }
+    render() {
+      return h(Inner, this.props);
+    }
+  };
+}
+
+export { Component, html, memo, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState };
