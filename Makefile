@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check format families bench bench-batch bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names test-hf test-readers test-xgrammar clean
+.PHONY: help demo test test-pythons check format families bench bench-batch bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names page-vendor test-hf test-readers test-xgrammar clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -110,6 +110,10 @@ test-browser: .venv/.test ## Look at the report in a real browser (Debian: apt-g
 # Not part of `test`: it needs the network, and what other projects release is no fault of ours.
 peer-names: .venv/.test ## List the names of other projects' parsers, in their newest packages, that do not resolve here
 	.venv/bin/python -m tools.peer_names
+
+# Not part of `test`: it needs the network.
+page-vendor: .venv/.created ## Fetch again what the page uses of others (npm), and compare it with what is in the repository
+	.venv/bin/python -m tools.page_vendor
 
 # Not part of `test`: it needs transformers. Without it this fails, because "nothing was compared" is not a pass.
 # One run: the comparison, and the ordinary tests of templates with transformers beside them (about 2 minutes).

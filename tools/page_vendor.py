@@ -3,8 +3,8 @@
     python -m tools.page_vendor            # compare what is in the repository with npm; a difference is an error
     python -m tools.page_vendor --write    # fetch, check against the pinned hashes, write files, licences and README
 
-The hash of each package's archive is pinned here, so that a release which was changed afterwards is refused. The files are
-the packages' own, byte for byte, with one exception: an import of a bare name (`from"preact"`) cannot be resolved by a
+The hash of each package's archive is pinned here, so that a release which was changed afterwards is refused. The files
+are the packages' own, byte for byte, with one exception: an import of a bare name (`from"preact"`) cannot be resolved by a
 browser without an import map, which our content security policy would refuse, so it becomes the file beside it.
 """
 
@@ -84,7 +84,13 @@ def fetch(package: Package) -> dict[str, bytes]:
     if found != package.sha256:
         raise SystemExit(f"page_vendor: {url} has the sha256 {found}, pinned is {package.sha256}")
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
-        return {ours: _changed(package, files.extractfile(f"package/{theirs}").read()) for theirs, ours in package.files}
+        return {ours: _changed(package, _read(files, theirs)) for theirs, ours in package.files}
+
+
+def _read(archive: tarfile.TarFile, name: str) -> bytes:
+    file = archive.extractfile(f"package/{name}")
+    assert file is not None, f"{name} is no file"
+    return file.read()
 
 
 def _changed(package: Package, content: bytes) -> bytes:

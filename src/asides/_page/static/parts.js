@@ -90,11 +90,13 @@ export function Thought({ part, running, settings, note }) {
       <div id=${id} class="thought-body" hidden=${open ? false : "until-found"} onbeforematch=${() => setChosen(true)}>
         <button type="button" class="thought-margin" tabindex="-1" aria-hidden="true" title="Fold this thought"
           onClick=${toggle}></button>
-        <div class="thought-text"><${Text} text=${part.text} running=${running} /></div>
-        ${!running &&
-        html`<button type="button" class="thought-end plain" onClick=${toggle}>
-          <span class="chevron up" aria-hidden="true"></span> Fold this thought
-        </button>`}
+        <div class="thought-inner">
+          <div class="thought-text"><${Text} text=${part.text} running=${running} /></div>
+          ${!running &&
+          html`<button type="button" class="thought-end plain" onClick=${toggle}>
+            <span class="chevron up" aria-hidden="true"></span> Fold this thought
+          </button>`}
+        </div>
       </div>
     </section>
   `;

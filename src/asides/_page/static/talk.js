@@ -1,0 +1,266 @@
+// Talk: ask a model, and watch it think. This file draws; conversation.js sends and receives.
+
+import { getJSON, request } from "./api.js";
+import { ask, newQuestion, newReply, openCalls, store, stored, subscribe } from "./conversation.js";
+import { Composer } from "./composer.js";
+import { toEnd, useFollow } from "./follow.js";
+import { CopyButton, count, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
+import { address, go } from "./route.js";
+import { Share } from "./share.js";
+import { html, memo, useCallback, useEffect, useRef, useState } from "./ui.js";
+import { Welcome } from "./welcome.js";
+
+// Draw again when a reply has grown, once for each picture that the screen shows.
+function useGrowing(turn) {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    let due = 0;
+    const wake = () => {
+      due ||= requestAnimationFrame(() => {
+        due = 0;
+        draw((number) => number + 1);
+      });
+    };
+    const leave = subscribe(turn, wake);
+    return () => {
+      leave();
+      cancelAnimationFrame(due);
+    };
+  }, [turn]);
+}
+
+const Question = memo(({ turn, busy, onEdit }) => {
+  const [draft, setDraft] = useState(null);
+  if (draft !== null) {
+    const send = (event) => {
+      event.preventDefault();
+      setDraft(null);
+      onEdit(turn, draft);
+    };
+    const pressed = (event) => {
+      if (event.key === "Escape") setDraft(null);
+      else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send(event);
+      else return;
+      event.stopPropagation();
+    };
+    return html`
+      <form class="turn question editing" onSubmit=${send} onKeyDown=${pressed}>
+        <label><span class="off-screen">Your question</span>
+          <textarea rows="3" value=${draft} autofocus ref=${(area) => area?.dataset.seen || (area && ((area.dataset.seen = 1), area.focus()))}
+            onInput=${(event) => setDraft(event.target.value)}></textarea></label>
+        <p class="row end">
+          <span class="muted small">What came after it is dropped.</span>
+          <button type="button" onClick=${() => setDraft(null)}>Cancel</button>
+          <button class="primary" disabled=${!draft.trim()}>Ask again</button>
+        </p>
+      </form>
+    `;
+  }
+  return html`
+    <div class="turn question">
+      <h2 class="off-screen">You</h2>
+      <div class="bubble">
+        ${turn.images.map((url) => html`<img src=${url} alt="Attached image" />`)}
+        ${turn.text}
+      </div>
+      <p class="actions">
+        <button type="button" class="plain" disabled=${busy} onClick=${() => setDraft(turn.text)}>Edit</button>
+        <${CopyButton} text=${turn.text} />
+      </p>
+    </div>
+  `;
+});
+
+// The person plays the tool: what a call gives back is typed in, and the reply goes on.
+function ResultForm({ part, onResult }) {
+  const send = (event) => {
+    event.preventDefault();
+    onResult(part, event.target.elements.result.value);
+  };
+  return html`
+    <form class="result-form" onSubmit=${send}>
+      <label class="field"><span>What the tool answers</span>
+        <textarea name="result" rows="2" placeholder='{"temperature": "21 °C"}'></textarea></label>
+      <p class="row end"><button class="primary">Send the result</button></p>
+    </form>
+  `;
+}
+
+const Reply = memo(({ turn, last, busy, settings, canEnd, onAgain, onResult, onStop }) => {
+  useGrowing(turn);
+  const [problem, setProblem] = useState("");
+  const running = turn.state === "running";
+  const open = running ? [] : openCalls(turn);
+  const below = (part) => last && open.includes(part) && html`<${ResultForm} part=${part} onResult=${onResult} />`;
+  const answerNow = async () => {
+    try {
+      setProblem("");
+      await request(`asides/requests/${encodeURIComponent(turn.request)}/answer-now`, { method: "POST" });
+    } catch (error) {
+      setProblem(error.message);
+    }
+  };
+  return html`
+    <div class="turn reply" aria-busy=${running}>
+      <h2 class="off-screen">${turn.model}</h2>
+      <${Timeline} parts=${turn.parts} running=${running && turn.now !== "waiting"} settings=${settings} below=${below} />
+      ${running && turn.now === "waiting" &&
+      html`<p class="muted waiting"><span class="dot" aria-hidden="true"></span>
+        Waiting for ${turn.model}… ${turn.seconds >= 1 ? seconds(Math.floor(turn.seconds)) : ""}</p>`}
+      ${running && turn.now === "thinking" && canEnd &&
+      html`<p class="row"><button type="button" onClick=${answerNow}>Answer now</button></p>`}
+      ${problem && html`<${Message} tone="warn">${problem}<//>`}
+      ${turn.state === "lost" &&
+      html`<${Message} tone="error" title="The connection was lost." action="Try again" onAction=${() => onAgain(turn)}>
+        ${turn.error} ${turn.parts.length > 0 && "What had come by then is kept above."}<//>`}
+      ${turn.state === "refused" &&
+      html`<${Message} tone="error" title="No answer." action="Try again" onAction=${() => onAgain(turn)}>${turn.error}<//>`}
+      ${!running &&
+      html`<p class="actions">
+        ${turn.state === "stopped" && html`<span class="badge">stopped</span>`}
+        ${turn.reason === "length" && html`<span class="badge warn">out of tokens</span>`}
+        ${turn.parts.length > 0 &&
+        html`<${CopyButton} label="Copy answer" text=${() => replyAsMarkdown(turn.parts, false)} />
+          <${CopyButton} label="Copy with thoughts" text=${() => replyAsMarkdown(turn.parts, true)} />`}
+        <button type="button" class="plain" disabled=${busy} onClick=${() => onAgain(turn)}>Ask again</button>
+        ${turn.request && html`<a class="plain-link" href=${address(`inside/request/${encodeURIComponent(turn.request)}`)}>Look inside</a>`}
+        <span class="muted figures">${figuresOf(turn)}</span>
+      </p>`}
+    </div>
+  `;
+});
+
+function figuresOf(turn) {
+  const found = [turn.model];
+  if (turn.effort) found.push(`effort ${turn.effort}`);
+  if (turn.seconds != null) found.push(seconds(turn.seconds));
+  if (turn.usage?.completion_tokens) found.push(count(turn.usage.completion_tokens, "token"));
+  return found.join(" · ");
+}
+
+function useModels(about) {
+  const [models, setModels] = useState(null);
+  const [error, setError] = useState(null);
+  const load = useCallback(() => {
+    getJSON("asides/models").then(
+      (found) => (setModels(found.models), setError(null)),
+      (problem) => (setModels((known) => known ?? []), setError(problem)),
+    );
+  }, []);
+  useEffect(load, [about]);
+  return { models, error, load };
+}
+
+export default function Talk({ route, about, settings, refresh }) {
+  const { models, error, load } = useModels(about);
+  const [turns, setTurns] = useState(stored);
+  const [tools, setTools] = useState([]);
+  const [busy, setBusy] = useState(false);
+  const [tooLarge, setTooLarge] = useState(false);
+  const [sharing, setSharing] = useState(false);
+  const list = useRef();
+  const running = useRef(null);
+  const follows = useFollow(list);
+
+  const query = route.query;
+  const model = query.get("model") ?? models?.[0]?.id ?? "";
+  const known = models?.find((each) => each.id === model);
+  const effort = query.get("effort") ?? "";
+  const system = query.get("system") ?? "";
+  const choose = (changes) => go("talk", { model, effort, system, ...changes }, true);
+
+  // Handlers keep their identity, so that a long conversation is not drawn again for them; what they need is read from here.
+  const current = useRef();
+  current.current = { turns, model, effort, system, tools };
+
+  const keep = (next) => {
+    setTurns(next);
+    setTooLarge(!store(next));
+  };
+  const run = useCallback(async (reply, before) => {
+    const { system, tools } = current.current;
+    running.current?.abort();
+    const controller = (running.current = new AbortController());
+    setBusy(true);
+    keep([...before, reply]);
+    toEnd();
+    await ask(reply, { turns: before, system, tools, signal: controller.signal });
+    if (running.current !== controller) return;
+    running.current = null;
+    setBusy(false);
+    // A new list draws the reply's actions; the turns in it are the same.
+    setTurns((now) => [...now]);
+    setTooLarge(!store(current.current.turns));
+  }, []);
+  const send = useCallback((text, images) => {
+    const { turns, model, effort } = current.current;
+    run(newReply(model, effort), [...turns, newQuestion(text, images)]);
+  }, []);
+  const edit = useCallback((turn, text) => {
+    const { turns, model, effort } = current.current;
+    run(newReply(model, effort), [...turns.slice(0, turns.indexOf(turn)), newQuestion(text, turn.images)]);
+  }, []);
+  const again = useCallback((turn) => {
+    const { turns, model, effort } = current.current;
+    run(newReply(model, effort), turns.slice(0, turns.indexOf(turn)));
+  }, []);
+  const result = useCallback((part, text) => {
+    const reply = current.current.turns.at(-1);
+    reply.parts.push({ kind: "result", name: part.name, id: part.id, text, complete: true });
+    if (openCalls(reply).length) setTurns((now) => [...now]);
+    else run(reply, current.current.turns.slice(0, -1));
+  }, []);
+  const stop = useCallback(() => running.current?.abort(), []);
+  useEffect(() => {
+    const leave = () => running.current && store(current.current.turns);
+    addEventListener("pagehide", leave);
+    return () => {
+      removeEventListener("pagehide", leave);
+      leave();
+      stop();
+    };
+  }, []);
+  useEffect(() => {
+    const pressed = (event) => {
+      if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open]")) stop();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+
+  const begin = (chosen) => {
+    if (chosen.tools) setTools(chosen.tools);
+    if (chosen.model) choose({ model: chosen.model });
+    current.current = { ...current.current, ...chosen };
+    send(chosen.question, []);
+  };
+  return html`
+    <div class="talk">
+      ${turns.length > 0 &&
+      html`<p class="row end talk-bar">
+        <button type="button" class="plain" onClick=${() => setSharing(true)}>Share or print</button>
+        <button type="button" class="plain" onClick=${() => (stop(), setTools([]), keep([]))}>New conversation</button>
+      </p>`}
+      ${error && html`<${Message} tone="error" action="Try again" onAction=${() => (refresh(), load())}>${error.message}<//>`}
+      ${turns.length === 0 && models && html`<${Welcome} about=${about} models=${models} begin=${begin} refresh=${refresh} />`}
+      <div ref=${list} class="turns">
+        ${turns.map((turn, index) =>
+          turn.role === "user"
+            ? html`<${Question} key=${turn.id} turn=${turn} busy=${busy} onEdit=${edit} />`
+            : html`<${Reply} key=${turn.id} turn=${turn} state=${turn.state} parts=${turn.parts.length} settings=${settings}
+                last=${index === turns.length - 1} busy=${busy} canEnd=${Boolean(known?.answer_now)}
+                onAgain=${again} onResult=${result} />`,
+        )}
+      </div>
+      ${tooLarge && html`<p class="muted small">This conversation is too large for the browser to keep it over a reload.</p>`}
+      <div class="bottom">
+        ${!follows && busy && html`<button type="button" class="newest" onClick=${toEnd}>↓ To the newest</button>`}
+        <${Composer} models=${models ?? []} known=${known} model=${model} effort=${effort} system=${system} tools=${tools}
+          first=${turns.length ? "" : (query.get("question") ?? "")} busy=${busy} settings=${settings} choose=${choose}
+          setTools=${setTools} send=${send} stop=${stop} />
+      </div>
+      ${sharing &&
+      html`<${Share} turns=${turns} choices=${{ model, effort, system }} onClose=${() => setSharing(false)} />`}
+    </div>
+  `;
+}
