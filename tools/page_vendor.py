@@ -4,8 +4,8 @@
     python -m tools.page_vendor --write    # fetch, check against the pinned hashes, write files, licences and README
 
 The hash of each package's archive is pinned here, so that a release which was changed afterwards is refused. The files
-are the packages' own, byte for byte, with one exception: an import of a bare name (`from"preact"`) cannot be resolved by a
-browser without an import map, which our content security policy would refuse, so it becomes the file beside it.
+are the packages' own, byte for byte, with one exception: an import of a bare name (`from"preact"`) cannot be resolved
+by a browser without an import map, which our content security policy would refuse, so it becomes the file beside it.
 """
 
 from __future__ import annotations
