@@ -34,8 +34,8 @@ START = (
 class WorkerProcess:
     """One process, and the tasks that it has been given and not finished."""
 
-    def __init__(self, module: str, setup: object, did: str) -> None:
-        """`module` has a function `work`, which takes `setup` first. `did`: its work in words, as in `it counted`."""
+    def __init__(self, module: str, did: str) -> None:
+        """`module` has a function `work`. `did`: its work in words, as in `it counted`. `set_up` must come next."""
         self._did = did
         self.tasks: deque[tuple[int, str]] = deque()
         """The number of each task, and what it is in words."""
@@ -43,6 +43,11 @@ class WorkerProcess:
             [sys.executable, "-P", "-c", START, module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
         )
         self._send(sys.path)
+        self._is_set_up = False
+
+    def set_up(self, setup: object) -> None:
+        """Tell it how to work. It has imported its module by then, or is doing so."""
+        self._is_set_up = True
         self._send(setup)
 
     def fileno(self) -> int:
@@ -64,7 +69,7 @@ class WorkerProcess:
 
     def end(self) -> None:
         """Let it end, and wait until it did."""
-        if self.tasks:
+        if self.tasks or not self._is_set_up:
             self._process.kill()
         with suppress(OSError):  # It may be dead; what it did not read is of no use.
             self._input.close()

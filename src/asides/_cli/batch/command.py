@@ -22,6 +22,7 @@ from ..options import Arguments, add_reading, policies
 from ..stats.command import job_count
 from ..stats.read import open_tokenizer
 from ..streams import STDOUT, Interrupt, OutputStream, Streams, complain
+from .workers import RangeWorkers
 
 if TYPE_CHECKING:
     from .job import BatchJob
@@ -75,6 +76,23 @@ def run(arguments: list[str]) -> int:
         import pyarrow  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
         raise UsageError("asides batch needs pyarrow: pip install 'asides[batch]'") from error
+    workers = RangeWorkers(options.jobs) if options.jobs > 1 else None
+    try:
+        if workers is not None:
+            workers.start(_work_for(options))
+        return _plan_and_run(options, arguments, workers)
+    finally:
+        if workers is not None:
+            workers.end()
+
+
+def _work_for(options: argparse.Namespace) -> int:
+    """For how many processes there will surely be work: ranges of the named files that are here."""
+    sizes = [os.path.getsize(path) for path in options.files if os.path.isfile(path)]
+    return int(sum(sizes) / (options.range_size * MEGABYTE)) if not (options.rows or options.sample) else 0
+
+
+def _plan_and_run(options: argparse.Namespace, arguments: list[str], workers: RangeWorkers | None) -> int:
     plan = _plan(options)
     from .manifest import PartialFolder, header_of
 
@@ -82,12 +100,18 @@ def run(arguments: list[str]) -> int:
     try:
         header = header_of(plan.inputs, _job_options(plan, options), len(plan.ranges))
         folder.begin(header, resume=options.resume, force=options.force)
-        return _run(options, arguments, plan, folder)
+        return _run(options, arguments, plan, folder, workers)
     finally:
         folder.close()
 
 
-def _run(options: argparse.Namespace, arguments: list[str], plan: BatchPlan, folder: PartialFolder) -> int:
+def _run(
+    options: argparse.Namespace,
+    arguments: list[str],
+    plan: BatchPlan,
+    folder: PartialFolder,
+    workers: RangeWorkers | None,
+) -> int:
     from .job import BatchJob
 
     streams = Streams()
@@ -98,7 +122,7 @@ def _run(options: argparse.Namespace, arguments: list[str], plan: BatchPlan, fol
     job = BatchJob(plan, options.output, folder)
     try:
         with Interrupt() as interrupt:
-            job.run(options.jobs, interrupt, streams)
+            job.run(workers, interrupt, streams)
         if not job.complete:
             complain(f"interrupted; {_how_to_go_on(plan, folder, arguments)}")
             return INTERRUPTED

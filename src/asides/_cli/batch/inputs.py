@@ -348,14 +348,14 @@ def _ranges(number: int, input: BatchInput, size: int) -> Iterator[tuple[RowRang
         return
     with open_table(input) as table:
         start = weight = rows = at = 0
-        for at, (heavy, count) in enumerate(table.groups(), start=1):
-            weight += heavy
-            rows += count
-            if weight >= size:
+        for at, (heavy, count) in enumerate(table.groups()):
+            if at > start and weight + heavy > size:
                 yield RowRange(number, start, at, weight), rows
                 start, weight, rows = at, 0, 0
-        if at > start:
-            yield RowRange(number, start, at, weight), rows
+            weight += heavy
+            rows += count
+        if rows:
+            yield RowRange(number, start, at + 1, weight), rows
 
 
 def _stretches(input: BatchInput, size: int) -> Iterator[tuple[int, int]]:

@@ -1,9 +1,10 @@
 """Running a job of `asides batch`: ranges handed out, finished ranges noted and joined, until all are done.
 
 Ranges that are finished are added to the output in the order of the input while others are still being split; only
-records of JSON Lines that become columns wait for the last range, because only then all columns are known. When
-something ends the job early (Ctrl-C, a full disk, a file that cannot be read), ranges that are being split are waited
-for, no more are handed out, and `OUT.partial` has all that is finished.
+records of JSON Lines that become columns wait for the last range, because only then all columns are known, and each
+range is encoded with them in a second round. When something ends the job early (Ctrl-C, a full disk, a file that cannot
+be read), ranges that are being split are waited for, no more are handed out, and `OUT.partial` has all that is
+finished. All that costs time is done in `RangeWork`; what this process does alone is noting and copying.
 
     plan -> ranges -> RangeWork (here or in workers) -> files in OUT.partial -> Joining -> OUT
 """
@@ -11,10 +12,9 @@ for, no more are handed out, and `OUT.partial` has all that is finished.
 from __future__ import annotations
 
 import os
-import select
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 import msgspec
@@ -24,18 +24,17 @@ from ...analysis.summary import Groups
 from ...errors import Error
 from ...terminal.progress import Progress
 from ..streams import Interrupt, Streams
-from ..worker_process import WorkerProcess, serve_tasks
+from ..worker_process import serve_tasks
 from .inputs import RowRange, read_lines, read_tables
 from .manifest import PartialFolder
-from .output import Joining, RangeFile, finished_file, read_streams, sync_folder, unify
+from .output import Joining, RangeFile, finished_file, read_schemas, sync_folder, unify, write_schemas
 from .plan import BatchPlan, kept_columns
-from .splitting import RangeSplitter, RowProblem
+from .splitting import RangeSplitter, RowProblem, new_fields
 from .summary import BatchSummary
+from .workers import RangeWorkers, Task
 
 SECONDS_PER_LINE = 60.0
 """How often progress is written where nobody looks at a screen."""
-POLL = 0.2
-"""Seconds after which a Ctrl-C is noticed at the latest."""
 LINE_FACTOR = 4
 """How much longer than the longest text a line of JSON may be: it has other fields, and escapes."""
 
@@ -45,6 +44,14 @@ class RangeTask(msgspec.Struct, frozen=True):
 
     number: int
     range: RowRange
+
+
+class EncodeTask(msgspec.Struct, frozen=True):
+    """A range that is split and has to be encoded."""
+
+    number: int
+    schema: Any
+    """The columns of the output."""
 
 
 class RangeDone(msgspec.Struct, frozen=True):
@@ -64,10 +71,10 @@ class RangeWork:
         self._folder = PartialFolder(folder)
         self._parent = parent
 
-    def do(self, task: RangeTask) -> RangeDone:
-        """Split a range. What fails is told, not raised: others go on."""
+    def do(self, task: RangeTask | EncodeTask) -> RangeDone:
+        """Do a task. What fails is returned, not raised: others go on."""
         try:
-            return self._split(task)
+            return self._split(task) if isinstance(task, RangeTask) else self._encode(task)
         except OSError as error:
             return RangeDone(failure=f"{error.filename or self._folder.path}: {error.strerror or error}")
         except Error as error:
@@ -79,8 +86,7 @@ class RangeWork:
         before = wanted.first or 0
         splitter = RangeSplitter(plan.settings, lambda row: f"{input.path}:{before + row + 1}")
         counted = 0
-        with finished_file(self._folder.file(task.number)) as file:
-            output = RangeFile(file, plan.kind, plan.compression, plan.schema)
+        with self._range_file(task.number, "rows", plan.schema) as output:
             if input.kind == "jsonl":
                 longest = plan.settings.row_limit * LINE_FACTOR
                 for batch, lines in read_lines(input, wanted, longest):
@@ -93,12 +99,31 @@ class RangeWork:
                     self._check_parent()
                     kept = kept_columns(batch.schema, plan.settings.field)
                     output.write_table(batch, kept, splitter.split_table(numbers, batch))
-            output.close()
             # Before the range's own file has its name: whoever finds that one finds these.
-            self._write_beside(task.number, splitter)
+            self._write_beside(task.number, splitter, output.schemas)
         return RangeDone(counted, splitter.summary)
 
-    def _write_beside(self, number: int, splitter: RangeSplitter) -> None:
+    def _encode(self, task: EncodeTask) -> RangeDone:
+        self._check_parent()
+        with self._range_file(task.number, "encoded", task.schema) as output:
+            output.write_ranges_file(self._folder.file(task.number))
+        return RangeDone()
+
+    @contextmanager
+    def _range_file(self, number: int, ending: str, schema: Any) -> Iterator[RangeFile]:
+        with finished_file(self._folder.file(number, ending)) as file:
+            output = RangeFile(file, self._plan.kind, self._plan.compression, schema)
+            try:
+                yield output
+                output.close()
+            except BaseException:
+                output.abandon()
+                raise
+
+    def _write_beside(self, number: int, splitter: RangeSplitter, schemas: list[Any]) -> None:
+        if schemas and self._plan.schema is None:
+            with finished_file(self._folder.file(number, "schemas")) as file:
+                write_schemas(file, schemas)
         if splitter.problems:
             with finished_file(self._folder.file(number, "errors")) as file:
                 file.write(msgspec.json.Encoder().encode_lines(splitter.problems))
@@ -133,11 +158,6 @@ class BatchProgress:
         """Count in a range that was finished now."""
         self._done += size
         self._rows += rows
-
-    def skip(self, size: int) -> None:
-        """Leave out a range that was finished before."""
-        self._total -= size
-        self._bar = Progress(self._streams.err, total=self._total, bar=True)
 
     def show(self) -> None:
         """Draw it, if it is time to."""
@@ -183,85 +203,96 @@ class BatchJob:
 
     @property
     def complete(self) -> bool:
-        """Whether all ranges are finished."""
+        """Whether all ranges can be joined."""
+        return self._all_split and all(self._joinable(number) for number in range(len(self._plan.ranges)))
+
+    @property
+    def _all_split(self) -> bool:
         return len(self._folder.finished) == len(self._plan.ranges)
 
-    def run(self, jobs: int, interrupt: Interrupt, streams: Streams) -> None:
+    @property
+    def _encodes_later(self) -> bool:
+        """Whether ranges are encoded when all are split, because only then the columns are known."""
+        return self._plan.kind == "parquet" and self._plan.schema is None
+
+    def run(self, workers: RangeWorkers | None, interrupt: Interrupt, streams: Streams) -> None:
         """Split what is left. Raises what stopped it, when all that was being split is finished."""
-        progress = BatchProgress(streams, sum(each.size for each in self._plan.ranges))
-        for number in self._folder.finished:
-            progress.skip(self._plan.ranges[number].size)
-        left = iter([number for number in range(len(self._plan.ranges)) if number not in self._folder.finished])
+        ranges = self._plan.ranges
+        left = [number for number in range(len(ranges)) if number not in self._folder.finished]
+        self._work(workers, interrupt, streams, [RangeTask(number, ranges[number]) for number in left])
+        if self._encodes_later and self._all_split and not interrupt.came:
+            schema = self._found_schema()
+            left = [number for number in range(len(ranges)) if not self._joinable(number)]
+            self._work(workers, interrupt, streams, [EncodeTask(number, schema) for number in left])
 
-        def next_task() -> RangeTask | None:
-            number = None if interrupt.came or self._failure else next(left, None)
-            return None if number is None else RangeTask(number, self._plan.ranges[number])
+    def _work(
+        self,
+        workers: RangeWorkers | None,
+        interrupt: Interrupt,
+        streams: Streams,
+        tasks: Sequence[RangeTask | EncodeTask],
+    ) -> None:
+        """Have tasks done, by other processes or here."""
+        progress = BatchProgress(streams, sum(self._plan.ranges[task.number].size for task in tasks))
+        left = iter(tasks)
+        finished: list[tuple[int, Any]] = []
 
-        def done(number: int, result: RangeDone) -> None:
-            if result.failure:
-                self._failure = self._failure or result.failure
-                return
-            wanted = self._plan.ranges[number]
-            self._folder.add(number, wanted, self._plan.inputs[wanted.input], result.lines, result.summary)
-            progress.add(wanted.size, result.summary.rows)
+        def next_task() -> RangeTask | EncodeTask | None:
+            return None if interrupt.came or self._failure else next(left, None)
+
+        def given() -> Task | None:
+            task = next_task()
+            return None if task is None else (task.number, task, self._place(task))
+
+        def done(number: int, result: Any) -> None:
+            self._failure = self._failure or result.failure
+            if not result.failure:
+                finished.append((number, result))
+
+        def meanwhile() -> bool:
+            while finished:
+                self._note(*finished.pop(0), progress)
+            progress.show()
+            return self._join_next()
 
         try:
-            if jobs > 1:
-                self._run_workers(min(jobs, len(self._plan.ranges)), next_task, done, progress)
+            if workers is not None:
+                workers.run((self._plan, self._output, os.getpid()), given, done, meanwhile)
             else:
-                self._run_here(next_task, done, progress)
+                here = RangeWork(self._plan, self._output)
+                while (task := next_task()) is not None:
+                    done(task.number, here.do(task))
+                    meanwhile()
+            while finished:
+                self._note(*finished.pop(0), progress)
         finally:
             progress.clear()
         if self._failure:
             raise Error(self._failure)
 
-    def _run_here(
-        self, next_task: Callable[[], RangeTask | None], done: Callable[[int, RangeDone], None], progress: BatchProgress
-    ) -> None:
-        here = RangeWork(self._plan, self._output)
-        while (task := next_task()) is not None:
-            done(task.number, here.do(task))
-            self._join_next()
-            progress.show()
+    def _place(self, task: RangeTask | EncodeTask) -> str:
+        wanted = self._plan.ranges[task.number]
+        return f"{self._plan.inputs[wanted.input].path} ({wanted.start} to {wanted.stop})"
 
-    def _run_workers(
-        self,
-        jobs: int,
-        next_task: Callable[[], RangeTask | None],
-        done: Callable[[int, RangeDone], None],
-        progress: BatchProgress,
-    ) -> None:
-        setup = (self._plan, self._output, os.getpid())
-        workers: list[WorkerProcess] = []
-        try:
-            while True:
-                for worker in [*workers, *([None] * (jobs - len(workers)))]:
-                    if worker is not None and worker.tasks:
-                        continue
-                    task = next_task()
-                    if task is None:
-                        break
-                    if worker is None:
-                        worker = WorkerProcess("asides._cli.batch.job", setup, "split")
-                        workers.append(worker)
-                    path = self._plan.inputs[task.range.input].path
-                    worker.give(task.number, task, f"{path} ({task.range.start} to {task.range.stop})")
-                busy = [worker for worker in workers if worker.tasks]
-                if not busy:
-                    return
-                # While others split, this process joins; when there is nothing to join, it waits.
-                wait = 0.0 if self._join_next() else POLL
-                ready: list[WorkerProcess] = select.select(busy, [], [], wait)[0]
-                for worker in ready:
-                    done(*worker.take())
-                progress.show()
-        finally:
-            for worker in workers:
-                worker.end()
+    def _note(self, number: int, result: RangeDone, progress: BatchProgress) -> None:
+        """A range is finished."""
+        wanted = self._plan.ranges[number]
+        if number not in self._folder.finished:
+            self._folder.add(number, wanted, self._plan.inputs[wanted.input], result.lines, result.summary)
+        progress.add(wanted.size, self._folder.finished[number].summary.rows)
+
+    def _joinable(self, number: int) -> str:
+        """The file that is joined for a range; empty while there is none."""
+        if number not in self._folder.finished:
+            return ""
+        path = self._folder.file(number, "encoded" if self._encodes_later else "rows")
+        return path if not self._encodes_later or os.path.exists(path) else ""
 
     def _join_next(self) -> bool:
         """Add the next range to the output, if it is finished. False where there is nothing to add."""
-        if self._joined not in self._folder.finished or (self._plan.kind != "jsonl" and self._plan.schema is None):
+        if self._encodes_later or (self._plan.kind != "jsonl" and self._plan.schema is None):
+            return False
+        if not self._joinable(self._joined):
             return False
         self._add(self._plan.schema)
         return True
@@ -273,7 +304,7 @@ class BatchJob:
                 self._file = open(path, "wb")  # noqa: SIM115  # closed by `finish` or `close`
                 self._joining = Joining(self._file, self._plan.kind, schema)
             if self._joined < len(self._plan.ranges):
-                self._joining.add(self._folder.file(self._joined))
+                self._joining.add(self._joinable(self._joined))
                 self._joined += 1
         except OSError as error:
             error.filename = error.filename or path
@@ -305,16 +336,12 @@ class BatchJob:
         """The columns of the output, when all records have been seen."""
         if self._plan.kind == "jsonl":
             return None
-        from .splitting import new_fields
-
         new = new_fields(self._plan.settings)
-        schemas = []
+        schemas: list[Any] = []
         for number in range(len(self._plan.ranges)):
-            for stream in read_streams(self._folder.file(number)):
-                if stream.schema not in schemas:
-                    schemas.append(stream.schema)
-                for _ in stream:
-                    pass
+            path = self._folder.file(number, "schemas")
+            if os.path.exists(path):  # a range of blank lines has no columns
+                schemas += [schema for schema in read_schemas(path) if schema not in schemas]
         names = {field.name for field in new}
         others = unify(schemas)
         return pa.schema([*(field for field in others if field.name not in names), *new])
@@ -349,8 +376,6 @@ class BatchJob:
 
     def close(self) -> None:
         """Let go of what is open."""
-        if self._joining is not None:
-            self._joining.abandon()
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()

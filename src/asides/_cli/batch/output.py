@@ -1,10 +1,10 @@
 """What `asides batch` writes: a file for each range, and all of them joined into the output in the order of the input.
 
 A file gets its name when it is complete and on the disk (`finished_file`): until then it is a `.tmp` that nobody reads.
-Ranges of an output in columns are Arrow streams, which cost little to write and to read; the join encodes them
-once. Where the columns are known beforehand there is one stream to a range; from JSON Lines a batch may have other
-columns than the one before, and begins a stream of its own in the same file. Ranges of JSON Lines are simply put one
-behind the other, compressed or not.
+Joining is the part that one process does alone, so it only copies: ranges of JSON Lines are put one behind the other,
+compressed or not, and so are the row groups of Parquet (`parquet_join`). Ranges of an Arrow file are Arrow streams. So
+are ranges of JSON Lines that become columns: a batch may have other columns than the one before, and begins a stream of
+its own in the same file; when all have been seen, `RangeFile` encodes each range with the columns of all.
 
     RangeFile(...).write_table / write_records        in a worker, one range
     Joining(...).add(path) ... finish()               in the parent, range after range
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from ...errors import UsageError
 from .inputs import COMPRESSIONS, ENDINGS, Compression, InputKind, kind_of
+from .parquet_join import ParquetJoin
 from .records import storable, to_array
 
 GROUP_BYTES = 32 << 20
@@ -81,7 +82,14 @@ class RangeFile:
             self._file = _compressed(file, compression)
         self._compressed = self._file is not file
         self._stream: Any = None
+        self.schemas: list[Any] = []
+        """The columns of the streams so far, each once."""
         self._stream_schema: Any = None
+        self._parquet: Any = None
+        if kind == "parquet" and schema is not None:
+            self._parquet = pq.ParquetWriter(file, schema)
+        self._group: list[Any] = []
+        self._group_size = 0
 
     def write_table(self, batch: Any, fields: Sequence[str], columns: dict[str, Any]) -> None:
         """Rows of a table: these of its columns, and the new ones."""
@@ -111,16 +119,47 @@ class RangeFile:
             return
         if self._schema is not None:
             batch = conform(batch, self._schema)
+        if self._parquet is not None:
+            self._group.append(batch)
+            self._group_size += batch.nbytes
+            if self._group_size >= GROUP_BYTES:
+                self._write_group()
+            return
         if self._stream is None or not self._stream_schema.equals(batch.schema, check_metadata=True):
-            self.close()
+            self._close_stream()
             self._stream, self._stream_schema = pa.ipc.new_stream(self._file, batch.schema), batch.schema
+            if not any(schema.equals(batch.schema, check_metadata=True) for schema in self.schemas):
+                self.schemas.append(batch.schema)
         self._stream.write_batch(batch)
 
-    def close(self) -> None:
-        """Write what is left. The file itself stays open."""
+    def write_ranges_file(self, path: str) -> None:
+        """The streams of another range's file, in the columns of this one."""
+        for stream in read_streams(path):
+            for batch in stream:
+                self._write_batch(batch)
+
+    def _write_group(self) -> None:
+        table = pa.Table.from_batches(self._group, self._schema)
+        self._parquet.write_table(table, row_group_size=max(1, table.num_rows))
+        self._group, self._group_size = [], 0
+
+    def _close_stream(self) -> None:
         if self._stream is not None:
             self._stream.close()
             self._stream = None
+
+    def abandon(self) -> None:
+        """Write no more: the file will not be used."""
+        if self._parquet is not None:
+            self._parquet.is_open = False  # else it would write the end when it is collected, into a closed file
+
+    def close(self) -> None:
+        """Write what is left. The file itself stays open."""
+        self._close_stream()
+        if self._parquet is not None:
+            if self._group:
+                self._write_group()
+            self._parquet.close()
         if self._compressed:
             self._file.close()
 
@@ -235,51 +274,48 @@ def read_streams(path: str) -> Iterator[Any]:
             yield pa.ipc.open_stream(file)
 
 
+def write_schemas(file: IO[bytes], schemas: Sequence[Any]) -> None:
+    """Columns alone: streams without rows."""
+    for schema in schemas:
+        pa.ipc.new_stream(file, schema).close()
+
+
+def read_schemas(path: str) -> Iterator[Any]:
+    """The columns that `write_schemas` has written."""
+    for stream in read_streams(path):
+        yield stream.schema
+        for _ in stream:  # the next one stands behind its end
+            pass
+
+
 class Joining:
-    """The output while it grows. Memory does not."""
+    """The output while it grows. Memory does not, but for the footer of Parquet."""
 
     def __init__(self, file: IO[bytes], kind: InputKind, schema: Any) -> None:
         """`schema`: the columns; for JSON Lines none."""
         self._file = file
         self._kind = kind
         self._schema = schema
-        self._writer: Any = None
-        if kind == "parquet":
-            self._writer = pq.ParquetWriter(file, schema)
-        elif kind == "arrow":
-            self._writer = pa.ipc.new_file(file, schema)
+        self._parquet = ParquetJoin(file) if kind == "parquet" else None
+        self._arrow = pa.ipc.new_file(file, schema) if kind == "arrow" else None
 
     def add(self, path: str) -> None:
         """Add a range."""
-        if self._kind == "jsonl":
+        if self._parquet is not None:
+            self._parquet.add(path)
+        elif self._arrow is not None:
+            for stream in read_streams(path):
+                for batch in stream:
+                    self._arrow.write_batch(conform(batch, self._schema))
+        else:
             with open(path, "rb") as file:
                 shutil.copyfileobj(file, self._file, 1 << 20)
-            return
-        batches: list[Any] = []
-        size = 0
-        for stream in read_streams(path):
-            for batch in stream:
-                batches.append(conform(batch, self._schema))
-                size += batch.nbytes
-                if size >= GROUP_BYTES:
-                    self._write(batches)
-                    batches, size = [], 0
-        if batches:
-            self._write(batches)
-
-    def _write(self, batches: list[Any]) -> None:
-        table = pa.Table.from_batches(batches, self._schema)
-        if self._kind == "parquet":
-            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-        else:
-            self._writer.write_table(table)
-
-    def abandon(self) -> None:
-        """Write no more: the file will not be used."""
-        if self._kind == "parquet":
-            self._writer.is_open = False  # else it would write the end when it is collected, into a closed file
 
     def finish(self) -> None:
         """Write the end."""
-        if self._writer is not None:
-            self._writer.close()
+        if self._parquet is not None and self._parquet.empty:
+            pq.write_table(self._schema.empty_table(), self._file)
+        elif self._parquet is not None:
+            self._parquet.finish()
+        elif self._arrow is not None:
+            self._arrow.close()

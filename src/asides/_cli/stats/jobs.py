@@ -81,8 +81,10 @@ class Jobs:
                 return worker
         if len(self._workers) == self._count:
             return None
-        self._workers.append(WorkerProcess("asides._cli.stats.jobs", self._setup, "counted"))
-        return self._workers[-1]
+        worker = WorkerProcess("asides._cli.stats.jobs", "counted")
+        worker.set_up(self._setup)
+        self._workers.append(worker)
+        return worker
 
     def _wait(self) -> None:
         """Take what was counted, wait for it if need be, and merge what is next."""
