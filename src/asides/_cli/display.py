@@ -62,7 +62,14 @@ def choose(options: argparse.Namespace, streams: Streams) -> Display:
     if options.number and not options.hide and not options.collapse:
         return NumberedDisplay(streams, options.style)
     mode: Mode = "hide" if options.hide else "collapse" if options.collapse else "show"
-    return ReplyDisplay(streams, mode=mode, style=options.style, calls=not options.hide, number=options.number)
+    return ReplyDisplay(
+        streams,
+        mode=mode,
+        style=options.style,
+        calls=not options.hide,
+        number=options.number,
+        wrap=options.wordwrap,
+    )
 
 
 def read_style(look: str | Style | None) -> Style:
@@ -221,7 +228,7 @@ class ReplyDisplay(TextDisplay):
         return thoughts
 
     def _write_thought(self, text: str) -> None:
-        self._streams.out.flush()
+        self._streams.out.settle()
         self._streams.err.draw(text)
         # Whoever else writes there lets the thought end its line before, so no line is open for them.
         self._streams.err.at_line_start = True

@@ -123,6 +123,16 @@ def add_raw(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_wordwrap(group: argparse._ActionsContainer) -> None:
+    """The option that leaves long lines to the terminal."""
+    group.add_argument(
+        "--nowordwrap",
+        dest="wordwrap",
+        action="store_false",
+        help="on a terminal, do not break long lines at words; pipes and files never have them broken",
+    )
+
+
 def add_store(group: argparse._ActionsContainer, when: str = "") -> None:
     """The option that names the store of kept thoughts. `when` says when it counts."""
     group.add_argument(
@@ -171,6 +181,7 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
     )
     asides.add_argument("--collapse", action="store_true", help="show a line for each thought, with its length")
     add_style(showing)
+    add_wordwrap(showing)
     add_raw(showing)
     showing.add_argument(
         "-v",

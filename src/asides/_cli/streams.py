@@ -17,11 +17,12 @@ import select
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from .._descriptor import write_all
 
 if TYPE_CHECKING:
+    from ..terminal.answer import AnswerLines
     from ..terminal.sanitize import Sanitizer
     from ..terminal.style import Codes
 
@@ -37,8 +38,14 @@ DIM: Codes = ("\x1b[2m", "\x1b[22m")
 class OutputStream:
     """One standard stream. What is written leaves with `flush`, whole."""
 
-    def __init__(self, descriptor: int, *, may_close: bool = False, raw: bool = False) -> None:
-        """`may_close`: whoever reads it may leave. `raw`: what a model wrote may act on the terminal (`--raw`)."""
+    def __init__(
+        self, descriptor: int, *, may_close: bool = False, raw: bool = False, wrap: Literal["", "lines", "all"] = ""
+    ) -> None:
+        """`may_close`: whoever reads it may leave. `raw`: what a model wrote may act on the terminal (`--raw`).
+
+        `wrap`: what is broken at words where it is a terminal, lines of our own or also what a model wrote. Not with
+        `raw`, because nobody knows how wide a text is that moves the cursor.
+        """
         self.terminal = os.isatty(descriptor)
         """Whether a person looks at it."""
         self.sanitizes = self.terminal and not raw
@@ -47,8 +54,10 @@ class OutputStream:
         """Whether the last character written ended a line."""
         self._descriptor = descriptor
         self._may_close = may_close
+        self._wrap = wrap if self.sanitizes else ""
         self._pending: list[bytes] = []
         self._sanitizer: Sanitizer | None = None
+        self._layout: AnswerLines | None = None
 
     @property
     def colour(self) -> bool:
@@ -66,15 +75,31 @@ class OutputStream:
     def write(self, text: str, style: Codes = PLAIN) -> None:
         """Add text as the model wrote it, between the escape codes of a style."""
         if text and self.sanitizes:
-            if self._sanitizer is None:
-                from ..terminal.sanitize import Sanitizer  # here, because a pipe needs none
-
-                self._sanitizer = Sanitizer()
-            text = self._sanitizer.feed(text)
+            text = self._laid_out(text)
         if text:
             before, after = style
             self.draw(f"{before}{text}{after}")
             self.at_line_start = text.endswith("\n")
+
+    def _laid_out(self, text: str) -> str:
+        """What a terminal gets for the next piece of a model's text."""
+        if self._sanitizer is None:
+            from ..terminal.sanitize import Sanitizer  # here, because a pipe needs none
+
+            self._sanitizer = Sanitizer()
+            if self._wrap == "all":
+                from ..terminal import Screen
+                from ..terminal.answer import AnswerLines
+
+                screen = Screen(self._descriptor)
+                self._layout = AnswerLines(screen.width, cursor=screen.cursor)
+        text = self._sanitizer.feed(text)
+        if self._layout is None:
+            return text
+        if self.at_line_start:
+            # Someone else has written here and ended the line; where the layout has done it, this changes nothing.
+            self._layout.interrupt()
+        return self._layout.feed(text)
 
     def draw(self, text: str) -> None:
         """Add a text of our own that may hold escape codes, and nothing of others that was not sanitized."""
@@ -93,14 +118,35 @@ class OutputStream:
         """Add a line of our own, on a line of its own. Whatever is in it can be written."""
         self.end_line()
         text = sanitized(text) if self.sanitizes else text
+        if self._wrap:
+            text = self._fitted(text)
         self._pending.append(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def end_line(self) -> None:
         """Begin a new line unless one has just begun."""
-        if self._sanitizer is not None:
-            self.draw(self._sanitizer.finish())
+        self._release()
         if not self.at_line_start:
             self.draw("\n")
+
+    def settle(self) -> None:
+        """Write all that was added, and what waited for the rest of a word: someone else writes on this screen now."""
+        self._release()
+        self.flush()
+
+    def _release(self) -> None:
+        if self._sanitizer is not None:
+            rest = self._sanitizer.finish()
+            self.draw(rest if self._layout is None else self._layout.feed(rest) + self._layout.finish())
+
+    def _fitted(self, text: str) -> str:
+        from ..terminal import Screen  # here, because a pipe needs none
+
+        width = Screen(self._descriptor).width()
+        if len(text) < width and text.isascii():
+            return text
+        from ..terminal.answer import fit
+
+        return fit(text, width)
 
     def flush(self) -> None:
         """Write what was added."""
@@ -134,11 +180,12 @@ def sanitized(text: str) -> str:
 class Streams:
     """Standard output and standard error together. On one screen they appear in the order of writing."""
 
-    def __init__(self, *, raw: bool = False) -> None:
-        self.out = OutputStream(STDOUT, raw=raw)
+    def __init__(self, *, raw: bool = False, wrap: bool = True) -> None:
+        """`wrap`: on a terminal, the answer and lines of our own are broken at words."""
+        self.out = OutputStream(STDOUT, raw=raw, wrap="all" if wrap else "")
         """Where the answer goes."""
         # Whoever reads the thoughts may leave; the answer goes on.
-        self.err = OutputStream(STDERR, may_close=True, raw=raw)
+        self.err = OutputStream(STDERR, may_close=True, raw=raw, wrap="lines" if wrap else "")
         """Where thoughts and messages go."""
         self.one_screen = self.out.terminal and self.err.terminal
         """Whether a person sees both, mixed."""
@@ -152,7 +199,7 @@ class Streams:
 
     def aside(self) -> OutputStream:
         """Standard error, to write to it next. On one screen it does not go on in the answer's line."""
-        self.out.flush()
+        self.out.settle()
         if self.one_screen and not self.out.at_line_start:
             self.err.write("\n")
             self.out.at_line_start = True

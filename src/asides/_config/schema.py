@@ -245,14 +245,14 @@ class RunSettings(Section, frozen=True):
 
 
 class Terminal(Section, frozen=True):
-    """How thoughts look on a terminal."""
+    """How thoughts and answers look on a terminal."""
 
     heading: str = "blue"
     """The colour of the line above a thought."""
     text: str = "cyan"
     """The colour of a thought."""
     wrap: bool = True
-    """Whether long lines of a thought are broken at words."""
+    """Whether long lines are broken at words."""
 
 
 class InferenceService(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""One thought wrapped to a terminal, word by word, while it comes; and how many columns characters take.
+"""Text wrapped to a terminal, word by word, while it comes; and how many columns characters take.
 
 A word that is not whole is shown at once and taken back when it outgrows its line, so that a reader never waits for
 the next space. For that, `Wrapped` keeps what is settled in a line (`_column`), the spaces behind it, and the pieces of
@@ -30,6 +30,7 @@ _NO_END = frozenset("([{（［｛〈《「『【〔")
 _LETTERS = "!-~\u00a1-\u00ac\u00ae-\u02ff\u0391-\u0482\u048a-\u0556\u2010-\u2027\u2030-\u205e\u2200-\u22ff\u2500-\u257f"
 SIMPLE = re.compile(f"[{_LETTERS}]+")
 _REST = re.compile(f"[^{_LETTERS}]+")
+_LIST_MARK = re.compile(r"[-*+•]|\d{1,4}[.)]")
 JOINER = "\u200d"
 LONGEST_CLUSTER = 32
 """Marks beyond this are taken as nothing wide, so that a heap of them costs no more than its length."""
@@ -41,13 +42,19 @@ class Wrapped:
     Where the cursor cannot be moved a word waits until it is whole. Nothing waits longer than a line is wide.
     """
 
-    def __init__(self, width: Callable[[], int], *, cursor: bool, indent: str = INDENT) -> None:
+    def __init__(self, width: Callable[[], int], *, cursor: bool, indent: str = INDENT, whole: bool = False) -> None:
+        """`whole`: every line end is written, and at once, also those at the beginning and at the end; and the lines
+        that a line is broken into are indented as it is, behind the mark of a list item too."""
         self._full_indent = indent
+        self._whole = whole
+        self._hang = 0  # columns before the rows that a line is broken into
+        self._line_fresh = whole  # no word of the line has been set
         self._cells = Cells()
         self._ask_width = width
         self._cursor = cursor
         self._out: list[str] = []
-        self._line_open = False
+        self.line_open: bool = False
+        """Whether something was set in the line that the cursor stands in."""
         self._breaks = 0  # line ends not yet written
         self._column = 0  # behind the settled words of the line, indent not counted
         self._spaces = 0  # between these and the word
@@ -67,9 +74,12 @@ class Wrapped:
             if first == "\n":
                 self._end_word()
                 self._spaces = 0
+                if self._whole:
+                    self._end_lines(len(token))
+                    continue
                 # Only counted: line ends are written with the next word, so that blank lines at the end of a thought
                 # never show.
-                self._breaks += len(token) if self._line_open else 0
+                self._breaks += len(token) if self.line_open else 0
             elif first in " \t":
                 self._end_word()
                 self._add_spaces(token)
@@ -91,8 +101,14 @@ class Wrapped:
     def interrupt(self) -> None:
         """Go on with a new line."""
         self._freeze()
-        self._line_open = False
+        self.line_open = False
         self._breaks = self._column = self._spaces = 0
+
+    def _end_lines(self, count: int) -> None:
+        """The line ends; what follows may have another indent."""
+        self._out.append("\n" * (self._breaks + count))
+        self.line_open, self._line_fresh = False, True
+        self._breaks = self._column = self._hang = 0
 
     def _measure(self) -> None:
         self._width = self._ask_width()
@@ -174,6 +190,10 @@ class Wrapped:
         """The word is whole: put it where it stays."""
         if not self._word:
             return
+        if self._line_fresh:
+            self._line_fresh = False
+            mark = self._word_width + 1 if _LIST_MARK.fullmatch("".join(self._word)) else 0
+            self._hang = min(self._spaces + mark, self._usable // 2)
         self._place()
         self._column += self._spaces + self._word_width
         self._spaces = self._word_width = self._shown = self._shown_width = 0
@@ -194,9 +214,9 @@ class Wrapped:
     def _place(self) -> None:
         """Write what of the word is not on the screen, on the next line if this one is full."""
         out = self._out
-        if self._breaks or not self._line_open:
+        if self._breaks or not self.line_open:
             out.append("\n" * self._breaks + self._indent)
-            self._line_open = True
+            self.line_open = True
             self._breaks = self._column = 0
         if self._column + self._spaces + self._word_width > self._usable:
             # An indent of the model's own gives way; otherwise the word begins a line.
@@ -206,9 +226,9 @@ class Wrapped:
                 out.append(f"\x1b[{taken_back}D\x1b[K" if taken_back else "")
             if self._column:
                 out.append("\n" + self._indent)
-                self._column = self._spaces = 0
-            else:
-                self._spaces = max(self._usable - self._word_width, 0)
+                self._column, self._spaces = 0, self._hang
+            # For a word that needs them, spaces before it are fewer: it is never cut to keep an indent.
+            self._spaces = min(self._spaces, max(self._usable - self._word_width, 0))
             self._shown = self._shown_width = 0
         if not self._shown:
             out.append(" " * self._spaces)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from ..options import Arguments, add_raw, add_reading, add_store
+from ..options import Arguments, add_raw, add_reading, add_store, add_wordwrap
 from .common import add_where, number
 from .look import grep, list_replies, search, show, stats
 from .work import export, import_lines, purge, reindex, salvage, verify
@@ -87,6 +87,7 @@ def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
     showing.add_argument(
         "--conversation", default="", metavar="ID", help="the memory of a conversation: clean text, no thoughts"
     )
+    add_wordwrap(showing)
     add_raw(showing)
 
     searching = _command(
@@ -100,6 +101,7 @@ def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
     searching.add_argument("words", nargs="+", metavar="WORD", help="what to look for, without case and accents")
     searching.add_argument("-n", "--number", type=number, default=20, metavar="N", help="how many (default 20)")
     searching.add_argument("--json", action="store_true", help="as lines of JSON")
+    add_wordwrap(searching)
     add_raw(searching)
     add_where(searching)
 

@@ -12,10 +12,14 @@ import os
 import sys
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 
 from ..._history import History, ReplyFilter, open, read_time
 from ..._history.records import local
 from ...errors import UsageError
+from ...terminal import Screen
+from ...terminal.answer import fit
 from ...terminal.progress import Progress
 from ...terminal.table import amount, clean, cut
 from ..options import Arguments
@@ -145,9 +149,11 @@ def progress(doing: str, total: int, *, hidden: bool = False) -> Progress:
 class Page:
     """Standard output for text that models wrote: on a terminal nothing in it can move the cursor."""
 
-    def __init__(self, *, raw: bool = False) -> None:
-        """`raw`: what models wrote may act on the terminal (`--raw`)."""
+    def __init__(self, *, raw: bool = False, wrap: bool = False) -> None:
+        """`raw`: what models wrote may act on the terminal (`--raw`). `wrap`: on a terminal, lines are broken at
+        words."""
         self._output = OutputStream(STDOUT, raw=raw)
+        self._width = Screen(STDOUT).width() if wrap and self._output.sanitizes else None
         self._buffered = 0
         self.terminal = self._output.terminal
         """Whether a person looks at it."""
@@ -160,8 +166,11 @@ class Page:
 
     def lines(self, text: str, indent: str = "", style: tuple[str, str] = PLAIN) -> None:
         """A text as it is, each line with an indent."""
+        text = self.safe(text)
+        if self._width is not None:
+            text, indent = fit(text, self._width, indent), ""
         for line in text.split("\n"):
-            self.draw(f"{indent}{self.safe(line).join(style)}\n" if line else "\n")
+            self.draw(f"{indent}{line.join(style)}\n" if line else "\n")
 
     def draw(self, text: str) -> None:
         """Something that is sanitized already."""
@@ -178,13 +187,20 @@ class Page:
         if self._buffered > 65536:
             self.flush()
 
-    def marked(self, text: str, marks: Iterable[tuple[int, int]]) -> str:
-        """The text, sanitized, with the stretches at `marks` in bold."""
+    def marked(self, text: str, marks: Iterable[tuple[int, int]], indent: str = "") -> str:
+        """The text, sanitized, with the stretches at `marks` in bold; wrapped behind an indent."""
         shown, place = [], 0
         for start, end in marks:
-            shown += [self.safe(text[place:start]), self.safe(text[start:end]).join(self.bold)]
+            shown += [(self.safe(text[place:start]), PLAIN), (self.safe(text[start:end]), self.bold)]
             place = end
-        return "".join([*shown, self.safe(text[place:])])
+        shown.append((self.safe(text[place:]), PLAIN))
+        if self._width is None:
+            return indent + "".join(piece.join(style) for piece, style in shown)
+        # Wrapping changes nothing but blanks, so every other character is found again, in its order.
+        styles = (style for piece, style in shown for character in piece if not character.isspace())
+        rows = fit("".join(piece for piece, _ in shown), self._width, indent)
+        styled = [(PLAIN if character.isspace() else next(styles), character) for character in rows]
+        return "".join("".join(each for _, each in run).join(style) for style, run in groupby(styled, itemgetter(0)))
 
     def safe(self, text: str) -> str:
         """The text, sanitized for a terminal; for other programs as it is."""

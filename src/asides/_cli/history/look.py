@@ -65,7 +65,7 @@ def _show_list(page: Page, listed: list[ReplySummary]) -> None:
 
 def show(options: argparse.Namespace) -> int:
     """Whole replies, or a conversation's memory."""
-    page = Page(raw=options.raw)
+    page = Page(raw=options.raw, wrap=options.wordwrap)
     with open_store(options) as history:
         if options.conversation:
             turns = history.conversation(options.conversation)
@@ -148,7 +148,7 @@ def _show_conversation(page: Page, turns: list[Turn], *, as_json: bool) -> None:
 
 def search(options: argparse.Namespace) -> int:
     """Thoughts that hold words, best first."""
-    page = Page(raw=options.raw)
+    page = Page(raw=options.raw, wrap=options.wordwrap)
     with open_store(options) as history:
         found = history.search(" ".join(options.words), where(options), limit=options.number)
     for hit in found.hits:
@@ -157,7 +157,7 @@ def search(options: argparse.Namespace) -> int:
         else:
             facts = "  ".join(fact for fact in (moment(hit.time), hit.model, hit.agent) if fact)
             page.line(f"{hit.reply[:SHORT]}:{hit.thought}:{hit.snippet.line}  {facts}")
-            page.draw(f"    {page.marked(hit.snippet.text, hit.snippet.marks)}\n")
+            page.draw(page.marked(hit.snippet.text, hit.snippet.marks, "    ") + "\n")
     if found.hits and not found.ranked and not options.json:
         page.line("(these words are in very many thoughts, so the newest come first)", page.dim)
     page.flush()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, OK
 from ..filter import find_format
-from ..options import Arguments, add_raw, add_reading, add_store, add_style, check_style, given_policies
+from ..options import Arguments, add_raw, add_reading, add_store, add_style, add_wordwrap, check_style, given_policies
 from ..streams import READ_SIZE, STDIN, Streams, complain
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
         model = options.model or config.run.model or only_model(client)
         choices = _choices(options, config, model, config.run.think if think is None else think)
         saving = _saving(options, config)
-        streams = Streams(raw=options.raw)
+        streams = Streams(raw=options.raw, wrap=choices.wrap)
         if not options.prompt and os.isatty(STDIN) and streams.out.terminal:
             return _converse(client, choices, streams, options, saving)
         return _ask_once(client, choices, streams, options, saving)
@@ -100,7 +100,7 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
         extra=settings.extra_body,
         hide=options.hidethinking or config.run.hide_thinking,
         style=style,
-        wrap=config.terminal.wrap,
+        wrap=options.wordwrap and config.terminal.wrap,
     )
 
 
@@ -223,6 +223,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     showing = parser.add_argument_group("what to show and keep")
     showing.add_argument("--hidethinking", action="store_true", help="think, but show no thoughts")
     add_style(showing)
+    add_wordwrap(showing)
     add_raw(showing)
     showing.add_argument(
         "--save", action="store_true", help="keep the replies with their thoughts; `asides history` finds them"

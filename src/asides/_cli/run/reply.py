@@ -40,7 +40,7 @@ class Choices(msgspec.Struct, kw_only=True):
     """Whether thoughts are left unseen."""
     style: Style = Style()
     wrap: bool = True
-    """Whether thoughts are wrapped to the terminal."""
+    """Whether thoughts and answers are wrapped to the terminal."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
