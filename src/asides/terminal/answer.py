@@ -18,7 +18,7 @@ _LONGEST_FENCE = 200
 """As much of a line as is looked at to see whether it is a fence."""
 
 
-class Fences:
+class CodeBlocks:
     """Follows the fences of code blocks through a text in pieces."""
 
     def __init__(self) -> None:
@@ -60,19 +60,19 @@ class AnswerLines:
         at once and moves when it outgrows its line; else it waits until it is whole."""
         self._wrapped = Wrapped(width, cursor=cursor, indent=indent, whole=True)
         self._indent = indent
-        self._fences = Fences()
+        self._blocks = CodeBlocks()
 
     def feed(self, text: str) -> str:
         """What to write for the next piece of the answer."""
         written: list[str] = []
         for piece in LINE.findall(text):
-            if not self._fences.inside:
+            if not self._blocks.inside:
                 written.append(self._wrapped.feed(piece))
-            elif self._fences.at_line_start and piece != "\n":
+            elif self._blocks.at_line_start and piece != "\n":
                 written.append(self._indent + piece)
             else:
                 written.append(piece)
-            self._fences.feed(piece)
+            self._blocks.feed(piece)
         return "".join(written)
 
     def finish(self) -> str:
