@@ -309,7 +309,7 @@ REQUESTS: dict[str, list[Any]] = {
                     "content": "<think>Hm.</think>Hi",
                     "reasoning_content": "Hm.",
                     "reasoning_details": _DETAILS,
-                    "tool_calls": [_CALL, {"type": "custom", "custom": {}}],
+                    "tool_calls": [_CALL, {"type": "custom", "custom": {"name": "x", "input": "y"}}],
                 },
                 {
                     "role": "assistant",

@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
+import asides
 from asides.dialects import openai_chat as chat
 from asides.dialects import openai_responses as responses
-from asides.dialects.openai_responses.tools import RequestTools, arguments_of, input_of
+from asides.dialects.custom_tools import arguments_of, input_of
+from asides.dialects.framing import sse, to_json
+from asides.dialects.openai_responses.tools import RequestTools
 from asides.dialects.request import CallPiece, Request, RequestError
 from asides.events import PartEnd, PartStart, ToolCallDelta
-from asides.reply.items import Begin, Ended, ReplyEvent, ReplyItem
+from asides.reply.items import Begin, CallChunk, Chunk, Ended, ReplyEvent, ReplyItem
+from asides.reply.splitter import Splitter
 from tests.dialects.test_openai_responses import TYPES, events, stream
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "string"}}}
@@ -380,3 +384,61 @@ def test_what_is_no_tool(tool: Any, param: str) -> None:
     with pytest.raises(RequestError) as caught:
         RequestTools({"tools[0]": tool})
     assert caught.value.param == param
+
+
+CUSTOM = {"id": "ctc_1", "type": "custom_tool_call", "call_id": "c1", "name": "apply_patch", "namespace": "agents"}
+PATCHED = '*** Begin Patch\n+"ü" \\ \U0001f600\n*** End Patch'
+FUNCTION_CALL = {"id": "fc_1", "type": "function_call", "call_id": "c2", "name": "spawn", "namespace": "agents"}
+
+
+def _upstream_events(size: int, *, deltas: bool, ends: bool) -> list[dict[str, Any]]:
+    """A stream with a call of a custom tool, as upstreams may write it."""
+    place = {"output_index": 0, "item_id": "ctc_1"}
+    begun = [{"type": "response.output_item.added", "output_index": 0, "item": {**CUSTOM, "input": ""}}]
+    grown = [
+        {"type": "response.custom_tool_call_input.delta", **place, "delta": PATCHED[start : start + size]}
+        for start in range(0, len(PATCHED), size)
+    ]
+    ended = [{"type": "response.custom_tool_call_input.done", **place, "input": PATCHED}]
+    done = [{"type": "response.output_item.done", "output_index": 0, "item": {**CUSTOM, "input": PATCHED}}]
+    return begun + (grown if deltas else []) + (ended if ends else []) + done
+
+
+def _read_upstream(sent: list[dict[str, Any]]) -> list[Chunk]:
+    reader = responses.ReplyReader()
+    created = {"type": "response.created", "response": {"id": "r", "model": "m"}}
+    last = {"type": "response.completed", "response": {"id": "r", "status": "completed"}}
+    return reader.feed(b"".join(sse(to_json(event), event["type"]) for event in [created, *sent, last]))
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("deltas", [True, False])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_an_upstreams_call_of_a_custom_tool_is_a_call(size: int, deltas: bool, ends: bool) -> None:
+    """Its free text is the one string of the arguments: for other APIs a function, for its own what it was."""
+    chunks = _read_upstream(_upstream_events(size, deltas=deltas, ends=ends))
+    arguments = "".join(chunk.arguments for chunk in chunks if isinstance(chunk, CallChunk))
+    assert json.loads(arguments) == {"input": PATCHED}
+    splitter = Splitter(asides.get_format("qwen3"), asides.Parser)
+    found = [item for chunk in chunks for item in splitter.feed(chunk)]
+    (call,) = chat.write_reply(found, chat.read_request({"model": "m", "messages": [{"role": "user"}]}))["choices"]
+    assert call["message"]["tool_calls"][0]["function"] == {"name": "apply_patch", "arguments": arguments}
+    item = written(read(), found)
+    assert item == {**CUSTOM, "status": "completed", "input": PATCHED}
+    whole = responses.read_reply({"id": "r", "status": "completed", "output": [{**CUSTOM, "input": PATCHED}]})
+    assert next(chunk for chunk in whole if isinstance(chunk, CallChunk)).name == "apply_patch"
+    assert "".join(chunk.arguments for chunk in whole if isinstance(chunk, CallChunk)) == arguments
+
+
+def test_a_call_of_a_custom_tool_that_is_cut_off() -> None:
+    """What came of it is there, and it may not be run."""
+    chunks = _read_upstream(_upstream_events(7, deltas=True, ends=False)[:3])
+    assert [chunk.arguments for chunk in chunks if isinstance(chunk, CallChunk)] == ["", '{"input":"*** Beg', "in Patc"]
+
+
+def test_an_upstreams_namespace_stays() -> None:
+    """A client of the same API sees what was called by its own names, also where the model's would be others."""
+    whole = {"id": "r", "status": "completed", "output": [{**FUNCTION_CALL, "arguments": "{}"}]}
+    splitter = Splitter(asides.get_format("qwen3"), asides.Parser)
+    found = [item for chunk in responses.read_reply(whole) for item in splitter.feed(chunk)]
+    assert written(read(), found) == {**FUNCTION_CALL, "arguments": "{}", "status": "completed"}

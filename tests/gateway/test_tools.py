@@ -8,10 +8,13 @@ from typing import Any
 import anthropic
 import openai
 import pytest
+from openai.types.chat import ChatCompletionMessageCustomToolCall
 from openai.types.responses import Response
 
 from tests.gateway.clients import KEY, body_of, post
+from tests.gateway.running import gateway
 from tests.gateway.servers import Servers, serving
+from tests.gateway.upstream import upstream
 
 PATCH = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch"
 TOOLS: list[Any] = [
@@ -128,3 +131,37 @@ def test_strict_refuses_it() -> None:
             assert sdk.responses.create(model="m", input="?", tools=TOOLS[:2]).output_text == "It is 4."
         asked = body_of("messages", tools=[SERVER_TOOL])
         assert post(servers.gateway.url, "/v1/messages", asked).status_code == 400
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_chat_clients_custom_tool_before_an_ollama(stream: bool) -> None:
+    """The model is offered a function of one string; OpenAI's SDK sees a call of its own tool, and its result goes
+    back."""
+    tools: list[Any] = [{"type": "custom", "custom": {"name": "apply_patch", "description": "Edits files."}}]
+    messages: list[Any] = [{"role": "user", "content": "?"}]
+    with upstream("ollama") as server:
+        config = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}}
+        with gateway(config) as running, client(Servers(running, server)) as sdk:
+            server.say(called("apply_patch", {"input": PATCH}))
+            if stream:
+                chunks = list(sdk.chat.completions.create(model="m", messages=messages, tools=tools, stream=True))
+                found = [call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or ()]
+                call: Any = found[0].model_dump(exclude_none=True)
+                assert (len(found), call.pop("index")) == (1, 0)
+                assert chunks[-1].choices[0].finish_reason == "tool_calls"
+            else:
+                reply = sdk.chat.completions.create(model="m", messages=messages, tools=tools)
+                (made,) = list(reply.choices[0].message.tool_calls or ())
+                assert isinstance(made, ChatCompletionMessageCustomToolCall)
+                call = made.model_dump(exclude_none=True)
+            assert (call["type"], call["custom"]) == ("custom", {"name": "apply_patch", "input": PATCH})
+            (offered,) = server.question().body["tools"]
+            assert offered["function"]["parameters"]["required"] == ["input"]
+            server.say("Done.")
+            messages += [{"role": "assistant", "content": None, "tool_calls": [call]}]
+            messages += [{"role": "tool", "tool_call_id": call["id"], "content": "applied"}]
+            last = sdk.chat.completions.create(model="m", messages=messages, tools=tools)
+            assert last.choices[0].message.content == "Done."
+            _, turn, result = server.question().body["messages"]
+            assert turn["tool_calls"][0]["function"] == {"name": "apply_patch", "arguments": {"input": PATCH}}
+            assert (result["tool_name"], result["content"]) == ("apply_patch", "applied")

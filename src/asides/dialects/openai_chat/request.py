@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ..custom_tools import arguments_of
 from ..fields import as_json, as_object
 from ..request import (
     PLAIN,
@@ -25,7 +26,6 @@ from ..request import (
     TextPiece,
     ThinkingOptions,
     ThinkingPiece,
-    Tool,
     Turn,
     WriteOptions,
     clear_thinking,
@@ -46,7 +46,6 @@ from ..request_fields import (
     read_budget,
     read_content,
     read_image,
-    read_nested_tool,
     refuse,
     replay_field,
     shared_extra,
@@ -55,6 +54,7 @@ from ..request_fields import (
     write_nested_tool,
 )
 from ..tags import without_tags
+from .tools import ChatTools, write_choice
 
 NAME = "openai_chat"
 
@@ -103,20 +103,6 @@ REASONING = ("reasoning_content", "reasoning", "thinking")
 """The names under which servers send thinking, and clients send it back; the first that holds some counts."""
 
 
-def read_choice(value: Any, param: str) -> str:
-    """`auto`, `none`, `required` or `function:NAME`."""
-    if value in ("auto", "none", "required"):
-        return str(value)
-    if isinstance(value, dict) and isinstance(value.get("function"), dict):
-        return f"function:{expect(value['function'].get('name'), str, f'{param}.function.name')}"
-    raise RequestError(f"{param} must be auto, none, required, or name a function", param)
-
-
-def _write_choice(choice: str) -> str | dict[str, Any]:
-    kind, colon, name = choice.partition(":")
-    return {"type": kind, "function": {"name": name}} if colon else choice
-
-
 SHARED = (
     *COMMON,
     Field("n", "choices", positive),
@@ -129,12 +115,11 @@ SHARED = (
 FIELDS = FieldTable(
     *SHARED,
     Field("max_completion_tokens", "max_tokens", of(int), None),
-    Field("tool_choice", "tool_choice", read_choice, _write_choice),
     Field("parallel_tool_calls", "parallel_calls", of(bool)),
     Field("response_format", "response_format", of(dict)),
     Field("logprobs", "logprobs", of(bool)),
     Field("top_logprobs", "top_logprobs", of(int)),
-    apart=("messages", "tools", "stream_options", *THINKING),
+    apart=("messages", "tools", "tool_choice", "stream_options", *THINKING),
 )
 
 # Reading.
@@ -149,23 +134,26 @@ def read_request(body: Any, path: str = "") -> Request:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise RequestError("messages must be a list that holds at least one message", "messages")
-    tools, other_tools = _read_tools(optional(body, "tools", list, []))
+    tools = ChatTools(optional(body, "tools", list, []))
+    choice = tools.choose(body["tool_choice"]) if body.get("tool_choice") is not None else "auto"
     include_usage, stream_options = read_options(body)
     extra = FIELDS.rest(body)
     essential = sorted(ESSENTIAL & extra.keys())
     if extra.get("modalities") not in (None, [], ["text"]):
         essential.append("modalities")
-    if other_tools:
+    if tools.unknown:
         essential.append("tools")
     # OpenAI refuses the old name for its newer models, others do not know the new one: it goes out as it came in.
     long_name = body.get("max_completion_tokens") is not None
     return Request(
         dialect=NAME,
-        turns=tuple(_read_turn(message, f"messages[{index}]") for index, message in enumerate(messages)),
-        tools=tools,
+        turns=tuple(_read_turn(message, f"messages[{index}]", tools) for index, message in enumerate(messages)),
+        tools=tuple(tools.functions),
+        other_tools=tuple(tools.others),
+        tool_choice=choice,
         thinking=read_thinking_options(body),
         include_usage=include_usage,
-        extra=extra | without({"tools": other_tools or None, "stream_options": stream_options or None}),
+        extra=extra | without({"stream_options": stream_options or None}),
         names={"max_tokens": "max_completion_tokens"} if long_name else {},
         essential=tuple(essential),
         **FIELDS.read(body),
@@ -176,18 +164,6 @@ def read_options(body: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
     """Whether the client asked what the reply costs, and all its options where there are others."""
     options = optional(body, "stream_options", dict, {})
     return bool(options.get("include_usage")), options if options.keys() - {"include_usage"} else {}
-
-
-def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], list[Any]]:
-    """The functions, and tools of other kinds."""
-    functions: list[Tool] = []
-    others: list[Any] = []
-    for index, tool in enumerate(tools):
-        if expect(tool, dict, f"tools[{index}]").get("type", "function") == "function":
-            functions.append(read_nested_tool(tool, f"tools[{index}]"))
-        else:
-            others.append(tool)
-    return tuple(functions), others
 
 
 def read_thinking_options(body: dict[str, Any]) -> ThinkingOptions:
@@ -253,7 +229,7 @@ def _first(*values: Any) -> Any:
 # Messages.
 
 
-def _read_turn(message: Any, param: str) -> Turn:
+def _read_turn(message: Any, param: str, tools: ChatTools) -> Turn:
     message = expect(message, dict, param)
     role = ROLES.get(str(message.get("role")))
     if role is None:
@@ -262,7 +238,9 @@ def _read_turn(message: Any, param: str) -> Turn:
     if role == "assistant":
         known = ("role", "content", "tool_calls", "function_call", "reasoning_details", "thinking_blocks", *REASONING)
         return Turn(
-            role, (*_with_thinking(message, pieces), *_read_calls(message, param)), extra=without(message, *known)
+            role,
+            (*_with_thinking(message, pieces), *_read_calls(message, param, tools)),
+            extra=without(message, *known),
         )
     if role != "tool":
         return Turn(role, tuple(pieces), extra=without(message, "role", "content"))
@@ -328,12 +306,15 @@ def detail_text(detail: dict[str, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _read_calls(message: dict[str, Any], param: str) -> list[RequestPiece]:
+def _read_calls(message: dict[str, Any], param: str, tools: ChatTools) -> list[RequestPiece]:
     pieces: list[RequestPiece] = []
     for index, call in enumerate(optional(message, "tool_calls", list, [], f"{param}.")):
         place = f"{param}.tool_calls[{index}]"
         other = expect(call, dict, place).get("type", "function") != "function" and not call.get("function")
-        pieces.append(OtherPiece(call) if other else _read_call(call, f"{place}.function"))
+        if other and call.get("type") == "custom":
+            pieces.append(_read_custom_call(call, place, tools))
+        else:
+            pieces.append(OtherPiece(call) if other else _read_call(call, f"{place}.function"))
     if message.get("function_call") is not None:
         pieces.append(_read_call({"function": message["function_call"]}, f"{param}.function_call"))
     return pieces
@@ -346,6 +327,14 @@ def _read_call(call: dict[str, Any], param: str) -> CallPiece:
         arguments = "{}" if arguments is None else as_json(arguments)
     name = expect(function.get("name"), str, f"{param}.name")
     return CallPiece(name, arguments, optional(call, "id", str, ""), without(call, "id", "type", "function", "index"))
+
+
+def _read_custom_call(call: dict[str, Any], param: str, tools: ChatTools) -> CallPiece:
+    """A call of a custom tool, under the name that the model knows; kept as it was, for the same dialect."""
+    custom = expect(call.get("custom"), dict, f"{param}.custom")
+    name = tools.custom_name(expect(custom.get("name"), str, f"{param}.custom.name"))
+    text = optional(custom, "input", str, "", f"{param}.custom.")
+    return CallPiece(name, arguments_of(text), optional(call, "id", str, "", f"{param}."), {"call": call})
 
 
 # Writing.
@@ -365,8 +354,14 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     extra = dict(request.extra) if same else shared
     body = FIELDS.write(request)
     body["messages"] = [_write_turn(request, index, options) for index in range(len(request.turns))]
-    tools = [write_nested_tool(tool, same) for tool in request.tools] + list(extra.pop("tools", ()))
-    body = {**body, "tools": tools} if tools else without(body, "tool_choice", "parallel_tool_calls")
+    tools = [write_nested_tool(tool, same) for tool in request.tools if not (same and tool.origin)]
+    tools += request.other_tools if same else ()
+    if tools:
+        body["tools"] = tools
+        if request.tool_choice != "auto":
+            body["tool_choice"] = write_choice(request, same)
+    else:
+        body.pop("parallel_tool_calls", None)
     if "max_tokens" in request.names and "max_tokens" in body:
         body[request.names["max_tokens"]] = body.pop("max_tokens")
     return body | write_options(body, request, options, extra)
@@ -463,7 +458,7 @@ def _write_part(piece: RequestPiece, same: bool) -> dict[str, Any]:
 def _write_assistant(request: Request, index: int, options: WriteOptions) -> dict[str, Any]:
     turn, same = request.turns[index], request.dialect == NAME
     field = replay_field(request, index, options)
-    calls = [_write_call(piece) for piece in turn.pieces if isinstance(piece, CallPiece)]
+    calls = [_write_call(piece, same) for piece in turn.pieces if isinstance(piece, CallPiece)]
     text = ""
     parts: list[dict[str, Any]] = []
     for piece in turn.pieces:
@@ -471,8 +466,6 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> dic
             text += piece.text
         elif isinstance(piece, ThinkingPiece) and field == "tags" and piece.text:
             text += f"<think>{piece.within(('', ''))}</think>\n\n"
-        elif isinstance(piece, OtherPiece) and same and "custom" in piece.data:
-            calls.append(piece.data)
         elif not isinstance(piece, ThinkingPiece | CallPiece):
             parts.append(_write_part(piece, same))
     # Beside calls a chat client's null stays; for others it is empty: every server takes that, not every one null.
@@ -499,5 +492,7 @@ def _write_thinking(turn: Turn, field: str, with_details: bool, options: WriteOp
     return found | ({"reasoning_details": details} if details and with_details else {})
 
 
-def _write_call(piece: CallPiece) -> dict[str, Any]:
+def _write_call(piece: CallPiece, same: bool) -> dict[str, Any]:
+    if same and "call" in piece.extra:
+        return dict(piece.extra["call"])
     return {"id": piece.id, "type": "function", "function": {"name": piece.name, "arguments": piece.arguments}}

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from ...errors import UsageError
 from ...events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
+from ..custom_tools import input_of
 from ..fields import as_object
 from ..framing import DONE, sse, to_json
 from ..request import Request
+from ..request_fields import without
 from .errors import write_error
 from .request import NAME, REASONING, detail_text
 
@@ -65,6 +67,7 @@ class ChatWriter:
         self._shape = shape or CHAT
         self._request = request
         self._reasoning = chosen(reasoning, request)
+        self._customs = _customs_of(request) if request.tools else {}
         self._no_usage = {"usage": None} if request.include_usage else {}
         self._same = self._failed = False
         self._fields: dict[str, Any] = {}
@@ -125,7 +128,7 @@ class ChatWriter:
         if not self._base:
             self._start(Begin())
         shape = self._shape
-        choice = self._choices[number] = shape.choice(self._reasoning, self._same)
+        choice = self._choices[number] = shape.choice(self._reasoning, self._same, self._customs)
         start = b"%b%d," % (self._head, number)
         choice.before_text = start + shape.text
         if self._reasoning in REASONING:
@@ -193,6 +196,7 @@ def write_reply(
     last: dict[str, Any] = {}
     """What stands behind the choices."""
     same = False
+    customs = _customs_of(request)
     for item in items:
         if isinstance(item, Failed):
             return write_error(item)
@@ -206,7 +210,7 @@ def write_reply(
         else:
             number = item.data["choice"] if isinstance(item, Foreign) else item.choice
             if number not in choices:
-                choices[number] = _WholeChoice(shape.choice(reasoning, same))
+                choices[number] = _WholeChoice(shape.choice(reasoning, same, customs))
             choices[number].add(item)
     body = head(begin, request, shape.whole, same)
     return {**body, "choices": [choices[number].written(number, shape) for number in sorted(choices)], **last}
@@ -217,6 +221,11 @@ def chosen(reasoning: Reasoning, request: Request) -> Reasoning:
     if reasoning not in get_args(Reasoning):
         raise UsageError(f"reasoning must be one of {', '.join(get_args(Reasoning))}, not {reasoning!r}")
     return reasoning if request.thinking.show else "drop"
+
+
+def _customs_of(request: Request) -> dict[str, str]:
+    """The client's names of its custom tools, by the names of the functions that stand for them."""
+    return {tool.name: tool.origin.name for tool in request.tools if tool.origin is not None}
 
 
 def head(begin: Begin, request: Request, kind: str, same: bool) -> dict[str, Any]:
@@ -255,9 +264,13 @@ class ChoiceWriter:
     counts: bool = False
     """Whether the length of the text matters: one call less for each delta where it does not."""
 
-    def __init__(self, reasoning: Reasoning, same: bool) -> None:
+    def __init__(self, reasoning: Reasoning, same: bool, customs: Mapping[str, str]) -> None:
+        """`customs`: the tools whose calls are written as those of custom tools, with the client's names."""
         self._reasoning = reasoning
         self._same = same
+        self._customs = customs
+        self._custom_calls: dict[int, tuple[Delta, list[str]]] = {}
+        """By the index of the part: a call of a custom tool, and its arguments so far."""
         self._kinds: dict[int, str] = {}
         self._calls: dict[int, int] = {}
         """By the index of the part: the number of the call."""
@@ -286,6 +299,9 @@ class ChoiceWriter:
             return self._think(item, event.text)
         if isinstance(event, ToolCallDelta):
             number = self._calls.get(event.index)
+            if event.index in self._custom_calls:
+                self._custom_calls[event.index][1].append(event.text)
+                return []
             return [] if number is None else [_call(number, {"function": {"arguments": event.text}})]
         if isinstance(event, PartStart):
             return self._start(event)
@@ -304,6 +320,14 @@ class ChoiceWriter:
             if not event.name:
                 return []
             number = self._calls[event.index] = len(self._calls)
+            if event.name in self._customs:
+                # Its text stands in the arguments and can be taken out of them only when they are whole.
+                custom = {"name": self._customs[event.name]}
+                self._custom_calls[event.index] = (
+                    {"index": number, "id": event.id, "type": "custom", "custom": custom},
+                    [],
+                )
+                return []
             function = {"name": event.name, "arguments": ""}
             return [_call(number, {"id": event.id, "type": "function", "function": function})]
         if event.kind == "text":
@@ -351,6 +375,10 @@ class ChoiceWriter:
         if kind == "thinking" and self._reasoning == "tags":
             self._behind_tag = True
             return [self._text("</think>\n\n")]
+        if event.index in self._custom_calls:
+            call, arguments = self._custom_calls.pop(event.index)
+            text = input_of("".join(arguments))
+            return [{"tool_calls": [{**call, "custom": {**call["custom"], "input": text}}]}]
         if kind == "tool_call" and event.index not in self._calls and written:
             self.gap = "\n" if self.has_text else ""
             self._behind_call = True
@@ -401,7 +429,9 @@ class _WholeChoice:
     def __init__(self, writer: ChoiceWriter) -> None:
         self._writer = writer
         self._texts: dict[str, list[str]] = {"content": []}
-        self._calls: list[tuple[dict[str, Any], list[str]]] = []
+        self._calls: dict[int, tuple[dict[str, Any], list[str]]] = {}
+        """By their numbers: what they are, and what their text is made of."""
+        self._foreign_calls: list[dict[str, Any]] = []
         self._details: list[tuple[dict[str, Any], list[str]]] = []
         self._others: dict[str, Any] = {}
         self._logprobs: dict[str, Any] = {"logprobs": None}
@@ -413,7 +443,9 @@ class _WholeChoice:
             self._add_deltas(self._writer.deltas_of(item))
             self._add_logprobs(self._writer.logprobs_of(item))
         elif isinstance(item, Foreign):
-            self._add_deltas(self._writer.foreign(item))
+            for delta in self._writer.foreign(item):
+                self._foreign_calls += delta.get("tool_calls", ())
+                self._add_deltas([{name: value for name, value in delta.items() if name != "tool_calls"}])
         else:
             self._finish = self._writer.end(item)
             if "reasoning_logprobs" in self._finish:
@@ -443,13 +475,9 @@ class _WholeChoice:
                     self._others[name] = value
 
     def _add_call(self, call: dict[str, Any]) -> None:
-        function = call.get("function")
-        if function is None or "index" not in call:
-            self._others.setdefault("tool_calls", []).append(call)
-        elif "id" in call:
-            self._calls.append(({"id": call["id"], "type": "function"}, [function["name"], ""]))
-        else:
-            self._calls[call["index"]][1].append(function["arguments"])
+        known = self._calls.setdefault(call["index"], (without(call, "index"), []))
+        if "function" in call:  # a call of a custom tool comes whole
+            known[1].append(call["function"]["arguments"])
 
     def _add_detail(self, detail: dict[str, Any]) -> None:
         number = detail["index"]
@@ -466,10 +494,10 @@ class _WholeChoice:
         if self._details:
             message["reasoning_details"] = [_joined(detail, texts) for detail, texts in self._details]
         calls = [
-            {**call, "function": {"name": name, "arguments": "".join(arguments)}}
-            for call, (name, *arguments) in self._calls
+            {**call, "function": {**call["function"], "arguments": "".join(texts)}} if "function" in call else call
+            for _, (call, texts) in sorted(self._calls.items())
         ]
-        calls += self._others.pop("tool_calls", [])
+        calls += self._foreign_calls
         if calls:
             message["tool_calls"] = calls
             # As OpenAI's servers do; without calls an empty answer is "".

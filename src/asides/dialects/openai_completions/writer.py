@@ -7,7 +7,7 @@ by side, each token with its offset in the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,8 +25,8 @@ class _TextChoice(ChoiceWriter):
 
     counts = True
 
-    def __init__(self, reasoning: Reasoning, same: bool) -> None:
-        super().__init__(reasoning, same)
+    def __init__(self, reasoning: Reasoning, same: bool, customs: Mapping[str, str]) -> None:
+        super().__init__(reasoning, same, customs)
         self._held: dict[int, tuple[PartStart, list[str]]] = {}
         self._before = 0
         """How many characters of text there were before the last item."""

@@ -6,19 +6,22 @@ their id, and what came in no delta is taken from the event or the item that end
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from ...reply.items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, Reason, ThinkingChunk
+from ..custom_tools import arguments_of
 from ..errors import UPSTREAM_ENDED, malformed
 from ..fields import as_moment, as_object, as_objects, as_reply, as_text, as_tokens
-from ..framing import SseReader, read_odd_json
+from ..framing import SseReader, read_odd_json, to_json
 from ..openai_chat.reader import read_usage
 from .errors import failed_of
 from .request import NAME, reasoning_text, unseal
 
-OWN = ("message", "reasoning", "function_call")
+CALLS: dict[str, Literal["function", "custom"]] = {"function_call": "function", "custom_tool_call": "custom"}
+"""The items that are calls, and what kind of tool each calls."""
+OWN = ("message", "reasoning", *CALLS)
 """The items that become parts."""
 _RESPONSE = frozenset(
     {"id", "object", "created_at", "status", "model", "output", "usage", "error", "incomplete_details", "output_text"}
@@ -47,6 +50,7 @@ _GROWING = {
         ("reasoning_text", "reasoning", "reasoning_text"),
         ("reasoning_summary_text", "reasoning", "summary_text"),
         ("function_call_arguments", "function_call", "arguments"),
+        ("custom_tool_call_input", "custom_tool_call", "input"),
     )
     for end in ("delta", "done")
 }
@@ -65,6 +69,7 @@ class _ResponsesEvent(msgspec.Struct):
     text: Any = None
     refusal: Any = None
     arguments: Any = None
+    input: Any = None
     logprobs: Any = None
     item: Any = None
     response: Any = None
@@ -79,7 +84,7 @@ _TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 class _Item:
     """An item while it is read."""
 
-    __slots__ = ("begun", "closed", "field", "id", "kind", "number", "part", "refused")
+    __slots__ = ("begun", "closed", "field", "id", "kind", "number", "part", "refused", "whole")
 
     def __init__(self, kind: str, number: int, id: str) -> None:
         self.kind = kind
@@ -93,6 +98,8 @@ class _Item:
         """For reasoning: whether its text or its summary is passed on; never both."""
         self.part = 0
         self.refused = False
+        self.whole = False
+        """For a call of a custom tool: whether its arguments are written to their end."""
 
 
 class ResponsesReader:
@@ -271,7 +278,7 @@ class _Items:
         if kind not in OWN:
             self._speaking = None
             return False
-        if kind == "function_call":
+        if kind in CALLS:
             self._call(item, body, chunks)
         return True
 
@@ -284,7 +291,7 @@ class _Items:
             item = next((each for each in self._items if each.kind == kind and not each.closed), None)
         if item is None:
             item = self._new(kind, index, id)
-            if kind == "function_call":
+            if kind in CALLS:
                 self._call(item, body, chunks)
         item.closed = True
         self._latest = (None, None, None)
@@ -292,6 +299,8 @@ class _Items:
             self._content(item, body.get("content"), chunks)
         elif kind == "function_call" and not item.begun and (arguments := as_text(body.get("arguments"))):
             self._arguments(item, arguments, chunks)
+        elif kind == "custom_tool_call":
+            self._input(item, "" if item.begun else as_text(body.get("input")), chunks, whole=True)
         elif kind == "reasoning":
             self._reasoning(item, body, chunks)
         return kind in OWN
@@ -305,10 +314,13 @@ class _Items:
 
     def grow(self, event: _ResponsesEvent, kind: str, field: str, done: bool, chunks: list[Chunk]) -> None:
         """More of an item; at its end all of it, which counts if no delta came before."""
-        text = (event.text or event.refusal or event.arguments) if done else event.delta
+        text = (event.text or event.refusal or event.arguments or event.input) if done else event.delta
         if type(text) is not str or not text:
             return
         item = self._of(event, kind)
+        if field == "input":
+            self._input(item, "" if done and item.begun else text, chunks, whole=done)
+            return
         if done and (item.refused if field == "refusal" else item.begun):
             return
         if field == "output_text":  # by far the most frames
@@ -388,23 +400,40 @@ class _Items:
     # Calls.
 
     def _call(self, item: _Item, body: dict[str, Any], chunks: list[Chunk]) -> None:
-        id, name = body.get("call_id") or item.id, body.get("name")
+        id, name = body.get("call_id") or item.id, as_text(body.get("name"))
         self._speaking = None
-        _announce(item, chunks)
-        chunks.append(CallChunk(0, item.number, as_text(id), as_text(name)))
-        if arguments := as_text(body.get("arguments")):
+        called = {"name": name, "namespace": as_text(body.get("namespace"))}
+        chunks.append(_announcement(item, **called))
+        chunks.append(CallChunk(0, item.number, as_text(id), name))
+        if text := as_text(body.get("input")) if item.kind == "custom_tool_call" else "":
+            self._input(item, text, chunks)
+        elif arguments := as_text(body.get("arguments")):
             self._arguments(item, arguments, chunks)
 
     def _arguments(self, item: _Item, text: str, chunks: list[Chunk]) -> None:
         item.begun = True
         chunks.append(CallChunk(0, item.number, arguments=text))
 
+    def _input(self, item: _Item, text: str, chunks: list[Chunk], *, whole: bool = False) -> None:
+        """More of the free text that a custom tool is called with: the one string of its arguments, as they grow."""
+        if item.whole:
+            return
+        head, tail = arguments_of("").split('""')
+        written = ("" if item.begun else head + '"') + to_json(text)[1:-1].decode() + ('"' + tail if whole else "")
+        item.whole = whole
+        if written:
+            self._arguments(item, written, chunks)
+
 
 def _announce(item: _Item, chunks: list[Chunk]) -> None:
     """The id that the upstream gave an item: a client of this dialect may have to send it back."""
     if item.id:
-        data = {"item": {"type": item.kind, "id": item.id}}
-        chunks.append(Foreign(NAME, "response.output_item.added", data))
+        chunks.append(_announcement(item))
+
+
+def _announcement(item: _Item, **called: str) -> Foreign:
+    """That an item begins, for a client of this dialect; `called`: what it calls, by the client's own names."""
+    return Foreign(NAME, "response.output_item.added", {"item": {"type": item.kind, "id": item.id, **called}})
 
 
 def read_reply(body: Any) -> list[Chunk]:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..custom_tools import arguments_of
 from ..framing import to_json
 from ..openai_chat.request import NAME as CHAT
 from ..openai_chat.request import THINKING, read_thinking_options, write_thinking_options
@@ -59,7 +60,7 @@ from ..request_fields import (
 )
 from ..request_fields import write_tool as write_function
 from ..tags import without_tags
-from .tools import RequestTools, arguments_of, write_choice
+from .tools import RequestTools, write_choice
 
 NAME = "openai_responses"
 

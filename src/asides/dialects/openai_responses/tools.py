@@ -21,24 +21,15 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from ..framing import to_json
+from ..custom_tools import FREE_TEXT, describe_format
 from ..request import RequestError, Tool, ToolOrigin
 from ..request_fields import expect, optional, read_tool, without
-from ..whole_calls import to_object
 
 ToolKind = Literal["function", "custom", "tool_search"]
-INPUT = "input"
-"""The one parameter of a custom tool as a function."""
 LONGEST = 60
 """Characters of a name that is made here: OpenAI takes 64, and a number may come behind it."""
 _UNFIT = re.compile("[^a-zA-Z0-9_-]")
 """What OpenAI allows in no name of a function."""
-_FREE_TEXT = {
-    "type": "object",
-    "properties": {INPUT: {"type": "string", "description": "The whole input of the tool, as one string."}},
-    "required": [INPUT],
-    "additionalProperties": False,
-}
 
 
 class RequestTools:
@@ -107,11 +98,11 @@ class RequestTools:
         if origin in self._names or (origin.name in self._plain and origin == ToolOrigin(origin.name)):
             return
         custom = origin.kind == "custom"
-        read = read_tool({**tool, "parameters": _FREE_TEXT} if custom else tool, place, {})
+        read = read_tool({**tool, "parameters": FREE_TEXT} if custom else tool, place, {})
         described = (
             f"Part of {namespace}: {about}" if about else "",
             read.description,
-            _grammar(optional(tool, "format", dict, {}, f"{place}.")) if custom else "",
+            describe_format(optional(tool, "format", dict, {}, f"{place}.")) if custom else "",
         )
         name = self._new_name(origin)
         self._members.setdefault(origin.name, []).append(name)
@@ -196,27 +187,6 @@ class RequestTools:
         self.hosted = [entry for entry in self.hosted if entry.rpartition(".")[2] in kinds]
         left = {*self._places, *self.hosted}
         self.others = {entry: tool for entry, tool in self.others.items() if entry in left}
-
-
-def _grammar(format: dict[str, Any]) -> str:
-    """What a custom tool's input must look like, for a model that nothing holds to it."""
-    if format.get("type") != "grammar":
-        return ""
-    return f"The input must match this {format.get('syntax', '')} grammar:\n\n{format.get('definition', '')}"
-
-
-def input_of(arguments: str) -> str:
-    """The free text in the arguments that a model wrote for a custom tool."""
-    value = to_object(arguments)
-    texts = list(value.values()) if value is not None else []
-    # Under whatever name, as long as there is nothing besides. All else goes to the tool as it is: nothing the model
-    # wrote is lost, and the tool's complaint is what makes it try again.
-    return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else arguments
-
-
-def arguments_of(text: str) -> str:
-    """The arguments of a call whose free text comes back."""
-    return to_json({INPUT: text}).decode()
 
 
 def write_choice(choice: str, tools: tuple[Tool, ...]) -> str | dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 from ...errors import UsageError
 from ...events import Delta, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
+from ..custom_tools import input_of
 from ..errors import UPSTREAM_ENDED
 from ..fields import as_object
 from ..framing import sse, to_json
@@ -23,9 +24,9 @@ from ..request import Request, TextPiece, ToolOrigin
 from ..whole_calls import to_object
 from .errors import CODES, write_error
 from .ids import PREFIXES, RESPONSE
-from .reader import OWN
+from .reader import CALLS, OWN
 from .request import NAME, seal, write_tool
-from .tools import in_namespace, input_of, write_choice
+from .tools import in_namespace, write_choice
 
 Reasoning = Literal["raw", "summary", "both", "drop"]
 """Where thinking is written: as `reasoning_text`, as a summary, as both, or nowhere. Both by default: most clients read
@@ -197,6 +198,8 @@ class _Response:
         """The part that is thinking."""
         self._calls: dict[int, _Open] = {}
         self._origins = {tool.name: tool.origin for tool in request.tools if tool.origin is not None}
+        self._announced: ToolOrigin | None = None
+        """What an upstream of this dialect has called by the next call."""
         self._nameless: dict[int, list[str]] = {}
         self._gap = ""
         """What to write before the next text of the open message."""
@@ -337,7 +340,12 @@ class _Response:
 
     def _open_call(self, name: str, call_id: str) -> _Open:
         """A call begins; under the name, and of the type, that the client gave its tool."""
-        origin = self._origins.get(name) or ToolOrigin(name)
+        announced, self._announced = self._announced, None
+        # An upstream of this dialect was offered the client's own tools, and calls them by their own names.
+        if announced is not None and announced.name == name:
+            origin = announced
+        else:
+            origin = self._origins.get(name) or ToolOrigin(name)
         if origin.kind == "tool_search":
             call = self._open("tool_search_call", {"call_id": call_id, "execution": "client", "arguments": {}})
             call.held = []
@@ -495,6 +503,8 @@ class _Response:
         elif kind == "response.output_item.added" and isinstance(item, dict):
             if item.get("type") in OWN:
                 self._ids[item["type"]] = item["id"]
+                if item["type"] in CALLS:
+                    self._announced = ToolOrigin(item["name"], item["namespace"], CALLS[item["type"]])
             else:
                 self._foreign[str(place)] = self._add_foreign(item)
         elif kind == "response.output_item.done" and isinstance(item, dict):

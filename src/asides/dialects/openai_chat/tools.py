@@ -1,0 +1,100 @@
+"""Tools of chat completions: functions, and custom tools, which other APIs are offered as functions of one string."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..custom_tools import custom_function
+from ..request import Request, RequestError, Tool
+from ..request_fields import expect, optional, read_nested_tool
+
+
+class ChatTools:
+    """The tools of a request, and what the client chooses among them."""
+
+    def __init__(self, tools: list[Any]) -> None:
+        self.functions: list[Tool] = []
+        """What the model is offered."""
+        self.others: list[dict[str, Any]] = []
+        """Tools that are no functions, as they were, for the same dialect."""
+        self.unknown = False
+        """Whether some of those have no counterpart anywhere else."""
+        self._customs: dict[str, str] = {}
+        """By the name of a custom tool: that of its function."""
+        self._number = 1
+        checked = {f"tools[{index}]": expect(tool, dict, f"tools[{index}]") for index, tool in enumerate(tools)}
+        for place, tool in checked.items():
+            if tool.get("type", "function") == "function":
+                self.functions.append(read_nested_tool(tool, place))
+        self._taken = {tool.name for tool in self.functions}
+        for place, tool in checked.items():  # behind the functions, so that these keep their names
+            kind = tool.get("type", "function")
+            if kind == "custom":
+                self._add_custom(tool, place)
+            elif kind != "function":
+                self.unknown = True
+                self.others.append(tool)
+
+    def _add_custom(self, tool: dict[str, Any], place: str) -> None:
+        custom = expect(tool.get("custom"), dict, f"{place}.custom")
+        name = expect(custom.get("name"), str, f"{place}.custom.name")
+        about = optional(custom, "description", str, "", f"{place}.custom.")
+        format = optional(custom, "format", dict, {}, f"{place}.custom.")
+        self.functions.append(custom_function(self.custom_name(name), about, format, name))
+        self.others.append(tool)
+
+    def custom_name(self, name: str) -> str:
+        """The name by which a model knows a custom tool: its own, unless a function has that."""
+        if name in self._customs:
+            return self._customs[name]
+        found = name
+        while found in self._taken:
+            self._number += 1  # never used again, so that many alike cost no more each
+            found = f"{name}_{self._number}"
+        self._taken.add(found)
+        self._customs[name] = found
+        return found
+
+    def choose(self, value: Any) -> str:
+        """`auto`, `none`, `required` or `function:NAME`. Drops tools that are not allowed."""
+        if value in ("auto", "none", "required"):
+            return str(value)
+        choice = value if isinstance(value, dict) else {}
+        if choice.get("type") == "allowed_tools":
+            return self._allow(expect(choice.get("allowed_tools"), dict, "tool_choice.allowed_tools"))
+        return f"function:{self._named(choice, 'tool_choice')}"
+
+    def _named(self, choice: dict[str, Any], place: str) -> str:
+        function, custom = choice.get("function"), choice.get("custom")
+        if isinstance(function, dict):
+            return expect(function.get("name"), str, f"{place}.function.name")
+        if isinstance(custom, dict):
+            return self.custom_name(expect(custom.get("name"), str, f"{place}.custom.name"))
+        raise RequestError(f"{place} must be auto, none, required, allowed_tools, or name a tool", place)
+
+    def _allow(self, allowed: dict[str, Any]) -> str:
+        place = "tool_choice.allowed_tools"
+        mode = optional(allowed, "mode", str, "auto", f"{place}.")
+        if mode not in ("auto", "required"):
+            raise RequestError(f"{place}.mode must be auto or required", f"{place}.mode")
+        listed = optional(allowed, "tools", list, [], f"{place}.")
+        names = {
+            self._named(expect(tool, dict, f"{place}.tools[{index}]"), f"{place}.tools[{index}]")
+            for index, tool in enumerate(listed)
+        }
+        self.functions = [tool for tool in self.functions if tool.name in names]
+        customs = [tool.origin.name for tool in self.functions if tool.origin is not None]
+        self.others = [tool for tool in self.others if "custom" not in tool or tool["custom"]["name"] in customs]
+        return mode
+
+
+def write_choice(request: Request, same: bool) -> str | dict[str, Any]:
+    """A choice of tools, in this dialect's shape."""
+    _, colon, name = request.tool_choice.partition(":")
+    if not colon:
+        return request.tool_choice
+    # Other dialects' tools are functions here, whatever they were.
+    custom = next((tool.origin for tool in request.tools if tool.name == name), None) if same else None
+    if custom is not None:
+        return {"type": "custom", "custom": {"name": custom.name}}
+    return {"type": "function", "function": {"name": name}}
