@@ -1,11 +1,14 @@
-"""What holds for every test: how hard generated ones are tried, and which signals the processes that tests start hear.
+"""What holds for every test: how hard generated ones are tried, and how the processes that tests start begin.
 
 Generated tests: enough in `make test`, long with ASIDES_LAWS=long (`make laws`). No deadlines.
 """
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,6 +23,22 @@ _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 settings.register_profile("test", derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("long", deadline=None, suppress_health_check=_SLOW, print_blob=True)
 settings.load_profile("long" if LONG else "test")
+
+# Tests start the command hundreds of times. Where nothing that is compiled is kept, each start compiles the package
+# anew, which takes longer than all that it does; and each worker rewrites the assertions of every test.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Collecting makes half a million objects that live to the end, so it is no time to look for garbage, and later
+# garbage is looked for among what tests have made.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, except in what collecting has made."""
+    gc.freeze()
+    gc.enable()
+
 
 _PYTHONS_OWN = {signal.SIGPIPE, signal.SIGXFSZ}
 """Python ignores these itself, and `subprocess` gives children the default back."""

@@ -13,16 +13,13 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import asides
 from tests.structure_debts import DECODED_NAMES, DUPLICATE_CLASSES, TERSE_MODULES
 
 PACKAGE = Path(asides.__file__).parent
-TREES = {
-    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
 
 ORIGINALS = {
     "Message": "compat/tinker.py",
@@ -63,9 +60,18 @@ def _exactly(found: set[str], known: set[str], report: list[str]) -> None:
     assert not gone, f"no longer needed in the set of exceptions: {gone}"
 
 
+@cache
+def _trees() -> dict[str, ast.Module]:
+    """Every module of the package, parsed: once, and only where a test needs it."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
 def _duplicates() -> dict[str, list[str]]:
     places: dict[str, list[tuple[str, bool]]] = defaultdict(list)
-    for module, tree in TREES.items():
+    for module, tree in _trees().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 name = node.name.lstrip("_")
@@ -84,7 +90,7 @@ def _decoded() -> set[str]:
 
 def _terse() -> set[str]:
     found = set()
-    for module, tree in TREES.items():
+    for module, tree in _trees().items():
         lines = (PACKAGE / module).read_text(encoding="utf-8").count("\n")
         documented = [line for line in (ast.get_docstring(tree) or "").splitlines() if line.strip()]
         if lines > LONG and len(documented) < 3 and GENERATED not in documented[0]:
@@ -94,7 +100,7 @@ def _terse() -> set[str]:
 
 def _names() -> Iterator[tuple[str, str]]:
     """Each name with where it is: a module by its path, a class or function as `path:name`."""
-    for module, tree in TREES.items():
+    for module, tree in _trees().items():
         yield module, Path(module).stem
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
