@@ -26,13 +26,14 @@ from ..dialects.servers import ServerKind
 from . import headers, model_list, routes, token_count
 from .bodies import off_loop, read_json
 from .exchange import STOPPED, BrokenOff, Exchange, pass_on
-from .http_request import ClientGone, HttpRequest, Receive, Scope, Send
+from .http_request import ClientGone, HttpRequest, Receive, Scope, Send, while_there
 from .model_profile import can_model_think, fetch_json
 from .observe import logs
 from .observe.metrics import Metrics
 from .observe.summed import summed
 from .origins import Origins
 from .page import PageHandlers
+from .page_access import PageAccess
 from .readiness import Readiness
 from .record import UPSTREAM_ERRORS, RequestRecord
 from .refusals import Refusal
@@ -68,7 +69,7 @@ class Gateway:
         self._open: set[RequestRecord] = set()
         """The requests that are being answered, of the routes that need a key."""
         self._readiness = Readiness()
-        self._page = PageHandlers(lambda: self._state, lambda: self._origins, self._readiness)
+        self._page = PageHandlers(PageAccess(lambda: self._state, lambda: self._origins), self._readiness)
         self._metrics = Metrics(upstream.name for upstream in config.upstreams)
         self._metrics.watch(lambda: len(self._open), lambda: sum(record.stream for record in self._open))
         self._metrics.watch_responses(lambda: self._state.responses.counts)
@@ -151,6 +152,7 @@ class Gateway:
         for task in self._retiring:
             task.cancel()  # the server has waited for the requests already
         await asyncio.gather(*self._retiring, return_exceptions=True)
+        self._page.close()
         await self._state.close()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -222,24 +224,13 @@ class Gateway:
         """The client's key for an upstream that has none configured."""
         return headers.own_key(http.headers, self._state.guarded)
 
-    @staticmethod
-    async def _while_there(http: HttpRequest, work: Awaitable[None]) -> None:
-        """Await something that is cancelled the moment the client leaves."""
-        task = asyncio.current_task()
-        assert task is not None
-        http.cancel_when_left(task)
-        try:
-            await work
-        finally:
-            http.ignore_leaving()
-
     # What goes to an upstream.
 
     async def _generate(self, http: HttpRequest, match: routes.Match) -> None:
         body = await http.read(self._config.limits)
         if self._config.log.bodies:
             http.record.request_body = body
-        await self._while_there(http, Exchange(self._state, http, match.route.dialect, match.route.path).run(body))
+        await while_there(http, Exchange(self._state, http, match.route.dialect, match.route.path).run(body))
 
     async def _control(self, http: HttpRequest, match: routes.Match) -> None:
         """llama.cpp's request that ends a running reply's thought: for a reply of the same credential alone."""
@@ -287,7 +278,7 @@ class Gateway:
             sent = self._state.headers_for(http, upstream, same=True, raw=True)
             return pass_on(http, upstream, http.method, path, body or None, sent)
 
-        await self._while_there(http, self._state.ask_any(upstreams, http.record, hand_on))
+        await while_there(http, self._state.ask_any(upstreams, http.record, hand_on))
 
     # What is answered here.
 

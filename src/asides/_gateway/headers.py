@@ -61,6 +61,11 @@ def fingerprint(headers: Mapping[str, str]) -> str:
     return hashlib.blake2b(key.encode(), digest_size=16).hexdigest() if key else ""
 
 
+def fingerprint_of(key: str) -> str:
+    """The same for a key as a configuration has it: a client's comes as the bytes of its header."""
+    return fingerprint({"x-api-key": key.encode().decode("latin-1")})
+
+
 def hops(headers: Mapping[str, str]) -> set[str]:
     """The names that a `Connection` header lists: headers for the next hop alone."""
     return {name.strip().lower() for name in headers.get("connection", "").split(",")}

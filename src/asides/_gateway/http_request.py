@@ -124,6 +124,17 @@ class HttpRequest:
             await self.end(body)
 
 
+async def while_there(http: HttpRequest, work: Awaitable[None]) -> None:
+    """Await something that is cancelled the moment the client leaves."""
+    task = asyncio.current_task()
+    assert task is not None
+    http.cancel_when_left(task)
+    try:
+        await work
+    finally:
+        http.ignore_leaving()
+
+
 def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Headers by their names; values of the same name are joined by commas, as HTTP allows."""
     found: dict[str, str] = {}

@@ -98,6 +98,8 @@ PAGE = (
     Route(GET, "/asides/models/*", "page_models"),
     Route(GET, "/asides/formats", "formats"),
     Route(POST, "/asides/split", "split"),
+    Route(GET, "/asides/history/*", "history", exclusive=False),
+    Route(POST, "/asides/history/purge", "purge"),
 )
 """The page's files, and what it reads. Left out by `page: off`."""
 ROUTES = (

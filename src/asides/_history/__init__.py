@@ -11,12 +11,28 @@ from .background_writer import BackgroundWriter
 from .errors import DamagedError, HistoryError
 from .records import KeptReply, chat_message, text_turn
 from .reply_filter import ReplyFilter, read_time
-from .results import CheckProgress, ModelShare, PurgeProgress, ReplySummary, SearchHit, SearchResult, StoreCounts
+from .results import (
+    AnswerHit,
+    AnswerSearch,
+    CheckProgress,
+    ConversationSummary,
+    ModelShare,
+    PurgeProgress,
+    ReplyLabels,
+    ReplyOverview,
+    ReplySummary,
+    SearchHit,
+    SearchResult,
+    StoreCounts,
+)
 from .store import History
 
 __all__ = [
+    "AnswerHit",
+    "AnswerSearch",
     "BackgroundWriter",
     "CheckProgress",
+    "ConversationSummary",
     "DamagedError",
     "History",
     "HistoryError",
@@ -24,6 +40,8 @@ __all__ = [
     "ModelShare",
     "PurgeProgress",
     "ReplyFilter",
+    "ReplyLabels",
+    "ReplyOverview",
     "ReplySummary",
     "SearchHit",
     "SearchResult",

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import UsageError
 from .errors import DamagedError, HistoryError
 from .postgres_schema import LOCK, MIGRATIONS
-from .records import KeptReply, ThoughtRow
+from .records import KeptReply, ThoughtRow, original_text
 from .reply_filter import ReplyFilter
 from .store import (
     MOST_RANKED,
@@ -24,7 +24,6 @@ from .store import (
     THOUGHT_COLUMNS,
     History,
     insert_into,
-    original_text,
     reply_row,
     thought_row,
 )

@@ -302,6 +302,11 @@ class StoredRest(msgspec.Struct, kw_only=True):
     first_answer: float | None = None
     server_id: str = ""
 
+    @property
+    def question(self) -> str:
+        """The last message of the user; empty where tools were answered, or nothing was kept of it."""
+        return next((turn.text for turn in reversed(self.asked) if turn.role == "user"), "")
+
     def turns(self) -> tuple[Turn, ...]:
         """What was asked."""
         return tuple(text_turn(turn.role, turn.text, turn.calls, turn.call_id) for turn in self.asked)
@@ -417,6 +422,11 @@ def readable(text: str) -> str:
     return "".join(
         "\ufffd" if character == "\0" or "\ud800" <= character <= "\udfff" else character for character in text
     )
+
+
+def original_text(text: str, data: bytes | None) -> str:
+    """The text of the columns `text` and `exact`."""
+    return text if data is None else bytes(data).decode("utf-8", "surrogatepass")
 
 
 def encode_line(record: Any) -> bytes:

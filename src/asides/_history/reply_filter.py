@@ -32,6 +32,8 @@ class ReplyFilter(msgspec.Struct, frozen=True, kw_only=True):
     conversation: str = ""
     client: str = ""
     """The whole fingerprint."""
+    id: str = ""
+    """The whole id of one reply."""
 
     def conditions(self) -> tuple[str, list[str | int]]:
         """The filter as SQL about the table `replies AS r`, beginning with AND, and the values of its placeholders."""
@@ -44,6 +46,7 @@ class ReplyFilter(msgspec.Struct, frozen=True, kw_only=True):
             (LIKE.format("agent"), [_like(self.agent)] if self.agent else []),
             ("r.conversation = ?", [label(self.conversation)] if self.conversation else []),
             ("r.client = ?", [label(self.client)] if self.client else []),
+            ("r.id = ?", [label(self.id)] if self.id else []),
         ]
         used = [(test, values) for test, values in tests if values]
         return "".join(f" AND {test}" for test, _ in used), [value for _, values in used for value in values]

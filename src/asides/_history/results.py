@@ -30,6 +30,69 @@ class ReplySummary(msgspec.Struct, frozen=True):
     """The number of its thoughts."""
 
 
+class ReplyOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list shows of a reply beside what was asked. Its thoughts are counted, not read."""
+
+    id: str
+    time: datetime
+    model: str
+    source: str
+    client: str
+    conversation: str
+    question: str
+    """The last message of the user before it."""
+    text: str
+    """The answer."""
+    thoughts: int
+    """The number of its thoughts."""
+    seconds: float | None
+    place: tuple[int, int]
+    """Where the list goes on behind it."""
+
+
+class ConversationSummary(msgspec.Struct, frozen=True):
+    """What a list shows of a conversation."""
+
+    id: str
+    model: str
+    """Of its last reply."""
+    client: str
+    question: str
+    """The first that was asked in it."""
+    replies: int
+    first: datetime
+    last: datetime
+    place: tuple[int, int]
+    """Where the list goes on behind it."""
+
+
+class ReplyLabels(msgspec.Struct, frozen=True):
+    """Which models, sources and clients there are replies of, how many in all, and from when to when."""
+
+    models: tuple[str, ...]
+    sources: tuple[str, ...]
+    clients: tuple[str, ...]
+    replies: int
+    first: datetime | None
+    last: datetime | None
+
+
+class AnswerHit(msgspec.Struct, frozen=True):
+    """A reply whose answer matches a search."""
+
+    reply: str
+    """Its id."""
+    snippet: Snippet
+
+
+class AnswerSearch(msgspec.Struct, frozen=True):
+    """The answers that match a search, newest first."""
+
+    hits: tuple[AnswerHit, ...] = ()
+    whole: bool = True
+    """False: time ran out before all answers were read."""
+
+
 class SearchHit(msgspec.Struct, frozen=True):
     """A thought that matches a search."""
 

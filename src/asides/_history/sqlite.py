@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import DamagedError, HistoryError
-from .records import KeptReply
+from .records import KeptReply, original_text
 from .reply_filter import ReplyFilter, placeholders
 from .results import CheckProgress
 from .sqlite_damage import check_replies, check_structure
@@ -32,7 +32,6 @@ from .store import (
     THOUGHT_COLUMNS,
     History,
     insert_into,
-    original_text,
     reply_row,
     thought_row,
 )

@@ -19,9 +19,9 @@ from typing import Self, cast
 import msgspec
 
 from ..events import Notice, NoticeCode
-from .records import EPOCH, KeptReply, StoredRest, ThoughtRow, from_microseconds, identity
+from .records import EPOCH, KeptReply, StoredRest, ThoughtRow, from_microseconds, identity, original_text
 from .sqlite_pages import INDEX_INTERIOR, INDEX_LEAF, SIZES, TABLE_LEAF, Pages, Row, Unreadable
-from .store import NOT_READABLE, make_reply, original_text
+from .store import NOT_READABLE, make_reply
 
 ID = 32
 """Characters of an id."""

@@ -26,6 +26,7 @@ from ..message import Message
 from ..reply.reply import Reply
 from .entries import EntryTable, purge_entries
 from .errors import DamagedError, HistoryError
+from .listing import Cursor, list_by_id, list_conversations, list_labels, list_replies, search_answers
 from .records import (
     KeptReply,
     ThoughtRow,
@@ -36,12 +37,25 @@ from .records import (
     identity,
     label,
     microseconds,
+    original_text,
     read_body,
     readable,
     text_turn,
 )
 from .reply_filter import ReplyFilter, placeholders
-from .results import CheckProgress, ModelShare, PurgeProgress, ReplySummary, SearchHit, SearchResult, StoreCounts
+from .results import (
+    AnswerSearch,
+    CheckProgress,
+    ConversationSummary,
+    ModelShare,
+    PurgeProgress,
+    ReplyLabels,
+    ReplyOverview,
+    ReplySummary,
+    SearchHit,
+    SearchResult,
+    StoreCounts,
+)
 from .text_search import Term, find_snippet, read_query
 
 PAGE = 200
@@ -222,6 +236,40 @@ class History(ABC):
                 ReplySummary(id, from_microseconds(time), model, source, client, original_text(text, data), thoughts)
                 for id, time, model, source, client, text, data, thoughts in rows
             ]
+
+    def overview(
+        self, where: ReplyFilter = ALL, *, before: Cursor | None = None, limit: int = 20
+    ) -> list[ReplyOverview]:
+        """What a page shows of the replies of latest time, newest first, behind one of them. Reads no thought."""
+        with self._reading("a reply"):
+            return list_replies(self._rows, where, before, limit)
+
+    def overview_of(self, ids: Sequence[str], where: ReplyFilter = ALL) -> list[ReplyOverview]:
+        """The same of the replies of these ids, in their order."""
+        with self._reading("a reply"):
+            return list_by_id(self._rows, where, ids)
+
+    def conversations(
+        self, where: ReplyFilter = ALL, *, before: Cursor | None = None, limit: int = 20
+    ) -> list[ConversationSummary]:
+        """The conversations of latest time, newest first, behind one of them."""
+        with self._reading("a reply"):
+            return list_conversations(self._rows, where, before, limit)
+
+    def labels(self, where: ReplyFilter = ALL) -> ReplyLabels:
+        """Which models, sources and clients there are replies of."""
+        return list_labels(self._rows, where)
+
+    def search_answers(
+        self, query: str, where: ReplyFilter = ALL, *, limit: int = 20, seconds: float = 10.0
+    ) -> AnswerSearch:
+        """Replies with all words of the query, or words that begin like them, in the answer; newest first.
+
+        Answers are read one by one, for so many seconds at most.
+        """
+        terms = read_query(query)
+        with self._reading("a reply"):
+            return search_answers(self._rows, terms, where, limit, seconds) if terms and limit > 0 else AnswerSearch()
 
     def count(self, where: ReplyFilter = ALL) -> StoreCounts:
         """How many replies and thoughts there are."""
@@ -429,11 +477,6 @@ def text_columns(text: str) -> tuple[str, bytes | None]:
     """A text as the columns `text` and `exact`; the second is NULL where the first holds all of it."""
     data = exact(text)
     return (text, None) if data is None else (readable(text), data)
-
-
-def original_text(text: str, data: bytes | None) -> str:
-    """The reverse of `text_columns`."""
-    return text if data is None else bytes(data).decode("utf-8", "surrogatepass")
 
 
 def insert_into(table: str, columns: Sequence[str], mark: str, **expressions: str) -> str:

@@ -73,10 +73,20 @@ def read_query(query: str) -> list[Term]:
     return terms[:MOST_TERMS]
 
 
+def contains_terms(text: str, terms: list[Term]) -> bool:
+    """Whether all terms are in a text, as the indexes have it."""
+    if text.isascii():
+        # Most texts do not have the first word at all, and this is the quickest way to see it.
+        folded = text.casefold()
+        if not all(_bare(word).casefold() in folded for term in terms for word in term.words):
+            return False
+    bare = _unaccented(text)
+    return all(_pattern(term).search(bare) for term in terms)
+
+
 def find_snippet(text: str, terms: list[Term]) -> Snippet:
     """The part of the text that holds most of the terms."""
-    # The index ignores accents, so this does too; character by character, so that offsets stay right.
-    bare = text if text.isascii() else text.translate({ord(character): _letter(character) for character in set(text)})
+    bare = _unaccented(text)
     places: list[tuple[int, int, int]] = []
     for number, term in enumerate(terms):
         for count, found in enumerate(_pattern(term).finditer(bare)):
@@ -107,6 +117,11 @@ def find_snippet(text: str, terms: list[Term]) -> Snippet:
 def _bare(text: str) -> str:
     """The text without accents; some characters become several."""
     return "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
+
+
+def _unaccented(text: str) -> str:
+    """The text without accents, as the index ignores them; character by character, so that offsets stay right."""
+    return text if text.isascii() else text.translate({ord(character): _letter(character) for character in set(text)})
 
 
 def _letter(character: str) -> str:

@@ -1,0 +1,332 @@
+"""History on the page: what each key may list, read, search, export and purge, and what operators may."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from asides import _history, parse
+from asides._gateway.headers import fingerprint_of
+from asides._history import text_turn
+from tests.gateway.clients import get, post
+from tests.gateway.running import Gateway, gateway
+from tests.gateway.upstream import upstream
+from tests.waiting import PATIENCE, eventually
+
+A, B, OPERATOR = "page-key-aaa", "page-key-bbb", "page-key-ops"
+WORDS = {A: "apricots", B: "bananas", "": "cherries"}
+"""What each key's replies are about, in thoughts and answers; the empty key is nobody's."""
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Servers(NamedTuple):
+    """Gateways on one store: with keys, without any, and one that others reach without keys."""
+
+    guarded: Gateway
+    open: Gateway
+    beyond: Gateway
+    off: Gateway
+    store: str
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """One for all tests of this file."""
+    store = str(tmp_path_factory.mktemp("history") / "history.db")
+    with upstream() as server:
+        shared: dict[str, Any] = {"upstreams": [{"url": server.url}], "history": {"save": True, "store": store}}
+        keys = [A, B, {"key": OPERATOR, "operator": True, "name": "ops"}]
+        with (
+            gateway({**shared, "keys": keys, "log": {"form": "json"}}) as guarded,
+            gateway({**shared, "allowed_hosts": ["chat.example"]}) as open,
+            gateway(shared, "--host", "0.0.0.0") as beyond,
+            gateway({**shared, "history": {"save": False, "store": store}}) as off,
+        ):
+            yield Servers(guarded, open, beyond, off, store)
+
+
+@pytest.fixture(autouse=True)
+def fill(servers: Servers) -> None:
+    """Two replies of each key and two of nobody's, in one conversation each; the second has a call."""
+    with _history.open(servers.store) as store:
+        for _ in store.purge():
+            pass
+        for number, (key, word) in enumerate(WORDS.items()):
+            labels = {"client": fingerprint_of(key) if key else "", "conversation": f"c-{word}", "source": "gateway"}
+            for turn in range(2):
+                call = '<tool_call>{"name": "find", "arguments": {"what": "x"}}</tool_call>' if turn else ""
+                output = f"<think>Thinking of {word} {turn}.</think>I like {word}: number {turn}.{call}"
+                store.keep(
+                    parse(output, "qwen3"),
+                    model=f"model-{word}",
+                    time=LONG_AGO + timedelta(days=number, minutes=turn),
+                    asked=[text_turn("user", f"What of {word}?")],
+                    **labels,
+                )
+
+
+def read(running: Gateway, path: str, key: str = "", **headers: str) -> httpx.Response:
+    """Get a path below history with a key."""
+    shown = {"authorization": f"Bearer {key}"} if key else {}
+    return get(running.url, f"/asides/history{path}", **shown, **headers)
+
+
+def purge(running: Gateway, key: str = "", **body: Any) -> httpx.Response:
+    """Purge with a key."""
+    return post(running.url, "/asides/history/purge", body, headers={"x-api-key": key} if key else {})
+
+
+def words_in(text: str) -> set[str]:
+    """Whose replies a text shows."""
+    return {word for word in WORDS.values() if word in text}
+
+
+EVERYTHING = [
+    "?limit=200",
+    "?search=like",
+    "?search=thinking",
+    "/filters",
+    "/conversations",
+    "/export",
+    "/export?form=markdown",
+    "/export?form=markdown&thoughts=0",
+    "/export?thoughts=0",
+]
+
+
+@pytest.mark.parametrize("path", EVERYTHING)
+def test_a_key_reads_its_own(servers: Servers, path: str) -> None:
+    """Two keys see nothing of each other, and neither sees what is nobody's; operators and this machine see all."""
+    for key in (A, B):
+        found = read(servers.guarded, path, key)
+        assert found.status_code == 200
+        assert words_in(found.text) == {WORDS[key]}
+    for running, key in ((servers.guarded, OPERATOR), (servers.open, ""), (servers.open, "sk-anything")):
+        assert words_in(read(running, path, key).text) == set(WORDS.values())
+
+
+def test_replies_and_conversations_of_others_are_not_there(servers: Servers) -> None:
+    """By their ids too, and the answer does not depend on whether there is such an id."""
+    ids = {
+        key: read(servers.guarded, f"?model=model-{word}", OPERATOR).json()["replies"][0]["id"]
+        for key, word in WORDS.items()
+    }
+    for key, word in WORDS.items():
+        for who in (A, B):
+            status = 200 if who == key else 404
+            for path in (f"/replies/{ids[key]}", f"/conversations/c-{word}"):
+                assert read(servers.guarded, path, who).status_code == status
+            assert bool(read(servers.guarded, f"/export?reply={ids[key]}", who).content) is (who == key)
+            assert bool(read(servers.guarded, f"/export?conversation=c-{word}", who).content) is (who == key)
+        assert read(servers.guarded, f"/replies/{ids[key]}", OPERATOR).json()["text"].startswith(f"I like {word}")
+    others, missing = (
+        read(servers.guarded, f"/replies/{id}", A).json()["error"]["message"] for id in (ids[B], "0" * 32)
+    )
+    assert others.replace(ids[B], "") == missing.replace("0" * 32, "")
+
+
+def test_no_filter_reaches_what_others_asked(servers: Servers) -> None:
+    """A key may not name another's fingerprint, and patterns do not widen what it sees."""
+    other = fingerprint_of(B)
+    for path in ("", "/export", "/conversations"):
+        assert read(servers.guarded, f"{path}?client={other}", A).status_code == 403
+    assert purge(servers.guarded, A, client=other).status_code == 403
+    assert read(servers.guarded, "?model=*", A).json()["replies"] != []
+    assert words_in(read(servers.guarded, "?model=*", A).text) == {WORDS[A]}
+    assert words_in(read(servers.guarded, f"?client={other}", OPERATOR).text) == {WORDS[B]}
+
+
+@pytest.mark.parametrize("path", [*EVERYTHING, "/replies/00", "/conversations/c-apricots"])
+def test_nobody_reads_where_nobody_can_be_told_apart(servers: Servers, path: str) -> None:
+    """A gateway without keys that others reach shows nothing, whatever key is sent, and says why."""
+    for key in ("", A, "none"):
+        refused = read(servers.beyond, path, key)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "no_access")
+        assert "`keys`" in refused.json()["error"]["message"]
+    assert purge(servers.beyond, A, all=True).status_code == 403
+    # A proxy before a gateway of this machine hands on the name that others call it by.
+    assert read(servers.open, path, host="localhost").status_code in (200, 404)
+    assert read(servers.open, path, host="chat.example").json()["error"]["code"] == "no_access"
+
+
+def test_a_purge_deletes_ones_own(servers: Servers) -> None:
+    """It wants a filter or `all`, counts on request, and never takes another key's."""
+    for body in ({}, {"model": ""}, {"dry_run": True}, {"all": False}):
+        assert purge(servers.guarded, OPERATOR, **body).status_code == 400
+    assert purge(servers.guarded, A, modell="x").status_code == 400
+    assert purge(servers.guarded, A, model=["x"]).status_code == 400
+    assert purge(servers.guarded, A, all="yes").status_code == 400
+    assert purge(servers.guarded, A, all=True, dry_run=True).json() == {"replies": 2, "thoughts": 2}
+    assert purge(servers.guarded, A, model="model-bananas").json() == {"replies": 0, "thoughts": 0}
+    first = read(servers.guarded, "", A).json()["replies"][0]["id"]
+    assert purge(servers.guarded, B, reply=first).json()["replies"] == 0
+    assert purge(servers.guarded, A, reply=first).json()["replies"] == 1
+    assert purge(servers.guarded, A, all=True).json()["replies"] == 1
+    assert words_in(read(servers.guarded, "", OPERATOR).text) == {WORDS[B], WORDS[""]}
+    assert purge(servers.guarded, OPERATOR, until="2026-01-02T12:00:00Z").json()["replies"] == 2
+    assert words_in(read(servers.guarded, "", OPERATOR).text) == {WORDS[""]}
+
+
+def test_lists_are_paged(servers: Servers) -> None:
+    """Newest first, each reply once, what comes meanwhile shifts nothing."""
+    seen: list[str] = []
+    cursor = ""
+    for page in range(3):
+        found = read(servers.guarded, f"?limit=2{cursor}", OPERATOR).json()
+        seen += [reply["id"] for reply in found["replies"]]
+        if page == 0:
+            with _history.open(servers.store) as store:
+                store.keep(parse("newer"), model="m")
+        cursor = f"&before={found['next']}"
+    assert len(set(seen)) == len(seen) == 6
+    assert found["next"] is None
+    listed = read(servers.guarded, "?limit=3", A).json()
+    assert listed["owner"] == "own"
+    assert listed["next"] is None
+    newest = listed["replies"][0]
+    assert (newest["question"], newest["text"]) == ("What of apricots?", "I like apricots: number 1.")
+    assert (newest["thoughts"], newest["conversation"], newest["time"]) == (1, "c-apricots", "2026-01-01T00:01:00Z")
+    first = read(servers.guarded, "/conversations?limit=2", OPERATOR).json()
+    second = read(servers.guarded, f"/conversations?limit=2&before={first['next']}", OPERATOR).json()
+    listed = [*first["conversations"], *second["conversations"]]
+    assert [each["id"] for each in listed] == ["c-cherries", "c-bananas", "c-apricots"]
+    assert (listed[0]["replies"], listed[0]["question"], second["next"]) == (2, "What of cherries?", None)
+
+
+def test_a_search_finds_thoughts_and_answers(servers: Servers) -> None:
+    """With the words marked, and the replies that they stand in; prefixes count."""
+    found = read(servers.guarded, "?search=thinking+apri", A).json()
+    assert {hit["thought"] for hit in found["hits"]} == {1}
+    found = read(servers.guarded, "?search=like+apri", A).json()
+    assert [hit["thought"] for hit in found["hits"]] == [None, None]
+    assert found["hits"][0]["snippet"] == [
+        ["I ", False],
+        ["like", True],
+        [" ", False],
+        ["apricots", True],
+        [": number 1.", False],
+    ]
+    assert [reply["id"] for reply in found["replies"]] == [hit["reply"] for hit in found["hits"]]
+    assert (found["partial"], found["ranked"]) == (False, True)
+    assert read(servers.guarded, "?search=apricots+nowhere", A).json()["hits"] == []
+    assert read(servers.guarded, "?search=apricots&since=2026-02-01", A).json()["hits"] == []
+
+
+def test_a_reply_has_its_parts_in_order(servers: Servers) -> None:
+    """The record of an export, and each part."""
+    newest = read(servers.guarded, "", A).json()["replies"][0]["id"]
+    reply = read(servers.guarded, f"/replies/{newest}", A).json()
+    assert [part["kind"] for part in reply["parts"]] == ["thinking", "text", "tool_call"]
+    assert reply["parts"][0] == {
+        "kind": "thinking",
+        "text": "Thinking of apricots 1.",
+        "complete": True,
+        "seconds": None,
+    }
+    assert (reply["parts"][2]["name"], json.loads(reply["parts"][2]["arguments"])) == ("find", {"what": "x"})
+    assert reply["thoughts"][0]["text"] == "Thinking of apricots 1."
+    whole = read(servers.guarded, "/conversations/c-apricots", A).json()
+    assert [each["id"] for each in whole["replies"]][1] == newest
+    assert (whole["model"], whole["truncated"], len(whole["replies"])) == ("model-apricots", False, 2)
+
+
+def test_exports(servers: Servers) -> None:
+    """A file each, with thoughts and without."""
+    whole = read(servers.guarded, "/export", A)
+    assert whole.headers["content-disposition"] == 'attachment; filename="asides.jsonl"'
+    assert whole.headers["cache-control"] == "no-store"
+    lines = [json.loads(line) for line in whole.text.splitlines()]
+    assert [line["thoughts"][0]["text"] for line in lines] == ["Thinking of apricots 0.", "Thinking of apricots 1."]
+    for form in ("jsonl", "markdown"):
+        bare = read(servers.guarded, f"/export?form={form}&thoughts=0", A).text
+        assert "I like apricots: number 0." in bare
+        assert "Thinking of" not in bare
+    document = read(servers.guarded, "/export?form=markdown", A)
+    assert document.headers["content-type"].startswith("text/markdown")
+    assert "> Thinking of apricots 0." in document.text
+    assert '```json\n{"what": "x"}\n```' in document.text
+    for path in ("/export?form=pdf", "/export?thoughts=maybe", "/export?modell=x"):
+        assert read(servers.guarded, path, A).status_code == 400
+
+
+def test_filters_name_what_there_is(servers: Servers) -> None:
+    """For one's own replies; operators see the names that the configuration gives to keys."""
+    own = read(servers.guarded, "/filters", A).json()
+    assert (own["models"], own["sources"], own["replies"]) == (["model-apricots"], ["gateway"], 2)
+    assert own["clients"] == [fingerprint_of(A)]
+    with _history.open(servers.store) as store:
+        store.keep(parse("x"), model="m", client=fingerprint_of(OPERATOR))
+    every = read(servers.guarded, "/filters", OPERATOR).json()
+    assert every["names"] == {fingerprint_of(OPERATOR): "ops"}
+    assert set(every["clients"]) == {"", *map(fingerprint_of, (A, B, OPERATOR))}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("?limit=0", 400),
+        ("?limit=x", 400),
+        ("?limit=99999999999999999999", 400),
+        ("?before=nope", 400),
+        ("?since=whenever", 400),
+        ("?modle=x", 400),
+        ("/filters?model=x", 400),
+        ("/replies/%00", 404),
+        ("/replies", 404),
+        ("/nothing", 404),
+        ("/filters/x", 404),
+    ],
+)
+def test_what_makes_no_sense_is_refused(servers: Servers, path: str, status: int) -> None:
+    """With a reason, never with a traceback."""
+    found = read(servers.guarded, path, A)
+    assert found.status_code == status
+    assert found.json()["error"]["message"]
+
+
+def test_where_nothing_is_kept(servers: Servers) -> None:
+    """A store that is there is not read where the gateway was not told to keep: it may be another user's."""
+    for path in ("", "/filters", "/export"):
+        found = read(servers.off, path)
+        assert (found.status_code, found.json()["error"]["code"]) == (404, "history_off")
+
+
+def test_other_sites_cannot_read(servers: Servers) -> None:
+    """Host, origin and the browser's own word about the page are looked at on every route."""
+    for path in EVERYTHING:
+        for headers in ({"origin": "https://evil.example"}, {"sec_fetch_site": "cross-site"}, {"host": "evil.example"}):
+            assert read(servers.open, path, **headers).status_code == 403
+    for headers in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}, {"host": "evil.example"}):
+        assert post(servers.open.url, "/asides/history/purge", {"all": True}, headers=headers).status_code == 403
+    assert read(servers.open, "").json()["replies"] != []
+
+
+def test_what_passes_is_kept_for_its_key(servers: Servers) -> None:
+    """A reply that a client got through the gateway belongs to its key; and no key is in the log."""
+    body = {"model": "m", "messages": [{"role": "user", "content": "fresh"}]}
+    assert post(servers.guarded.url, "/v1/chat/completions", body, headers={"x-api-key": B}).status_code == 200
+    eventually(lambda: "fresh" in read(servers.guarded, "", B).text, "the reply was not kept")
+    assert "fresh" not in read(servers.guarded, "", A).text
+    assert not [key for key in (A, B, OPERATOR) if key in servers.guarded.log]
+
+
+def test_a_client_that_leaves_an_export_ends_it(servers: Servers) -> None:
+    """The store is closed, and the gateway goes on."""
+    with _history.open(servers.store) as store:
+        for number in range(40):
+            store.keep(parse(f"<think>{'long ' * 20_000}{number}</think>x"), model="m")
+    with httpx.stream("GET", f"{servers.open.url}/asides/history/export", timeout=PATIENCE) as answer:
+        next(answer.iter_raw(1000))
+    eventually(lambda: not _opened(servers.open, servers.store), "the store stays open")
+    assert read(servers.open, "/filters").status_code == 200
+
+
+def _opened(running: Gateway, store: str) -> int:
+    """How often a gateway holds the store open, beside the writer's own."""
+    return sum(Path(file.path).name == Path(store).name for file in running.watched.open_files())
