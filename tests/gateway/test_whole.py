@@ -46,7 +46,7 @@ def plan_of(client: Dialect, format: str, options: dict[str, Any], choices: int 
         target=Target(unused, unused, ModelSettings(), profile),
         upstream_dialect=unused,
         body=b"",
-        policies=DEFAULTS.but(**{**options, "collect": False}),
+        policies=DEFAULTS.but(**options),
         start_is_known=not {"start", "prompt"}.isdisjoint(options),
         reasoning="",
         conversation=unused,

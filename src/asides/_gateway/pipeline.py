@@ -87,12 +87,10 @@ class ItemFilter:
             if self.stops.over and not self.over:
                 self.over = True
                 items = [*items, self._estimated()]
-        # Whether any item may be changed is found out in the loop that is there anyway: most batches are events alone.
-        record, events_only = self.record, True
+        record = self.record
         for item in items:
             record.add(item)
-            events_only = events_only and type(item) is ReplyEvent
-        if self._changes and not events_only:
+        if self._changes:
             items = [each for item in items for each in self._changed(item)]
         if record.calls > self.limits.calls and not self.over:
             self.over = True
@@ -108,6 +106,8 @@ class ItemFilter:
         return Usage(output_tokens=tokens - (-answer // CHARACTERS_PER_TOKEN), reasoning_tokens=tokens, estimated=True)
 
     def _changed(self, item: ReplyItem) -> list[ReplyItem]:
+        if type(item) is ReplyEvent:
+            return [item]
         if isinstance(item, Begin) and self._model:
             return [msgspec.structs.replace(item, model=self._model)]
         if isinstance(item, Ended) and self._fill_empty:

@@ -103,14 +103,15 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
 
         def make(format: Format) -> Parser:
             chosen = policies
-            if whole and not self.start_is_known and own.start == TEXT:
-                chosen = policies.but(start="undecided")  # a lone close is honoured where nothing has to flow
+            if whole:
+                # A lone close is honoured where nothing has to flow.
+                lone = not self.start_is_known and own.start == TEXT
+                chosen = policies.but(start="undecided" if lone else policies.start, collect=False)
             undecided = format.start == HEADER and chosen.start == "undecided"  # a header decides it by itself
             return Parser(format, chosen.but(start=None) if undecided else chosen)
 
-        # As `make` does, the shortcut takes a text that has neither start nor prompt for undecided. It has to collect,
-        # because what it returns is a message; nothing of that is kept.
-        ordinary = partial(parse_ordinary, format=own, policies=policies.but(collect=True)) if whole else None
+        # As `make` does, the shortcut takes a text that has neither start nor prompt for undecided.
+        ordinary = partial(parse_ordinary, format=own, policies=policies) if whole else None
         choices = max(1, self.request.choices)
         return Splitter(own, make, seed=policies.seed, choices=choices, parse_ordinary=ordinary, keep=keep)
 
@@ -182,7 +183,8 @@ def make_plan(
             calls=reads_calls(request, target.settings),
             seed=random_bits(62),
             limit=limits.held,
-            collect=False,
+            # The shortcut for whole replies makes a message. Nothing else needs what a parser would collect.
+            collect=not request.stream and not stops and budget is None,
         ),
         start_is_known=start_is_known,
         reasoning=reasoning,

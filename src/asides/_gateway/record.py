@@ -151,16 +151,14 @@ class RequestRecord(msgspec.Struct, eq=False):
     def add(self, item: ReplyItem) -> None:
         """Take an item of the reply. (For the deltas of a stream the pipeline calls the fold itself.)"""
         if type(item) is ReplyEvent:
-            fold = self.folds.get(item.choice)
-            if fold is None:
-                fold = self._new_fold(item.choice)
+            fold = self.folds.get(item.choice) or self._new_fold(item.choice)
             event = item.event
             # Every frame comes here, and a comparison of types is less than a call of `isinstance`.
             if type(event) is TextDelta or type(event) is ThinkingDelta or type(event) is ToolCallDelta:
                 fold.delta(event)
             else:
-                fold.add(item)
-                if isinstance(event, PartStart) and event.kind == "tool_call":
+                fold.event(event, item.raw)
+                if type(event) is PartStart and event.kind == "tool_call":
                     self.calls += 1
         elif isinstance(item, Failed):
             self.failed = item

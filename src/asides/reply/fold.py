@@ -26,7 +26,8 @@ from .items import Begin, Ended, ReplyEvent, ReplyItem, Usage
 from .reply import Reply, Times
 
 _DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
-_OTHER_EVENTS = (PartStart, PartEnd, Notice)
+_EVENTS = (*_DELTAS, PartStart, PartEnd, Notice)
+_NO_BEGIN = Begin()
 
 
 class Budget(msgspec.Struct):
@@ -103,7 +104,7 @@ class Fold:
         self._collector = Collector()
         # `delta` runs once for each chunk of a stream and appends here itself: one call less than `Collector.add`.
         self._texts = self._collector.texts
-        self.begin: Begin = Begin()
+        self.begin: Begin = _NO_BEGIN
         self.usage: Usage | None = None
         self._reason = ""
         self._outcome: Termination | None = None
@@ -138,18 +139,11 @@ class Fold:
 
     def add(self, item: ReplyItem | Event) -> None:
         """Take an item of the splitter, or an event of a parser."""
-        raw = ""
         if type(item) is ReplyEvent:
-            if item.choice != self.choice:
-                return
-            raw, item = item.raw, item.event
-        # Tuples made once: `A | B` would be made anew for every item.
-        if isinstance(item, _DELTAS):
-            self.delta(item)
-        elif isinstance(item, _OTHER_EVENTS):
-            self._add_event(item)
-            if raw and self.collect and isinstance(item, PartEnd):
-                self._collector.raw[item.index] = raw
+            if item.choice == self.choice:
+                self.event(item.event, item.raw)
+        elif isinstance(item, _EVENTS):
+            self.event(item)
         elif isinstance(item, Begin):
             self.begin = item
         elif isinstance(item, Usage):
@@ -164,15 +158,23 @@ class Fold:
         self._outcome = termination
         self._ended_at = self._clock() if self._clock is not None else None
 
-    def _add_event(self, event: PartStart | PartEnd | Notice) -> None:
-        if isinstance(event, Notice):
+    def event(self, event: Event, raw: str = "") -> None:
+        """Take an event of a parser; `raw` is what the model wrote of a call that ends with it and may not be run."""
+        # By type: even a whole reply of a few words passes here six times.
+        if type(event) is PartStart:
+            self._add_start(event)
+        elif type(event) is PartEnd:
+            if self._clock is not None and event.index in self._thinking_since:
+                self._seconds[event.index] = self._clock() - self._thinking_since.pop(event.index)
+            if raw and self.collect:
+                self._collector.raw[event.index] = raw
+        elif type(event) is Notice:
             self.notices[event.code] = self.notices.get(event.code, 0) + 1
             self._budget.left -= len(event.message)  # an endless stream of oddities must end here too
             self.collect = self.collect and self._budget.left >= 0
-        elif isinstance(event, PartStart):
-            self._add_start(event)
-        elif self._clock is not None and event.index in self._thinking_since:
-            self._seconds[event.index] = self._clock() - self._thinking_since.pop(event.index)
+        elif isinstance(event, _DELTAS):
+            self.delta(event)
+            return
         if self.collect:
             self._collector.add(event)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -61,6 +62,10 @@ LOOKBACK = 1024
 """Characters that are kept before what the parser holds back: whitespace before a marker."""
 MOST_COMPARED = 1_048_576
 """Characters of thinking that are compared with text that may repeat it."""
+
+
+_thinking_characters = attrgetter("thinking_characters")
+_answer_characters = attrgetter("answer_characters")
 
 
 class _SurplusChoiceError(Exception):
@@ -136,32 +141,29 @@ class Splitter:
 
     def _other(self, chunk: Chunk) -> list[ReplyItem]:
         """What comes only once or twice in a reply."""
-        match chunk:
-            case Ended(choice=number):
-                choice = self._choice(number)
-                items = choice.finish(cut=chunk.reason == "length")
-                rest, termination = choice.other_logprobs(), choice.termination
-                if rest or termination != "end":
-                    chunk = msgspec.structs.replace(chunk, other_logprobs=rest, termination=termination)
-                return [*items, chunk]
-            case Usage():
-                return [self._usage(chunk)]
-            # What the parsers hold back is the model's: it goes out before the error, never after it or not at all.
-            case Failed():
-                return [*self.finish(), chunk]
-            case Begin() | Foreign():
-                return [chunk]
-        return []
+        if isinstance(chunk, Ended):
+            choice = self._choice(chunk.choice)
+            items = choice.finish(cut=chunk.reason == "length")
+            rest, termination = choice.other_logprobs, choice.termination
+            if rest or termination != "end":
+                chunk = msgspec.structs.replace(chunk, other_logprobs=rest, termination=termination)
+            return [*items, chunk]
+        if isinstance(chunk, Usage):
+            return [self._usage(chunk)]
+        # What the parsers hold back is the model's: it goes out before the error, never after it or not at all.
+        if isinstance(chunk, Failed):
+            return [*self.finish(), chunk]
+        return [chunk] if isinstance(chunk, Begin | Foreign) else []
 
     @property
     def thinking_characters(self) -> int:
         """Characters of thinking in all choices."""
-        return sum(choice.thinking_characters for choice in self._choices.values())
+        return sum(map(_thinking_characters, self._choices.values()))
 
     @property
     def answer_characters(self) -> int:
         """Characters of text and of calls' arguments in all choices."""
-        return sum(choice.answer_characters for choice in self._choices.values())
+        return sum(map(_answer_characters, self._choices.values()))
 
     def delta(self, number: int, text: str) -> Delta | list[ReplyItem]:
         """The fast path of a stream: read text without log probabilities.
@@ -269,9 +271,11 @@ class _Choice:
         return found if isinstance(found, list) else [ReplyEvent(self._number, found)]
 
     def ordinary(self, message: Message) -> list[ReplyItem]:
-        """All of the content, which was taken apart without a parser."""
+        """All of the content, which was taken apart without a parser: the choice is over with it."""
         self.termination = message.termination
-        return self._emit(events_of(message))
+        self.thinking_characters, self.answer_characters = len(message.thinking), len(message.text)
+        self._ended = True
+        return [ReplyEvent(self._number, event) for event in events_of(message)]
 
     def delta(self, text: str) -> Delta | list[ReplyItem]:
         """More text, where `plain` says that the parser's events need no change."""
@@ -420,6 +424,7 @@ class _Choice:
         self._ended = True
         return self._emit(events + self._close_thinking(not cut) + self._close_calls(cut))
 
+    @property
     def other_logprobs(self) -> tuple[dict[str, Any], ...]:
         """Those of tokens behind the last part."""
         return tuple(self._alignment.rest()) if self._alignment is not None else ()

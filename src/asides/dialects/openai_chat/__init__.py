@@ -7,14 +7,12 @@ and errors with it, and use them from here.
 
 from __future__ import annotations
 
-from typing import get_args
-
 from ..framing import KEEP_ALIVE, SSE, sse, to_json
 from ..request import Request
 from .errors import read_error, write_error
 from .reader import ChatReader, read_reply
 from .request import NAME, read_request, write_request
-from .writer import ChatWriter, Reasoning, write_reply
+from .writer import PLACES, ChatWriter, Reasoning, write_reply
 
 __all__ = [
     "CANNOT_SAY",
@@ -42,7 +40,7 @@ PATHS = {"/chat/completions": "/v1/chat/completions"}
 FRAMING = SSE
 STREAMS_BY_DEFAULT = False
 KEPT = None
-THINKING_FIELDS: tuple[str, ...] = get_args(Reasoning)
+THINKING_FIELDS: tuple[str, ...] = PLACES
 CANNOT_SAY: tuple[str, ...] = (
     "in a whole reply, the order of thinking, text and calls: each kind is joined",
     "in a stream, where a part ends and another of its kind begins with nothing between them",

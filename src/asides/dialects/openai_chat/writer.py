@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from ...errors import UsageError
-from ...events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ...events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
 from ..custom_tools import input_of
 from ..fields import as_object
@@ -27,9 +27,11 @@ from .request import NAME, REASONING, detail_text
 
 Reasoning = Literal["reasoning_content", "reasoning", "thinking", "both", "details", "tags", "drop"]
 """Where thinking is written."""
+PLACES: tuple[str, ...] = get_args(Reasoning)
 
 Delta = dict[str, Any]
 Tokens = tuple[dict[str, Any], ...]
+_OF_CHOICE = (ReplyEvent, Ended)
 
 
 class ChoiceShape(NamedTuple):
@@ -198,28 +200,33 @@ def write_reply(
     same = False
     customs = _customs_of(request)
     for item in items:
-        if isinstance(item, Failed):
+        if isinstance(item, _OF_CHOICE):  # first, because most are
+            number = item.choice
+        elif isinstance(item, Failed):
             return write_error(item)
-        if isinstance(item, Begin):
+        elif isinstance(item, Begin):
             begin, same = item, item.dialect == shape.dialect
+            continue
         elif isinstance(item, Usage):
             last["usage"] = write_usage(item, same)
-        elif isinstance(item, Foreign) and (item.dialect != shape.dialect or item.event in ("fields", "frame")):
+            continue
+        elif item.dialect != shape.dialect or item.event in ("fields", "frame"):
             if item.dialect == shape.dialect and item.event == "fields":
                 last.update(item.data)
+            continue
         else:
-            number = item.data["choice"] if isinstance(item, Foreign) else item.choice
-            if number not in choices:
-                choices[number] = _WholeChoice(shape.choice(reasoning, same, customs))
-            choices[number].add(item)
+            number = item.data["choice"]
+        if number not in choices:
+            choices[number] = _WholeChoice(shape.choice(reasoning, same, customs))
+        choices[number].add(item)
     body = head(begin, request, shape.whole, same)
     return {**body, "choices": [choices[number].written(number, shape) for number in sorted(choices)], **last}
 
 
 def chosen(reasoning: Reasoning, request: Request) -> Reasoning:
     """Where thinking is written: nowhere if the request refuses it."""
-    if reasoning not in get_args(Reasoning):
-        raise UsageError(f"reasoning must be one of {', '.join(get_args(Reasoning))}, not {reasoning!r}")
+    if reasoning not in PLACES:
+        raise UsageError(f"reasoning must be one of {', '.join(PLACES)}, not {reasoning!r}")
     return reasoning if request.thinking.show else "drop"
 
 
@@ -293,19 +300,19 @@ class ChoiceWriter:
     def deltas_of(self, item: ReplyEvent) -> list[Delta]:
         """What an item adds to the message."""
         event = item.event
-        if isinstance(event, TextDelta):
+        if type(event) is TextDelta:
             return [self._text(event.text)]
-        if isinstance(event, ThinkingDelta):
+        if type(event) is ThinkingDelta:
             return self._think(item, event.text)
-        if isinstance(event, ToolCallDelta):
+        if type(event) is ToolCallDelta:
             number = self._calls.get(event.index)
             if event.index in self._custom_calls:
                 self._custom_calls[event.index][1].append(event.text)
                 return []
             return [] if number is None else [_call(number, {"function": {"arguments": event.text}})]
-        if isinstance(event, PartStart):
+        if type(event) is PartStart:
             return self._start(event)
-        return [] if isinstance(event, Notice) else self._stop(event, item.shown)
+        return self._stop(item, event) if type(event) is PartEnd else []
 
     def _text(self, text: str) -> Delta:
         text, self.gap = self.gap + text, ""
@@ -370,7 +377,7 @@ class ChoiceWriter:
             return {**made, **detail, "index": number}
         return {**{name: value for name, value in detail.items() if name not in ("id", "format")}, "index": number}
 
-    def _stop(self, event: PartEnd, written: str | None) -> list[Delta]:
+    def _stop(self, item: ReplyEvent, event: PartEnd) -> list[Delta]:
         kind = self._kinds.get(event.index)
         if kind == "thinking" and self._reasoning == "tags":
             self._behind_tag = True
@@ -379,10 +386,10 @@ class ChoiceWriter:
             call, arguments = self._custom_calls.pop(event.index)
             text = input_of("".join(arguments))
             return [{"tool_calls": [{**call, "custom": {**call["custom"], "input": text}}]}]
-        if kind == "tool_call" and event.index not in self._calls and written:
+        if kind == "tool_call" and event.index not in self._calls and item.shown:
             self.gap = "\n" if self.has_text else ""
             self._behind_call = True
-            return [self._text(written)]
+            return [self._text(item.shown)]
         return []
 
     def foreign(self, item: Foreign) -> list[Delta]:
@@ -440,8 +447,10 @@ class _WholeChoice:
     def add(self, item: ReplyEvent | Ended | Foreign) -> None:
         """Add an item to what came before."""
         if isinstance(item, ReplyEvent):
-            self._add_deltas(self._writer.deltas_of(item))
-            self._add_logprobs(self._writer.logprobs_of(item))
+            if deltas := self._writer.deltas_of(item):
+                self._add_deltas(deltas)
+            if item.logprobs or item.other_logprobs:
+                self._add_logprobs(self._writer.logprobs_of(item))
         elif isinstance(item, Foreign):
             for delta in self._writer.foreign(item):
                 self._foreign_calls += delta.get("tool_calls", ())
