@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "_history": VALUES | {"dialects", "reply"},
     "history": {"_history"},
     "compat": READING | {"_api", "_config", "analysis", "client", "dialects", "render", "reply", "terminal"},
-    "_page": READING | {"_api", "_history", "analysis", "reply"},
+    "_page": READING | {"_api", "_history", "_recordings", "analysis", "reply"},
     "_gateway": READING
     | {"__version__", "_config", "_descriptor", "_history", "_page", "_recordings", "detect", "dialects", "reply"},
     "__main__": {"_cli"},

@@ -177,6 +177,19 @@ def test_formats(servers: Servers) -> None:
     assert "auto" in found
 
 
+def test_examples_can_be_taken_apart(servers: Servers) -> None:
+    """A raw output of each recorded model, in its format; one of them calls."""
+    calls, headers = 0, {"x-api-key": KEY}
+    for example in read(servers.gateway, "/asides/formats").json()["examples"]:
+        asked = {"text": example["text"], "format": example["format"]}
+        kinds = [
+            part["kind"] for part in post(servers.gateway.url, "/asides/split", asked, headers=headers).json()["parts"]
+        ]
+        assert kinds[:2] == ["thinking", "text"], example["name"]
+        calls += kinds.count("tool_call")
+    assert calls == 1
+
+
 def test_page_off_leaves_nothing(servers: Servers) -> None:
     """Neither files nor what is read; `/` is the line of text for everybody."""
     for path in (*ROUTES, "/asides/page/index.html"):

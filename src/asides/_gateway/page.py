@@ -116,7 +116,7 @@ class PageHandlers:
 
     async def _formats(self, http: HttpRequest, match: Match) -> None:
         self._access.open(http)
-        await answer(http, {"formats": splitting.list_formats()})
+        await answer(http, {"formats": splitting.list_formats(), "examples": splitting.list_examples()})
 
     async def _split(self, http: HttpRequest, match: Match) -> None:
         state = self._access.open(http)

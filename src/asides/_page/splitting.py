@@ -12,6 +12,7 @@ from typing import Any
 from .._api import read_whole
 from .._engine.format import Format, thinking_pair
 from .._engine.parser import format_of
+from .._recordings.replies import compose, recordings
 from ..events import Notice
 from ..families import formats, get_format
 from ..parts import Part, Thinking, ToolCall
@@ -19,6 +20,11 @@ from ..policies import Policies
 
 MOST_CHARACTERS = 1_000_000
 """Of a text that is taken apart for the page."""
+EXAMPLE_TOOL = {
+    "type": "function",
+    "function": {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}},
+}
+"""What the recorded model that calls is offered."""
 
 
 def take_apart(text: str, format: str, policies: Policies) -> dict[str, Any]:
@@ -83,6 +89,15 @@ def explain(chosen: Format, settled: Format) -> str:
     if settled is chosen or not opener:
         return "No marker of a thought was met, so nothing settled how thinking is written."
     return f"Thinking stands between {opener} and {closer}: that is what the first marker settled."
+
+
+def list_examples() -> list[dict[str, str]]:
+    """A raw output of each recorded model, to be taken apart as an example."""
+    question = [{"role": "user", "content": "What is 17 times 23?"}]
+    return [
+        {"name": model.name, "format": model.format, "text": compose(model, question, [EXAMPLE_TOOL], thinks=True)}
+        for model in recordings().model
+    ]
 
 
 def list_formats() -> list[dict[str, Any]]:

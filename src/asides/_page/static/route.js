@@ -11,9 +11,9 @@ function decoded(step) {
 
 // {view, path, query} of an address such as #/read/reply/ID?search=x
 export function readRoute() {
-  const [way, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [way, ...query] = location.hash.replace(/^#\/?/, "").split("?");
   const [view, ...path] = way.split("/").map(decoded);
-  return { view: view || "talk", path, query: new URLSearchParams(query) };
+  return { view: view || "talk", path, query: new URLSearchParams(query.join("?")) };
 }
 
 // The address of a view: `to` as "read/reply/ID", and what of `query` is not empty.
