@@ -11,6 +11,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
@@ -91,18 +92,18 @@ def _refusal(driver: Driver, case: str) -> Shown:
     return Shown(failed="no error was raised")
 
 
-def main(name: str, url: str) -> None:
-    """Drive a client that is named as module:function, and print what was seen."""
+def report(name: str, url: str) -> str:
+    """Drive a client that is named as module:function; what was seen, as JSON."""
     module, _, maker = name.partition(":")
     try:
         driver = getattr(import_module(module), maker)(url)
     except ImportError as error:
-        print(json.dumps({"missing": str(error)}))
-        return
-    found = observe(driver)
+        return json.dumps({"missing": str(error)})
+    with driver if hasattr(driver, "__exit__") else nullcontext():
+        found = observe(driver)
     assert tuple(found) == CASES
-    print(json.dumps({case: [asdict(shown) for shown in each] for case, each in found.items()}))
+    return json.dumps({case: [asdict(shown) for shown in each] for case, each in found.items()})
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    print(report(*sys.argv[1:]))

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,28 +31,38 @@ class NotRun(Exception):
     """A client that cannot be run here, and why."""
 
 
-def observed(client: Client, broken: bool) -> Observed:
-    """What a client shows; broken, behind a gateway that reads nothing, before a server whose errors are others."""
+Drive = Callable[[Client, str, Path], str]
+"""Goes through every case with a client against the gateway at this address, and returns what its driver reports."""
+
+
+def observed(client: Client, broken: bool, drive: Drive | None = None) -> Observed:
+    """What a client shows; broken, behind a gateway that reads nothing, before a server whose errors are others.
+
+    A client is driven in a process of its own, unless `drive` does it.
+    """
     with ExitStack() as stack:
         served = stack.enter_context(model(broken))
         served.calls = client.calls
         config = {"upstreams": [{"url": served.server.url}], "defaults": {"format": "none" if broken else "qwen3"}}
         running = stack.enter_context(gateway(config))
         folder = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
-        shown = _drive(client, running.url, folder)
+        shown = _shown((drive or _drive)(client, running.url, folder))
         asked = {case: served.asked(case) for case in CASES}
         return Observed(shown, asked, client.calls, client.errors, client.messages)
 
 
-def _drive(client: Client, url: str, folder: Path) -> dict[str, list[Shown]]:
+def _drive(client: Client, url: str, folder: Path) -> str:
     module, _, name = client.driver.partition(":")
     if module.endswith(".mjs"):
         # Beside the packages, since that is where Node looks for them.
         script = shutil.copy(Path(__file__).parent / module, FOLDER / client.npm)
-        output = call(["node", str(script), name, json.dumps(_job(url))], FOLDER / client.npm, own(folder))
-    else:
-        command = [sys.executable, "-m", "tests.clients.driving", client.driver, url]
-        output = call(command, ROOT, own(folder))
+        return call(["node", str(script), name, json.dumps(_job(url))], FOLDER / client.npm, own(folder))
+    command = [sys.executable, "-m", "tests.clients.driving", client.driver, url]
+    return call(command, ROOT, own(folder))
+
+
+def _shown(output: str) -> dict[str, list[Shown]]:
+    """What a driver reports: its last line."""
     seen: dict[str, list[dict[str, Any]]] = json.loads(output.splitlines()[-1])
     if "missing" in seen:
         raise NotRun(str(seen["missing"]))

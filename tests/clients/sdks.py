@@ -141,6 +141,11 @@ class Ollama:
     def __init__(self, url: str) -> None:
         self._client: Any = ollama.Client(url)
 
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None:
+        self._client.close()  # the other two do it by themselves
+
     def plain(self) -> Iterable[Shown]:
         for stream in (False, True):
             reply = self.ask("plain", stream=stream)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from asides.detect import detect
 from tests.detect import templates
 from tests.detect.families import STYLES
-from tests.detect.turns import count
+from tests.detect.turns import count, detection_of
+
+pytestmark = pytest.mark.usefixtures("_rendered_here")
 
 TEMPLATES = {
     **{name: expected.template for name, expected in templates.KNOWN.items()},
@@ -24,7 +25,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("name", STYLES)
 def test_the_format_of_a_family_is_found(name: str) -> None:
-    found = detect(chat_template=STYLES[name].template)
+    found = detection_of(STYLES[name].template)
     assert (found.format, found.start) == (STYLES[name].format, STYLES[name].start), found.reasons
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, NamedTuple
 
 import asides
@@ -40,9 +41,15 @@ class Counts(NamedTuple):
     """Those that detection's format and start read wrongly."""
 
 
+@cache
+def detection_of(template: str) -> Detection:
+    """What detection says of a template; several tests ask."""
+    return detect(chat_template=template)
+
+
 def count(template: str) -> Counts:
     """Read every turn that a template writes with what detection says of it, and with `auto`."""
-    found = detect(chat_template=template)
+    found = detection_of(template)
     outputs = sorted(set(_outputs(template, found)), key=str)
     # The recipe of docs/detection.md.
     detected = [_right(asides.Parser(found.format, start=output.start), output) for output in outputs]

@@ -103,16 +103,24 @@ def never(text: str, format: Any, policies: Any) -> None:
 
 @every_dialect
 def test_the_shortcut_changes_no_byte(client: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every case, the upstreams' dialects in turn."""
-    taken = 0
+    """Of every case, the upstreams' dialects in turn. Where it takes nothing, both ways are one and the same."""
+    taken: list[Message] = []
+
+    def counted(text: str, format: Any, policies: Any) -> Message | None:
+        if (found := parse_ordinary(text, format, policies)) is not None:
+            taken.append(found)
+        return found
+
     for number, case in enumerate(ALL):
         upstream = dialects.ALL[number % len(dialects.ALL)]
         text, options = "".join(case.chunks), dict(case.said.get("options", {}))
-        short = answer(client, upstream, case.format, text, options)
-        with shortcut(monkeypatch, never):
-            assert short == answer(client, upstream, case.format, text, options), (upstream.NAME, case.format, text)
-        taken += parse_ordinary(text, asides.get_format(case.format), DEFAULTS.but(**options)) is not None
-    assert taken > 300, "few of the cases are of the ordinary shape, so that the comparison says little"
+        before = len(taken)
+        with shortcut(monkeypatch, counted):
+            short = answer(client, upstream, case.format, text, options)
+        if len(taken) > before:
+            with shortcut(monkeypatch, never):
+                assert short == answer(client, upstream, case.format, text, options), (upstream.NAME, case.format, text)
+    assert len(taken) > 300, "few of the cases are of the ordinary shape, so that the comparison says little"
 
 
 def test_the_shortcut_gives_the_same_items(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,22 @@
+"""Rendering without a process of its own, for tests that render many templates of ours."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from asides.detect import sandbox, template_process
+
+
+@pytest.fixture
+def _rendered_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Render templates in this process: the same request, the same answer, without bounds and without a start-up.
+
+    What the process is there for is in `test_hostile.py`; `test_template.py` renders in it too.
+    """
+
+    def run(request: bytes) -> tuple[int, bytes]:
+        return 0, json.dumps(template_process._answer(json.loads(request))).encode()
+
+    monkeypatch.setattr(sandbox, "_run", run)
