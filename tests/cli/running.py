@@ -92,6 +92,10 @@ class OnScreen:
         """The screen, as soon as these words are on it."""
         return self.until(lambda screen: any(words in line for line in screen.lines))
 
+    def until_not(self, words: str) -> Emulator:
+        """The screen, as soon as these words have left it."""
+        return self.until(lambda screen: not any(words in line for line in screen.lines))
+
     def end(self) -> int:
         """Watch to the end; the exit code."""
         deadline = time.monotonic() + PATIENCE
@@ -107,6 +111,9 @@ class OnScreen:
         except OSError:  # how a terminal says that its other end is closed
             return False
         self.emulator.write(self._decoder.decode(data))
+        if b"\x1b[6n" in data:  # where is the cursor?
+            column, row = self.emulator.cursor
+            self.press(f"\x1b[{row + 1};{column + 1}R")
         return bool(data)
 
 

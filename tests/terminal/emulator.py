@@ -55,6 +55,23 @@ class Emulator:
         return lines
 
     @property
+    def cursor(self) -> tuple[int, int]:
+        """The column and the row of the cursor."""
+        return min(self._x, self.columns - 1), self._y
+
+    def narrow(self, columns: int) -> None:
+        """The window is made narrower: rows that are too long go on in the next, as most terminals lay them out."""
+        rows: list[list[str]] = []
+        for number, cells in enumerate(self._cells):
+            text = "".join(cells).rstrip()
+            if number == self._y:
+                self._x, place = self._x % columns, len(rows) + self._x // columns
+            rows += [list(text[at : at + columns].ljust(columns)) for at in range(0, max(len(text), 1), columns)]
+        self.columns, self._y = columns, place
+        self._cells = (rows + [[" "] * columns for _ in range(self.rows)])[: self.rows]
+        self._looks = [[""] * columns for _ in range(self.rows)]
+
+    @property
     def text(self) -> str:
         """All lines, also those that have left at the top."""
         return "\n".join([*self.gone, *self.lines])

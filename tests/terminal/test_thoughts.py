@@ -295,3 +295,73 @@ def test_looks_are_what_the_viewer_understands(look: str, words: str) -> None:
     made = sheet(Style(look, look))
     assert made["heading"] == made["thought"] == words
     prompt_toolkit.styles.Style.from_dict(made)
+
+
+@pytest.mark.parametrize("before", ["", "An answer. "])
+def test_a_window_that_narrows_leaves_no_ghost(before: str) -> None:
+    """Whether the spinner stands alone or below a line of the answer, nothing of it is left."""
+    watched = Watched(mode="hide", columns=40)
+    columns = 40
+    watched.thoughts._width = lambda: columns
+    watched.feed(f"{before}<think>twelve signs")
+    watched.now = 2.0
+    watched.thoughts.tick()
+    assert "Thinking 2 s, 12 characters" in watched.emulator.text
+    columns = 16
+    watched.emulator.narrow(columns)
+    assert watched.emulator.lines[-1].endswith("racters")
+    for watched.now in (3.0, 4.0):
+        watched.thoughts.tick()
+        assert watched.emulator.lines[1 if before else 0 :][0][1:] == f" Thinking {watched.now:.0f} s,"
+        assert len(watched.emulator.lines) == (2 if before else 1)
+    watched.feed("</think>Hi")
+    assert watched.emulator.lines == ([before.rstrip(), " Hi"] if before else ["Hi"])
+
+
+class Remembered:
+    """Folds that note what they are given."""
+
+    action = " [show]"
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, ...]] = []
+
+    def begin(self) -> None:
+        self.noted.append(("begin",))
+
+    def end(self, text: str, summary: str, *, opened: bool) -> None:
+        self.noted.append((text, summary, "opened" if opened else "folded"))
+
+
+def test_thoughts_that_can_be_folded() -> None:
+    """A hidden one is a line with its time and its words; one that is unfolded is shown from there on."""
+    watched = Watched(mode="hide", columns=41)
+    folds = watched.thoughts._folds = Remembered()
+    watched.feed("<think>one two")
+    watched.now = 65.0
+    watched.feed(
+        " three</think>Hi\n<think>\u65e5\u672c\u8a9e\u306e\u8003\u3048\u3092\u3053\u3053\u306b\u66f8\u304f</think>"
+    )
+    watched.feed("<think>first ")
+    assert watched.thoughts.unfold()
+    watched.feed("second")
+    assert not watched.thoughts.unfold()
+    watched.feed("</think>")
+    assert not watched.thoughts.unfold()
+    assert watched.emulator.lines == [
+        "▸ Thought for 1 min 05 s, 3 words [show]",
+        "",
+        "Hi",
+        "",
+        "▸ Thought for 0.0 s, 12 characters",  # no space for more
+        "Thinking 3",
+        "  first second",
+    ]
+    assert folds.noted == [
+        ("begin",),
+        ("one two three", "Thought for 1 min 05 s, 3 words", "folded"),
+        ("begin",),
+        ("日本語の考えをここに書く", "Thought for 0.0 s, 12 characters", "folded"),
+        ("begin",),
+        ("first second", "Thought for 0.0 s, 2 words", "opened"),
+    ]

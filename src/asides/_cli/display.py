@@ -26,6 +26,7 @@ from .streams import PLAIN, STDERR, OutputStream, Streams
 
 if TYPE_CHECKING:
     from ..terminal import Mode, Style, Thoughts
+    from ..terminal.thoughts import Folds
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -163,12 +164,17 @@ class ReplyDisplay(TextDisplay):
         calls: bool = True,
         number: bool = False,
         wrap: bool = True,
+        folds: Folds | None = None,
+        hint: str = "",
     ) -> None:
-        """`calls`: whether they are shown. `wrap`: whether thoughts are wrapped to the terminal."""
+        """`calls`: whether they are shown. `wrap`: whether thoughts are wrapped to the terminal. `folds` and `hint`
+        are those of `Thoughts`."""
         self._mode = mode
         self._style = style
         self._show_calls = calls
         self._wrap = wrap
+        self._folds = folds
+        self._hint = hint
         self._thoughts: Thoughts | None = None
         super().__init__(streams, number=number)
 
@@ -188,6 +194,10 @@ class ReplyDisplay(TextDisplay):
     def wait(self) -> None:
         """A server was asked and has not answered yet: turn the spinner until something comes."""
         self._laid_out().wait()
+
+    def unfold(self) -> bool:
+        """Show the thought that is hidden and still comes. False where there is none."""
+        return self._thoughts is not None and self._thoughts.unfold()
 
     def show(self, events: Sequence[Event]) -> None:
         """Write all of it; without any events, turn the spinner."""
@@ -222,6 +232,8 @@ class ReplyDisplay(TextDisplay):
             shared=self._streams.one_screen,
             # What goes into a file stays as the model wrote it.
             sanitize=self._streams.err.sanitizes,
+            folds=self._folds,
+            hint=self._hint,
         )
         thoughts.begin(self._name)
         self._streams.around_lines(thoughts.pause, thoughts.wrote_line)

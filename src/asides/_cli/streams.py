@@ -17,7 +17,7 @@ import select
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from .._descriptor import write_all
 
@@ -37,6 +37,9 @@ DIM: Codes = ("\x1b[2m", "\x1b[22m")
 
 class OutputStream:
     """One standard stream. What is written leaves with `flush`, whole."""
+
+    watch: ClassVar[Callable[[str], object] | None] = None
+    """Is called with all that is written to a terminal, where someone has to know what stands on it."""
 
     def __init__(
         self, descriptor: int, *, may_close: bool = False, raw: bool = False, wrap: Literal["", "lines", "all"] = ""
@@ -154,6 +157,8 @@ class OutputStream:
             return
         data = b"".join(self._pending)
         self._pending.clear()
+        if self.terminal and OutputStream.watch is not None:
+            OutputStream.watch(data.decode("utf-8", "surrogateescape"))
         try:
             write_all(self._descriptor, data)
         except OSError as error:

@@ -12,7 +12,8 @@ import codecs
 import os
 import stat
 import sys
-from typing import TextIO
+from types import ModuleType
+from typing import TYPE_CHECKING, TextIO
 
 from .._api import Parser
 from ..errors import UsageError
@@ -23,6 +24,9 @@ from .display import read_style
 from .filter import find_whole_format
 from .options import Arguments, add_reading, add_style, check_style, policies
 from .streams import READ_SIZE, STDIN, STDOUT, OutputStream, complain
+
+if TYPE_CHECKING:
+    from ..terminal import Style
 
 DESCRIPTION = """\
 Shows a model's output on the whole screen: the answer, the calls, and each
@@ -101,10 +105,7 @@ class ViewedInput:
 
 
 def _view(source: ViewedInput, screen: Screen, options: argparse.Namespace) -> int:
-    try:
-        from ..terminal import viewer as viewing
-    except ModuleNotFoundError as error:
-        raise UsageError("the viewer needs prompt_toolkit: pip install 'asides[terminal]'") from error
+    viewing = _library()
     viewer = viewing.Viewer(
         source.document, name="standard input" if options.file == "-" else os.path.basename(options.file)
     )
@@ -130,6 +131,23 @@ def _view(source: ViewedInput, screen: Screen, options: argparse.Namespace) -> i
                 asyncio.get_running_loop().add_reader(source.descriptor, read)
 
         return INTERRUPTED if application.run(pre_run=watch) else OK
+
+
+def view_document(document: Document, name: str, style: Style) -> None:
+    """Show a document that is whole, until the person leaves it."""
+    viewing = _library()
+    with _keyboard() as keyboard:
+        viewing.application(
+            viewing.Viewer(document, name=name), keyboard=keyboard, style=style, colour=Screen(STDOUT).colour
+        ).run()
+
+
+def _library() -> ModuleType:
+    try:
+        from ..terminal import viewer
+    except ModuleNotFoundError as error:
+        raise UsageError("the viewer needs prompt_toolkit: pip install 'asides[terminal]'") from error
+    return viewer
 
 
 def _keyboard() -> TextIO:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ..parts import Kind
+from ..parts import Kind, Part, Thinking, ToolCall
 from .layout import INDENT, describe, heading
 from .sanitize import Sanitizer
 from .wrap import Wrapped
@@ -114,6 +114,21 @@ class Document:
             self.blocks.append(Block(event.kind, longest=self._longest))
             if event.kind == "tool_call":
                 self.blocks[-1].grow(f"call {event.name or '(no name)'} ")
+
+    def add(self, text: str) -> None:
+        """A text that is no part of a reply, such as a question, stands behind all that has come."""
+        self.feed([PartStart(0, "text"), TextDelta(0, text), PartEnd(0)])
+
+    def add_parts(self, parts: Iterable[Part]) -> None:
+        """A whole reply stands behind all that has come."""
+        for part in parts:
+            if isinstance(part, ToolCall):
+                self.feed([PartStart(0, "tool_call", name=part.name), ToolCallDelta(0, part.arguments)])
+                self.feed([PartEnd(0, complete=part.complete, error=part.error)])
+            elif isinstance(part, Thinking):
+                self.feed([PartStart(0, "thinking"), ThinkingDelta(0, part.text), PartEnd(0, complete=part.complete)])
+            else:
+                self.add(part.text)
 
     def plain(self, width: int | None) -> Iterator[str]:
         """All that is shown, as lines of text; wrapped where there is a width."""

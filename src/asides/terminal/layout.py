@@ -11,6 +11,10 @@ from typing import Protocol
 
 HEADING = "Thinking"
 INDENT = "  "
+CLOSED, OPEN = "▸ ", "▾ "
+"""Before the heading of a thought that can be folded."""
+LONG_WORD = 10
+"""Where words are longer than this on average, the script has no spaces and characters are counted instead."""
 _NEXT_LINE = re.compile(r"\n(?!\n)")
 
 
@@ -29,6 +33,20 @@ def elapsed(seconds: float) -> str:
     """A time as a person says it: `7 s`, `2 min 05 s`."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def summary(text: str, seconds: float, *, complete: bool = True) -> str:
+    """A folded thought in a line: `Thought for 9 s, 245 words`."""
+    words = len(text.split())
+    length = describe(len(text)) if len(text) > LONG_WORD * words else f"{words:,} word{'' if words == 1 else 's'}"
+    took = elapsed(seconds) if seconds >= 1 else f"{seconds:.1f} s"
+    return f"Thought for {took}, {length}{'' if complete else ', cut off'}"
+
+
+def fold_line(mark: str, summary: str, action: str, width: int) -> str:
+    """The line of a thought that can be folded, cut to one row; what a click does stands there where there is space."""
+    line = f"{mark}{summary}{action}"
+    return line if len(line) < width else f"{mark}{summary}"[: max(width - 1, 1)]
 
 
 class LineLayout(Protocol):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Literal
 
-COLUMNS = 80
-"""For a terminal whose width cannot be found out."""
+COLUMNS, ROWS = 80, 24
+"""For a terminal whose size cannot be found out."""
 
 
 class Screen:
@@ -22,10 +23,17 @@ class Screen:
 
     def width(self) -> int:
         """Its columns at this moment; `COLUMNS` wins where it is set."""
-        given = os.environ.get("COLUMNS", "")
+        return self._size("columns", COLUMNS)
+
+    def height(self) -> int:
+        """Its rows at this moment; `LINES` wins where it is set."""
+        return self._size("lines", ROWS)
+
+    def _size(self, name: Literal["columns", "lines"], otherwise: int) -> int:
+        given = os.environ.get(name.upper(), "")
         if given.isascii() and given.isdigit() and int(given):
             return int(given)
         try:
-            return os.get_terminal_size(self._descriptor).columns or COLUMNS
+            return getattr(os.get_terminal_size(self._descriptor), name) or otherwise
         except OSError:
-            return COLUMNS
+            return otherwise

@@ -2,7 +2,8 @@
 
 `Thoughts` takes the engine's events and writes what a person sees: a heading, the thought laid out below it, a line
 with its length (`collapse`), or a spinner that vanishes without trace (`hide`). On a screen that the answer shares it
-keeps track of where the answer's line stands, because a heading must not go on in it.
+keeps track of where the answer's line stands, because a heading must not go on in it. Where thoughts can be folded
+(`Folds`), whoever folds them is given the text of each, and where its first line stands.
 
     thoughts = Thoughts(sys.stderr.write, width=80)
     thoughts.show(PartStart(0, "thinking"))      writes "Thinking\\n"
@@ -15,10 +16,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
-from .layout import HEADING, INDENT, Indented, LineLayout, describe, elapsed, heading
+from .layout import CLOSED, HEADING, INDENT, Indented, LineLayout, describe, elapsed, fold_line, heading, summary
 from .screen import COLUMNS
 
 # What a pipe does not need is imported when it is needed, because the filter must start fast.
@@ -31,6 +32,19 @@ CUT = "(cut off)"
 WAITING = "Waiting"
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SECONDS_PER_FRAME = 0.1
+
+
+class Folds(Protocol):
+    """Who can fold and unfold thoughts after they were written."""
+
+    action: str
+    """What stands behind the line of a folded thought."""
+
+    def begin(self) -> None:
+        """The first line of a thought is written next, at the beginning of a row."""
+
+    def end(self, text: str, summary: str, *, opened: bool) -> None:
+        """The thought has been written: all of it, or its summary alone."""
 
 
 class Thoughts:
@@ -51,12 +65,15 @@ class Thoughts:
         mode: Mode = "show",
         shared: bool = False,
         sanitize: bool = True,
+        folds: Folds | None = None,
+        hint: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`width`: columns, or a function that is asked again and again so that a resize is respected; None does not
         wrap. `cursor`: the screen knows escape codes, so a word that comes in pieces shows at once and a hidden
         thought has a spinner. `shared`: the answer is written on the same screen. `sanitize`: write nothing
-        of the model's that would act on a terminal."""
+        of the model's that would act on a terminal. `folds`: who can unfold a thought later; one that is not shown is a
+        line such as `▸ Thought for 9 s, 245 words` then. `hint`: what stands behind the spinner of a thought."""
         self._write = write
         self._width: Callable[[], int] | None = (lambda: width) if isinstance(width, int) else width
         self._heading_codes, self._text_codes = _codes(style, colour=colour)
@@ -64,6 +81,8 @@ class Thoughts:
         self._mode = mode
         self._shared = shared
         self._sanitize = sanitize
+        self._folds = folds
+        self._hint = hint
         self._clock = clock
         self._before: Literal["", "thought", "answer", "other"] = ""  # what was written here last
         self.begin()
@@ -74,6 +93,7 @@ class Thoughts:
         self._count = 0
         self._kind = ""
         self._index = -1  # of the part that is open
+        self._text: list[str] = []  # of the thought that is open, where it can be folded
         self._layout: LineLayout | None = None
         self._sanitizer: Sanitizer | None = None
         self._spinner: Spinner | None = None
@@ -132,10 +152,19 @@ class Thoughts:
         if self._spinner is not None:
             self._send(self._draw(self._spinner))
 
+    def unfold(self) -> bool:
+        """Show the thought that is being hidden from now on, with what has come of it. False where there is none."""
+        if self._kind != "thinking" or self._layout is not None:
+            return False
+        self._stop_spinner()
+        self._head()
+        self._lay_out("".join(self._text))
+        return True
+
     def pause(self) -> None:
         """Someone else writes lines here now: end the line, take the spinner away. The thought then goes on."""
         if self._spinner is not None:
-            self._send(self._spinner.clear())
+            self._clear(self._spinner)
         if self._line_open:
             self._send("\n")
             self._line_open = False
@@ -154,8 +183,15 @@ class Thoughts:
 
     def _stop_spinner(self) -> None:
         if self._spinner is not None:
-            self._send(self._spinner.clear())
+            self._clear(self._spinner)
             self._spinner = None
+
+    def _clear(self, spinner: Spinner) -> None:
+        text, back = spinner.clear(self._columns())
+        if not back:
+            # The window was made narrower, and nobody knows where the answer's line has gone.
+            self._answer_open = False
+        self._send(text)
 
     def _close(self, *, complete: bool) -> None:
         if self._kind == "thinking":
@@ -182,29 +218,49 @@ class Thoughts:
         self._count += 1
         self._begun = self._clock()
         self._characters = 0
+        self._text.clear()
         if self._mode == "show":
-            self._send(self._separation() + self._title() + "\n")
-            self._layout = _new_layout(self._width, cursor=self._cursor)
-            if self._sanitize:
-                from .sanitize import Sanitizer
-
-                self._sanitizer = Sanitizer()
+            self._head()
         elif self._cursor:
-            self._start_spinner(HEADING)
+            self._start_spinner(HEADING, self._hint)
 
-    def _start_spinner(self, label: str) -> None:
-        self._spinner = Spinner(label, below=self._answer_open)
+    def _head(self) -> None:
+        """Write the heading of a thought whose text follows."""
+        self._begin_fold()
+        self._send(self._title() + "\n")
+        self._layout = _new_layout(self._width, cursor=self._cursor)
+        if self._sanitize:
+            from .sanitize import Sanitizer
+
+            self._sanitizer = Sanitizer()
+
+    def _begin_fold(self) -> None:
+        """Go to where the first line of the thought stands."""
+        self._send(self._separation())
+        if self._folds is not None:
+            self._folds.begin()
+
+    def _start_spinner(self, label: str, hint: str = "") -> None:
+        self._spinner = Spinner(label, hint, below=self._answer_open)
         self._send(self._draw(self._spinner))
 
     def _grow(self, text: str) -> None:
         self._characters += len(text)
+        if self._folds is not None:
+            self._text.append(text)
         if self._layout is not None:
-            self._send_words(self._layout.feed(self._sanitizer.feed(text) if self._sanitizer is not None else text))
+            self._lay_out(text)
         elif self._spinner is not None:
             self._send(self._draw(self._spinner))
 
+    def _lay_out(self, text: str) -> None:
+        assert self._layout is not None  # there is one from the heading to the end
+        self._send_words(self._layout.feed(self._sanitizer.feed(text) if self._sanitizer is not None else text))
+
     def _end(self, *, complete: bool) -> None:
         self._stop_spinner()
+        seconds = self._clock() - self._begun
+        opened = self._layout is not None
         if self._layout is not None:
             # The sanitizer may hold a carriage return, which could have been half of a line end.
             rest = self._layout.feed(self._sanitizer.finish()) if self._sanitizer is not None else ""
@@ -212,12 +268,21 @@ class Thoughts:
             self._layout = None
             self._send(("\n" if self._line_open else "") + ("" if complete else f"{INDENT}{CUT}\n"))
             self._line_open = False
-            self._before = "thought"
+        elif self._folds is not None:
+            self._begin_fold()
+            length = summary("".join(self._text), seconds, complete=complete)
+            line = fold_line(CLOSED, length, self._folds.action, self._columns())
+            self._send(line.join(self._heading_codes) + "\n")
         elif self._mode == "collapse":
             # No time on a pipe: the same input has to give the same output.
-            length = describe(self._characters, self._clock() - self._begun if self._cursor else 0.0)
+            length = describe(self._characters, seconds if self._cursor else 0.0)
             self._send(f"{self._separation()}{self._title()} ({length}{'' if complete else ', cut off'})\n")
-            self._before = "thought"
+        else:
+            return
+        self._before = "thought"
+        if self._folds is not None:
+            text = "".join(self._text)
+            self._folds.end(text, summary(text, seconds, complete=complete), opened=opened)
 
     def _separation(self) -> str:
         """What parts the heading from what stands before it."""
@@ -236,8 +301,10 @@ class Thoughts:
             self._before = "answer"
 
     def _draw(self, spinner: Spinner) -> str:
-        width = self._width() if self._width is not None else COLUMNS
-        return spinner.draw(self._clock() - self._begun, self._characters, width)
+        return spinner.draw(self._clock() - self._begun, self._characters, self._columns())
+
+    def _columns(self) -> int:
+        return self._width() if self._width is not None else COLUMNS
 
     def _send_words(self, words: str) -> None:
         if words:
@@ -268,12 +335,17 @@ def _new_layout(width: Callable[[], int] | None, *, cursor: bool) -> LineLayout:
 
 
 class Spinner:
-    """What to write to draw the line, draw it again, and take it away."""
+    """What to write to draw the line, draw it again, and take it away.
 
-    def __init__(self, label: str, *, below: bool) -> None:
+    The cursor stands at the beginning of the line, and what is below it is erased: a window that is made narrower may
+    lay the line out in two rows, and then nothing of it is left.
+    """
+
+    def __init__(self, label: str, hint: str = "", *, below: bool) -> None:
         self._label = label
+        self._hint = hint
         self._below = below
-        self._drawn = False
+        self._width = 0  # of the screen when the line was first drawn; 0: it is not drawn
         self._frame = 0
         # A thought that is over at once is not worth a flicker.
         self._next = SECONDS_PER_FRAME
@@ -283,24 +355,29 @@ class Spinner:
         if seconds < self._next:
             return ""
         self._next = seconds + SECONDS_PER_FRAME
-        before = "\r\x1b[K"
-        if not self._drawn and self._below:
-            # Make room for a line, come back, keep the place in the line that the answer has begun, go down.
-            before = "\x1bD\x1bM\x1b7\r\n"
-        self._drawn = True
+        before = "\r\x1b[J"
+        if not self._width:
+            self._width = width
+            if self._below:
+                # Make room for a line, come back, keep the place in the line that the answer has begun, go down.
+                before = "\x1bD\x1bM\x1b7\r\n"
         self._frame = (self._frame + 1) % len(FRAMES)
         line = f"{FRAMES[self._frame]} {self._label} {elapsed(seconds)}"
         if characters:
             line += f", {describe(characters)}"
+        if self._hint and len(line) + len(self._hint) + 2 < width:
+            line += f"  {self._hint}"
         # A line that the terminal would wrap could not be taken away.
-        return before + line[: max(width - 1, 0)]
+        return before + line[: max(width - 1, 0)] + "\r"
 
-    def clear(self) -> str:
-        """Take the line away and go back to where the cursor stood."""
-        if not self._drawn:
-            return ""
-        self._drawn = False
-        return "\r\x1b[K\x1b8" if self._below else "\r\x1b[K"
+    def clear(self, width: int) -> tuple[str, bool]:
+        """Take the line away and go back to where the cursor stood; False where that place was lost."""
+        drawn, self._width = self._width, 0
+        if not drawn:
+            return "", True
+        if not self._below:
+            return "\r\x1b[J", True
+        return ("\r\x1b[J\x1b8", True) if width == drawn else ("\r\x1b[J", False)
 
 
 def render(

@@ -24,9 +24,9 @@ from prompt_toolkit.output import ColorDepth, create_output
 from prompt_toolkit.styles import Style as Sheet
 
 from .document import HEADING, Document, Place
+from .layout import CLOSED, OPEN
 from .style import Style, sheet
 
-CLOSED, OPEN = "▸ ", "▾ "
 WHEEL_ROWS = 3
 HINTS = ("q quit", "Enter show/hide", "n p thoughts", "a all", "/ search")
 # Characters that prompt_toolkit counts one by one and terminals join. A screen that holds some is drawn afresh each

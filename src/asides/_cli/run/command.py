@@ -98,7 +98,7 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
         format=find_format(format).name if format else None,
         policies=policies_of(settings, **given_policies(options)),
         extra=settings.extra_body,
-        hide=options.hidethinking or config.run.hide_thinking,
+        mode="collapse" if options.collapse else "hide" if options.hidethinking or config.run.hide_thinking else "show",
         style=style,
         wrap=options.wordwrap and config.terminal.wrap,
     )
@@ -118,11 +118,14 @@ def _converse(
     client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: ReplySaver | None
 ) -> int:
     from .conversation import Conversation
+    from .folds import ScreenFolds
     from .input import choose
     from .server import greet
 
     greet(client)
-    code = Conversation(client, choices, choose(), streams, system=options.system, saving=saving).run()
+    folds = ScreenFolds(streams, choices.style, mouse=options.mouse)
+    reader = choose(folds, mouse=options.mouse)
+    code = Conversation(client, choices, reader, streams, folds, system=options.system, saving=saving).run()
     return FAILED if saving is not None and saving.failed else code
 
 
@@ -221,7 +224,19 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     add_reading(parser, start="found out", format="by the model's name, else auto", tools=False)
     showing = parser.add_argument_group("what to show and keep")
-    showing.add_argument("--hidethinking", action="store_true", help="think, but show no thoughts")
+    hiding = showing.add_mutually_exclusive_group()
+    hiding.add_argument(
+        "--hidethinking",
+        action="store_true",
+        help="think, but show no thoughts; on a terminal a line tells of each, and Ctrl-T unfolds the last",
+    )
+    hiding.add_argument("--collapse", action="store_true", help="show a line for each thought, with its length")
+    showing.add_argument(
+        "--mouse",
+        action="store_true",
+        help="a click on the line of a thought folds and unfolds it; selecting and scrolling with the mouse then need "
+        "the key that your terminal has for it, mostly Shift",
+    )
     add_style(showing)
     add_wordwrap(showing)
     add_raw(showing)

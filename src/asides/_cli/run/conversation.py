@@ -17,16 +17,20 @@ import msgspec
 
 from ...client.client import Client, Reply
 from ...errors import Error, UsageError
+from ...terminal import Mode
 from .. import OK
 from ..streams import Streams
 from .command import read_think, think_in_words
-from .input import MessageReader, unseen_keys
-from .reply import Choices, ReplySaver, ask
+from .folds import ScreenFolds
+from .input import PROMPT, MessageReader, ReplyKeys
+from .reply import Choices, ReplySaver, ask, display_reply
 
 HELP = """\
   /think [LEVEL]  think from now on; LEVEL is low, medium, high or max
   /nothink        do not think
-  /hide, /show    hide thoughts, or show them
+  /hide, /show    make a line of each thought, or show them; so does /collapse
+  /thought [N]    write the last thought, or the one of this number
+  /view           the talk on the whole screen; thoughts open with a click
   /retry          ask the last question again
   /save [FILE]    write the talk, without thoughts, to a file: JSON where its
                   name ends in .json, else Markdown
@@ -35,8 +39,10 @@ HELP = """\
   /?              this help
 
   Alt-Enter begins a new line; so does Enter between \"\"\" and \"\"\".
+  Ctrl-T unfolds the last thought, and folds it again.
   Ctrl-C stops a reply. What had come of it stays in the talk.
   To send a message that begins with a slash, put a space before it."""
+UNFOLD_KEY, UNFOLD_HINT = "\x14", "(Ctrl-T shows it)"
 COMMAND = re.compile(r"/([a-z]+|\?)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
 """A word behind a slash. `/usr/bin/env` is none, and is sent."""
 
@@ -50,6 +56,7 @@ class Conversation:
         choices: Choices,
         reader: MessageReader,
         streams: Streams,
+        folds: ScreenFolds,
         *,
         system: str = "",
         saving: ReplySaver | None = None,
@@ -58,6 +65,9 @@ class Conversation:
         self._choices = choices
         self._reader = reader
         self._streams = streams
+        self._folds = folds
+        self._exchanges: list[tuple[str, Reply]] = []
+        """What was asked and what came, thoughts included, for the viewer."""
         self._system = [{"role": "system", "content": system}] if system else []
         self._talk = Talk(self._system)
         self._saving = saving
@@ -67,8 +77,11 @@ class Conversation:
         self._commands: dict[str, Callable[[str], None]] = {
             "think": self._think,
             "nothink": lambda rest: self._think("false"),
-            "hide": lambda rest: self._hide(hide=True),
-            "show": lambda rest: self._hide(hide=False),
+            "hide": lambda rest: self._set_mode("hide"),
+            "collapse": lambda rest: self._set_mode("collapse"),
+            "show": lambda rest: self._set_mode("show"),
+            "thought": self._thought,
+            "view": self._view,
             "retry": self._retry,
             "save": self._save,
             "clear": self._clear,
@@ -81,7 +94,7 @@ class Conversation:
         self._write(f"{self._choices.model} at {self._client}; /? tells what can be done here")
         while True:
             try:
-                text = self._reader.read()
+                text = self._read()
             except KeyboardInterrupt:
                 self._write("Ctrl-D or /bye ends the talk")
                 continue
@@ -114,14 +127,25 @@ class Conversation:
         self._streams.aside().write_line(text)
         self._streams.flush()
 
+    def _read(self, prompt: str = PROMPT) -> str:
+        try:
+            return self._reader.read(prompt)
+        finally:
+            self._folds.typed(self._reader.echo)
+
     # Asking.
 
     def _answer(self) -> None:
         """Ask until the model calls nothing more."""
         while self._talk.waits:
-            with unseen_keys():
-                outcome = ask(self._client, self._talk.messages, self._choices, self._streams)
+            messages = self._talk.messages
+            display = display_reply(
+                self._streams, self._choices, self._folds, UNFOLD_HINT if self._reader.edits else ""
+            )
+            with ReplyKeys(self._reader, {UNFOLD_KEY: display.unfold}) as keys:
+                outcome = ask(self._client, messages, self._choices, self._streams, display, keys)
             reply = outcome.reply
+            self._exchanges.append((messages[-1]["content"], reply))
             if self._saving is not None and reply.parts:
                 self._saving.save(self._unkept, outcome, self._choices)
                 self._unkept = []
@@ -145,7 +169,7 @@ class Conversation:
         calls = [call for call in reply.tool_calls if call.error is None] if self._choices.policies.tools else []
         for call in calls:
             try:
-                result = self._reader.read(f"{call.name} gives> ")
+                result = self._read(f"{call.name} gives> ")
             except (KeyboardInterrupt, EOFError):
                 self._write("the calls are left without results")
                 return []
@@ -158,9 +182,29 @@ class Conversation:
         self._choices.think = read_think(level, "/think")
         self._write(f"thinking: {think_in_words(self._choices.think)}")
 
-    def _hide(self, *, hide: bool) -> None:
-        self._choices.hide = hide
-        self._write(f"thoughts are {'hidden' if hide else 'shown'}")
+    def _set_mode(self, mode: Mode) -> None:
+        self._choices.mode = mode
+        self._write("thoughts are shown" if mode == "show" else "a line tells of each thought; Ctrl-T unfolds the last")
+
+    def _thought(self, rest: str) -> None:
+        thoughts = self._folds.thoughts
+        if not thoughts:
+            raise UsageError("there is no thought yet")
+        if rest and not (rest.isascii() and rest.isdigit() and 0 < int(rest) <= len(thoughts)):
+            raise UsageError(f"thoughts are counted from 1; the last is {len(thoughts)}")
+        self._folds.write_below(thoughts[int(rest or 0) - 1])
+
+    def _view(self, rest: str) -> None:
+        from ...terminal.document import Document
+        from ..view import view_document
+
+        if not self._exchanges:
+            raise UsageError("there is nothing to see yet")
+        document = Document()
+        for asked, reply in self._exchanges:
+            document.add(f"{PROMPT}{asked}")
+            document.add_parts(reply.parts)
+        view_document(document, self._choices.model, self._choices.style)
 
     def _retry(self, rest: str) -> None:
         if not self._talk.retry():

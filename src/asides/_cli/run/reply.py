@@ -22,9 +22,14 @@ from ...client.client import Client, Message, Reply, Think, UpstreamError
 from ...policies import DEFAULTS, Policies
 from ...reply.fold import Fold
 from ...reply.items import ReplyEvent, ReplyItem
-from ...terminal import Style
+from ...terminal import Mode, Style
+from ...terminal.thoughts import Folds
 from ..display import ReplyDisplay
 from ..streams import Streams
+from .input import ReplyKeys
+
+SECONDS_PER_LOOK = 0.1
+"""How often keys are looked for while a reply comes."""
 
 
 class Choices(msgspec.Struct, kw_only=True):
@@ -36,8 +41,8 @@ class Choices(msgspec.Struct, kw_only=True):
     policies: Policies = DEFAULTS
     """How to read the reply. Its `tools` are what the model is offered."""
     extra: dict[str, Any] = {}
-    hide: bool = False
-    """Whether thoughts are left unseen."""
+    mode: Mode = "show"
+    """What becomes of thoughts. On a terminal one that is not shown is a line."""
     style: Style = Style()
     wrap: bool = True
     """Whether thoughts and answers are wrapped to the terminal."""
@@ -54,17 +59,45 @@ class Outcome(msgspec.Struct, frozen=True):
     """What ended it otherwise."""
 
 
-def ask(client: Client, messages: Sequence[Message], choices: Choices, streams: Streams) -> Outcome:
-    """Ask for a reply and show it."""
-    display = ReplyDisplay(streams, mode="hide" if choices.hide else "show", style=choices.style, wrap=choices.wrap)
+class SummaryLines:
+    """Hidden thoughts as lines that nobody can unfold: there is no conversation. As `terminal.thoughts.Folds`."""
+
+    action = ""
+
+    def begin(self) -> None:
+        """Nothing: no place is remembered."""
+
+    def end(self, text: str, summary: str, *, opened: bool) -> None:
+        """Nothing: no thought is."""
+
+
+def display_reply(streams: Streams, choices: Choices, folds: Folds | None = None, hint: str = "") -> ReplyDisplay:
+    """The display for one reply. On a terminal a thought that is not shown is a line with its length."""
+    if folds is None and choices.mode != "show" and streams.err.terminal:
+        folds = SummaryLines()
+    return ReplyDisplay(streams, mode=choices.mode, style=choices.style, wrap=choices.wrap, folds=folds, hint=hint)
+
+
+def ask(
+    client: Client,
+    messages: Sequence[Message],
+    choices: Choices,
+    streams: Streams,
+    display: ReplyDisplay | None = None,
+    keys: ReplyKeys | None = None,
+) -> Outcome:
+    """Ask for a reply and show it. `keys` may act meanwhile."""
+    display = display or display_reply(streams, choices)
     fold = Fold(clock=time.monotonic)
     error: UpstreamError | None = None
 
     def tick() -> float | None:
+        if keys is not None:
+            keys.poll()
         if display.idle is not None:
             display.show(())
-            streams.flush()
-        return display.idle
+        streams.flush()
+        return display.idle if keys is None else SECONDS_PER_LOOK
 
     with _Receiving(client, messages, choices) as receiving:
         display.wait()
@@ -79,6 +112,8 @@ def ask(client: Client, messages: Sequence[Message], choices: Choices, streams: 
             error = failure
         display.end()
         streams.flush()
+    if receiving.stopped and keys is not None:
+        keys.drop()
     reply = fold.reply
     if error is None and not receiving.stopped:
         _remark(reply, streams)

@@ -1,0 +1,185 @@
+"""Thoughts that can be folded and unfolded on the screen of a conversation, after they were written.
+
+A terminal forgets nothing that it was sent and shows nothing again, so what stands below a thought is remembered here:
+to unfold one, the cursor goes up to its line, all from there on is erased, and the thought and what stood below it are
+written anew. That can be done as long as the line is on the screen and the window has the width in which it was
+written; else the thought is written below.
+
+    folds = ScreenFolds(streams, style)        is given to the display of each reply, and follows what is written
+    folds.toggle_last(rows=1)                  Ctrl-T at a prompt of one row
+
+Every `OutputStream` of a terminal reports what it writes, so that rows are never counted wrong.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...terminal import Screen, Style
+from ...terminal.layout import CLOSED, INDENT, OPEN, fold_line
+from ...terminal.rows import RowCounter
+from ...terminal.sanitize import sanitize
+from ...terminal.style import codes
+from ...terminal.wrap import Wrapped
+from ..streams import PLAIN, STDOUT, OutputStream, Streams
+
+ERASE = "\r\x1b[J"
+
+
+class FoldedThought(msgspec.Struct, eq=False):
+    """One thought on the screen."""
+
+    text: str
+    summary: str
+    opened: bool
+    row: int
+    """Of its first line."""
+
+
+class ScreenFolds:
+    """The thoughts on the screen, and what stands between them. Implements `terminal.thoughts.Folds`."""
+
+    def __init__(self, streams: Streams, style: Style, *, mouse: bool = False) -> None:
+        self.thoughts: list[FoldedThought] = []
+        """Every thought of the conversation, in order."""
+        self.action: str = " [show]" if mouse else ""
+        """What stands behind the line of a folded thought."""
+        self._streams = streams
+        self._mouse = mouse
+        self._screen = Screen(STDOUT)
+        self._heading, self._look = (codes(style.heading), codes(style.text)) if self._screen.colour else (PLAIN, PLAIN)
+        self._width = self._screen.width()
+        self._counter = RowCounter()
+        self._written: list[str | FoldedThought] = []
+        self._begun: int | None = None  # where in `_written` the thought begins that is being written
+        self._drawing = False
+        OutputStream.watch = self._follow
+
+    # What is written by others.
+
+    def _follow(self, text: str) -> None:
+        if not self._drawing:
+            self._add(text)
+
+    def _add(self, text: str) -> None:
+        width = self._screen.width()
+        if width != self._width:
+            # What stood there may be laid out anew by the terminal.
+            self.forget()
+            self._width = width
+        self._counter.feed(text, width)
+        last = self._written[-1] if self._written else None
+        if isinstance(last, str) and last.startswith(ERASE) and text.startswith(ERASE):
+            self._written.pop()  # a spinner, of which only the last drawing counts
+        self._written.append(text)
+
+    def begin(self) -> None:
+        """The first line of a thought is written next."""
+        self._streams.flush()
+        self._forget_what_is_gone()
+        self._begun = len(self._written)
+        self._row = self._counter.row
+
+    def end(self, text: str, summary: str, *, opened: bool) -> None:
+        """The thought has been written."""
+        self._streams.flush()
+        fold = FoldedThought(text, summary, opened, self._row)
+        self.thoughts.append(fold)
+        # Where the window was resized meanwhile, the place is lost, but never the thought.
+        if self._begun is not None:
+            self._written[self._begun :] = [fold]
+        self._begun = None
+
+    def typed(self, echo: str | None) -> None:
+        """The person has typed something that stands on the screen as this; None where nobody knows."""
+        self._forget_what_is_gone()
+        if echo is None:
+            self.forget()
+        else:
+            self._add(echo)
+
+    def forget(self) -> None:
+        """Nobody knows what stands where: thoughts will be written below."""
+        self._written.clear()
+        self._begun = None
+
+    def _forget_what_is_gone(self) -> None:
+        """Only what follows the first thought on the screen is ever written again."""
+        limit = self._counter.row - self._screen.height()
+        gone = 0
+        for place, item in enumerate(self._written):
+            if isinstance(item, FoldedThought):
+                if item.row >= limit:
+                    break
+                gone = place + 1
+        del self._written[:gone]
+        if self._written and not any(isinstance(item, FoldedThought) for item in self._written):
+            self._written.clear()
+
+    # What the person asks for.
+
+    def toggle_last(self, rows: int) -> None:
+        """Fold or unfold the last thought; `rows` is the height of the prompt, at whose beginning the cursor stands."""
+        if not self.thoughts:
+            self._streams.aside().write_line("there is no thought yet")
+        elif not self._toggle(self.thoughts[-1], rows):
+            if self.thoughts[-1].opened:
+                self._streams.aside().write_line("the thought stands above; /view folds and unfolds all of them")
+            else:
+                self.write_below(self.thoughts[-1])
+        self._streams.flush()
+
+    def toggle_at(self, distance: int, rows: int) -> bool:
+        """Fold or unfold the thought whose line is so many rows above the prompt. False where there is none."""
+        row = self._counter.row - distance
+        fold = next((item for item in self._written if isinstance(item, FoldedThought) and item.row == row), None)
+        return fold is not None and self._toggle(fold, rows)
+
+    def write_below(self, fold: FoldedThought) -> None:
+        """Write a thought where the cursor stands; from then on its line is this one."""
+        self._streams.aside().end_line()
+        self._streams.flush()
+        fold.opened, fold.row = True, self._counter.row
+        # A copy that stands further up stays as it is: nothing of it can be folded any more.
+        self._written = ["".join(self._lines(item)) if item is fold else item for item in self._written]
+        self._written.append(fold)
+        self._draw(self._lines(fold), self._screen.width())
+        self._streams.aside().write_line("")
+        self._streams.flush()
+
+    def _toggle(self, fold: FoldedThought, rows: int) -> bool:
+        up = self._counter.row - fold.row
+        there = fold in self._written and self._screen.width() == self._width
+        if not there or up > self._screen.height() - rows:
+            return False
+        fold.opened = not fold.opened
+        below = self._written[self._written.index(fold) :]
+        self._streams.flush()
+        self._counter.begin_line(fold.row)
+        self._draw([f"\x1b[{up}A{ERASE}"], self._width)
+        for item in below:
+            if isinstance(item, FoldedThought):
+                item.row = self._counter.row
+            self._draw(self._lines(item), self._width)
+        return True
+
+    def _lines(self, item: str | FoldedThought) -> list[str]:
+        if isinstance(item, str):
+            return [item]
+        mark, action = (OPEN, " [hide]" if self._mouse else "") if item.opened else (CLOSED, self.action)
+        lines = [fold_line(mark, item.summary, action, self._screen.width()).join(self._heading) + "\n"]
+        if item.opened:
+            layout = Wrapped(self._screen.width, cursor=False, indent=INDENT)
+            text = layout.feed(sanitize(item.text)) + layout.finish()
+            lines.append(text.join(self._look) + "\n" if text else "")
+        return lines
+
+    def _draw(self, lines: list[str], width: int) -> None:
+        """Write without reporting it: it is remembered already."""
+        self._drawing = True
+        for line in lines:
+            self._counter.feed(line, width)
+            self._streams.err.draw(line)
+        self._streams.err.flush()
+        self._drawing = False
+        self._streams.err.at_line_start = self._streams.out.at_line_start = True
