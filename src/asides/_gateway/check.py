@@ -30,7 +30,7 @@ from .observe import logs
 from .plan import PASSTHROUGH, Target, write_request
 from .refusals import Refusal
 from .state import State
-from .upstreams import Upstream, UpstreamLost, own_headers
+from .upstreams import Upstream, UpstreamLost
 
 QUESTION = "What is 17 times 23? Think briefly, then answer with the number."
 MOST_TOKENS = 400
@@ -127,7 +127,7 @@ async def ask(state: State, target: Target, model: str) -> list[Chunk]:
     request = openai_chat.read_request({**asked, "max_tokens": MOST_TOKENS})
     upstream, upstream_dialect = target.upstream, target.kind.dialect(request)
     body = to_json(write_request(request, upstream_dialect, target))
-    headers = {"content-type": "application/json", "accept-encoding": "identity", **own_headers(upstream.settings)}
+    headers = {"content-type": "application/json", "accept-encoding": "identity", **upstream.own_headers}
     async with upstream.ask("POST", upstream_dialect.upstream_path(request), body, headers) as answer:
         data = await answer.read(state.config.limits.body)
         if answer.status >= 400:

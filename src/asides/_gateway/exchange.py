@@ -87,14 +87,14 @@ class Exchange:
             if not self._private:
                 self._recalled = recalled = await state.responses.recall(api, self._credential, data, len(body))
                 data, self._private = recalled.body, recalled.private
-        await state.ask_any(upstreams, record, lambda upstream: self._ask(upstream, body, data, key))
+        await state.ask_any(upstreams, record, partial(self._ask, body, data, key))
 
-    async def _ask(self, upstream: Upstream, body: bytes, data: dict[str, Any], key: str) -> None:
+    async def _ask(self, body: bytes, data: dict[str, Any], key: str, upstream: Upstream) -> None:
         """Ask this upstream."""
         state, model = self._state, self._record.model
         settings = state.settings(model)
         # Before the profile: how a server is asked for its template depends on what it is.
-        kind = await upstream.find_kind()
+        kind = upstream.kind or await upstream.find_kind()
         profile = await state.profiles.resolve(upstream, model, settings, key)
         # What runs there matters to budgets alone, and has to be asked for.
         budgeted = settings.budget.tokens is not None or may_have_budget(body)
@@ -164,14 +164,17 @@ class Exchange:
         """Send the request and carry the reply back. False: something was learned, and it is to be planned again."""
         same = plan.target.kind.speaks(self._dialect)
         sent = self._state.headers_for(self._http, plan.target.upstream, same=same)
-        sent["accept"] = "text/event-stream, application/x-ndjson" if plan.streams else "application/json"
+        streams = plan.streams
+        sent["accept"] = "text/event-stream, application/x-ndjson" if streams else "application/json"
         path = plan.upstream_dialect.upstream_path(plan.request)
         ask = partial(plan.target.upstream.ask, "POST", path, headers=sent)
         self._enforced = EnforcedBudget(self._state, self._record, plan, ask) if plan.stops_thought else None
         async with self._enforced or ask(plan.body) as answer:
-            return await self._take(answer, plan, same=same, learn=learn)
+            return await self._take(answer, plan, same=same, learn=learn, streams=streams)
 
-    async def _take(self, answer: UpstreamResponse, plan: RequestPlan, *, same: bool, learn: bool) -> bool:
+    async def _take(
+        self, answer: UpstreamResponse, plan: RequestPlan, *, same: bool, learn: bool, streams: bool
+    ) -> bool:
         """Carry an upstream's answer back, whatever it is. False: something was learned from it instead."""
         self._record.upstream_status = answer.status
         self._record.answered = time.monotonic()
@@ -181,12 +184,13 @@ class Exchange:
         error = await answer.read(self._state.config.limits.body) if answer.status >= 400 else b""
         if learn and answer.status in (400, 422) and self._learn(error, plan):
             return False
-        self._report_effort(plan)
+        if plan.effort != plan.request.thinking.effort:
+            self._report_effort(plan.effort or "default")
         if plan.budget is not None:
             report_budget(self._http, plan.budget)
         if answer.status >= 400:
             await self._pass_error(answer, error, plan, back)
-        elif not plan.streams or "application/json" in answer.headers.get("content-type", ""):
+        elif not streams or "application/json" in answer.headers.get("content-type", ""):
             if self._record.budget == "within":
                 self._record.budget = "not_enforced"  # it does not stream, so nothing could be stopped
             await self._whole(answer, plan, back)
@@ -196,12 +200,10 @@ class Exchange:
             await self._collected(answer, plan, back)
         return True
 
-    def _report_effort(self, plan: RequestPlan) -> None:
+    def _report_effort(self, effort: str) -> None:
         """Tell the client, and the log, of an effort that is not the one that it asked for."""
-        asked = plan.request.thinking.effort
-        if plan.effort != asked:
-            self._record.effort = plan.effort or "default"
-            self._http.extra_headers = [*self._http.extra_headers, (b"x-asides-effort", self._record.effort.encode())]
+        self._record.effort = effort
+        self._http.extra_headers = [*self._http.extra_headers, (b"x-asides-effort", effort.encode())]
 
     def _learn(self, body: bytes, plan: RequestPlan) -> bool:
         """Whether an upstream's error shows how it can be asked: with another effort, or without the budget's field."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from .http_request import HttpRequest
-from .upstreams import Upstream, own_headers
+from .upstreams import Upstream
 
 HOP_BY_HOP = frozenset(
     {
@@ -87,24 +87,24 @@ def for_upstream(
     """The headers for an upstream. `same`: it speaks the client's API; `raw`: the body passes as it is."""
     given = http.headers
     sent = {"user-agent": USER_AGENT}
-    wanted = (*FORWARDED, *(FORWARDED_SAME if same else ()), *more)
-    not_further = _NEVER | hops(given) if "connection" in given else _NEVER
-    for name in wanted:
-        if name in given and name not in not_further and name not in _KEYS:
+    for name in (*FORWARDED, *(FORWARDED_SAME if same else ()), *more):
+        if name in given and name not in _NEVER and name not in _KEYS and name not in hops(given):
             sent[name] = _as_text(given[name])
     if _UUID.fullmatch(http.record.id):  # some servers refuse any other
         sent["x-request-id"] = http.record.id
     if not raw:
         sent["content-type"] = "application/json"
-    elif "content-type" in http.headers:
-        sent["content-type"] = http.headers["content-type"]
-    sent["accept"] = http.headers.get("accept", "*/*")
+    elif "content-type" in given:
+        sent["content-type"] = given["content-type"]
+    sent["accept"] = given.get("accept", "*/*")
     # What is read here is asked for uncompressed: a compressed stream is flushed late, and has to be unpacked.
-    sent["accept-encoding"] = http.headers.get("accept-encoding", "identity") if raw else "identity"
-    key = own_key(http.headers, guarded)
-    if not key and not guarded and "authorization" in http.headers:
-        sent["authorization"] = _as_text(http.headers["authorization"])  # of another scheme: not ours to read
-    return sent | own_headers(upstream.settings, key)
+    sent["accept-encoding"] = given.get("accept-encoding", "identity") if raw else "identity"
+    if key := own_key(given, guarded):
+        sent["authorization"] = f"Bearer {key}"
+    elif not guarded and "authorization" in given:
+        sent["authorization"] = _as_text(given["authorization"])  # of another scheme: not ours to read
+    sent |= upstream.own_headers  # last: what the operator has configured wins
+    return sent
 
 
 def for_client(headers: Mapping[str, str], *, same: bool, raw: bool = False) -> list[tuple[bytes, bytes]]:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from typing import Any
 
 from .._config.schema import Limits
-from .protocol import has_whole_body, on_leave, pusher, respond
+from .protocol import cycle_of, ignore_leaving, on_leave, pusher, respond, whole_body
 from .randomness import new_uuid
 from .record import RequestRecord
 from .refusals import Refusal
@@ -32,6 +32,7 @@ class HttpRequest:
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._receive = receive
         self._send = send
+        self._cycle = cycle_of(send)
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
@@ -49,8 +50,8 @@ class HttpRequest:
         length = self.headers.get("content-length", "")
         if length.isdigit() and int(length) > limits.body:
             raise _too_large(limits.body)
-        if has_whole_body(self._send):  # most bodies have come with their head: there is nothing to wait for
-            body: bytes = (await self._receive()).get("body", b"")
+        body = whole_body(self._cycle)
+        if body is not None:
             if len(body) > limits.body:
                 raise _too_large(limits.body)
             return body
@@ -85,15 +86,15 @@ class HttpRequest:
             self.record.cancelled = True
             work.cancel()
 
-        on_leave(self._send, leave)
+        on_leave(self._cycle, leave)
 
     def ignore_leaving(self) -> None:
         """The work that could be cancelled is over."""
-        on_leave(self._send, lambda: None)
+        ignore_leaving(self._cycle)
 
     def pusher(self) -> Callable[[bytes], bool]:
         """A quick `write` for an answer that has begun: False where it could not, and `write` must be awaited."""
-        return pusher(self._send)
+        return pusher(self._cycle)
 
     async def begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Send the head of the answer. From here on the status cannot be changed: a failure can only break off."""
@@ -119,7 +120,7 @@ class HttpRequest:
         own = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body))]
         body = b"" if self.method == "HEAD" else body
         sent = self._head(status, (*own, *headers))
-        if not respond(self._send, status, sent, body):
+        if not respond(self._cycle, status, sent, body):
             await self._send({"type": "http.response.start", "status": status, "headers": sent})
             await self.end(body)
 

@@ -32,7 +32,7 @@ from ..policies import Start
 from .bodies import off_loop, read_json
 from .bounded import BoundedDict
 from .refusals import Refusal
-from .upstreams import ASK_AGAIN, Upstream, UpstreamLost, own_headers
+from .upstreams import ASK_AGAIN, Upstream, UpstreamLost
 
 log = logging.getLogger("asides.gateway")
 
@@ -109,7 +109,10 @@ class Profiles:
         # First, so that a server is not asked for a template that nothing will be done with.
         if settings.format.lower() in UNSPLIT:
             return _unsplit(settings)
-        shown = await self._show(upstream, settings.name or model, key)
+        shown = self._shown.get((upstream.name, settings.name or model))
+        # Without a template it is asked again after a while: the server may have been starting.
+        if shown is None or (shown.detection is None and time.monotonic() - shown.time >= ASK_AGAIN):
+            shown = await self._show(upstream, settings.name or model, key)
         known = self._resolved.get((upstream.name, model))
         # Compared by identity: both are made once, and this runs for every request.
         if known is None or known[0] is not settings or known[1] is not shown.detection:
@@ -125,17 +128,13 @@ class Profiles:
         return make_profile(model, settings) if resolved is None else resolved[2]
 
     async def _show(self, upstream: Upstream, model: str, key: str) -> _Shown:
-        """What the server shows of a model. A request waits for it only so long, and only the first time."""
+        """Ask what the server shows of a model. A request waits for it only so long, and only the first time."""
         asked = (upstream.name, model)
-        known = self._shown.get(asked)
-        # Without a template it is asked again after a while: the server may have been starting.
-        if known is not None and (known.detection is not None or time.monotonic() - known.time < ASK_AGAIN):
-            return known
         task = self._fetching.get(asked)
         if task is None:
             task = self._fetching[asked] = asyncio.create_task(self._fetch(upstream, model, key))
             task.add_done_callback(lambda _: self._fetching.pop(asked, None))
-        if known is None:
+        if asked not in self._shown:
             # `wait` and not `wait_for`: the task is shared by all requests for this model, and a timeout must not
             # cancel it.
             await asyncio.wait([task], timeout=MOST_SECONDS)
@@ -245,7 +244,12 @@ async def fetch_json(upstream: Upstream, method: str, path: str, body: bytes | N
 
     Empty where the server has no such path, or answers with anything else.
     """
-    headers = {"accept": "application/json", "accept-encoding": "identity", **own_headers(upstream.settings, key)}
+    headers = {
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        **({"authorization": f"Bearer {key}"} if key else {}),
+        **upstream.own_headers,
+    }
     if body is not None:
         headers["content-type"] = "application/json"
     async with upstream.ask(method, path, body, headers) as answer:

@@ -25,7 +25,16 @@ from ..dialects.arrange import arrange
 from ..dialects.base import THINKING_CHOICES
 from ..dialects.efforts import with_effort
 from ..dialects.framing import to_json
-from ..dialects.request import CallPiece, Request, RequestError, ThinkingOptions, WriteOptions, without_seals
+from ..dialects.request import (
+    CallPiece,
+    Request,
+    RequestError,
+    ThinkingOptions,
+    Tool,
+    WriteOptions,
+    piece_kinds,
+    without_seals,
+)
 from ..dialects.servers import Engine, ServerKind
 from ..families import get_format
 from ..policies import Policies, Start
@@ -150,9 +159,10 @@ def make_plan(
         # It may be a person's name; Anthropic's clients put ids of device, account and session there.
         if asked.user is not None and not state.config.forward_user:
             asked = msgspec.structs.replace(asked, user=None)
-        # What the upstream has said itself counts more than what is known of the model.
-        known = state.efforts.get((target.upstream.name, request.model)) or target.profile.efforts
-        asked = with_effort(asked, known)
+        if asked.thinking.effort is not None:
+            # What the upstream has said itself counts more than what is known of the model.
+            known = state.efforts.get((target.upstream.name, request.model)) or target.profile.efforts
+            asked = with_effort(asked, known)
         refused = state.budget_refusals.get((target.upstream.name, request.model), ())
         budget = plan_budget(request, target.settings, target.profile, target.engine, refused)
         if budget is not None:
@@ -167,9 +177,6 @@ def make_plan(
         body = to_json(write_request(asked, upstream_dialect, target, field, budget, stream=bool(stops)))
     except RequestError as error:
         raise Refusal(error.status, error.message, param=error.param) from error
-    tools = [
-        {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}} for tool in request.tools
-    ]
     return RequestPlan(
         request=msgspec.structs.replace(request, thinking=_effective(request.thinking, reasoning, target.settings)),
         target=target,
@@ -179,7 +186,7 @@ def make_plan(
             target.settings,
             start=start,
             prompt=request.prompt if start is None else None,
-            tools=tools or None,
+            tools=[_definition(tool) for tool in request.tools] if request.tools else None,
             calls=reads_calls(request, target.settings),
             seed=random_bits(62),
             limit=limits.held,
@@ -194,6 +201,11 @@ def make_plan(
         missed=restored.missed,
         effort=asked.thinking.effort,
     )
+
+
+def _definition(tool: Tool) -> dict[str, Any]:
+    """A function as the parser is told of it."""
+    return {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}}
 
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
@@ -212,8 +224,7 @@ def _without_hosted(request: Request, http: HttpRequest, *, strict: bool) -> Req
 
 def find_start(headers: Mapping[str, str], request: Request, target: Target) -> tuple[Start | None, bool]:
     """Where the reply begins (None: the format's own start), and whether anything but the format decided it."""
-    header = _choice(headers, "X-Asides-Start", STARTS)
-    if header is not None:
+    if "x-asides-start" in headers and (header := _choice(headers, "X-Asides-Start", STARTS)) is not None:
         return header, True
     if target.settings.start is not None:
         return target.settings.start, True
@@ -235,6 +246,8 @@ def find_start(headers: Mapping[str, str], request: Request, target: Target) -> 
 
 def find_reasoning(headers: Mapping[str, str], settings: ModelSettings, dialect: Dialect) -> str:
     """Where thinking is written; empty for the dialect's usual place."""
+    if "x-asides-reasoning" not in headers:
+        return settings.reasoning or ""
     choices = tuple(dict.fromkeys((*THINKING_CHOICES, *dialect.THINKING_FIELDS)))
     return _choice(headers, "X-Asides-Reasoning", choices) or settings.reasoning or ""
 
@@ -268,8 +281,7 @@ def reads_calls(request: Request, settings: ModelSettings) -> bool:
     if request.tool_choice == "none":
         return False
     # A later turn may come without the tools; the calls before it show that this client reads calls.
-    used = any(isinstance(piece, CallPiece) for turn in request.turns for piece in turn.pieces)
-    return bool(request.tools or used) and request.prompt is None
+    return request.prompt is None and (bool(request.tools) or CallPiece in piece_kinds(request))
 
 
 def write_request(

@@ -71,17 +71,17 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        self._stop()
-        if self._refused or self._is_too_large():
+        if self._timer is not None:
+            self._stop()
+        # Its fields are counted only where all that came with it is too much.
+        came = self._began_in + self._waiting + self._read
+        if self._refused or (came > self.most and self._head_size() > self.most):
             self._refuse()
         else:
             super().on_headers_complete()
 
-    def _is_too_large(self) -> bool:
-        """Whether the head is. Its fields are counted only where all that came with it is as much."""
-        if self._began_in + self._waiting + self._read <= self.most:
-            return False
-        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self.most
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
 
     def on_body(self, body: bytes) -> None:
         if not self._refused:
@@ -132,11 +132,25 @@ def _nothing() -> None:
     pass
 
 
-def pusher(send: Callable[..., Any]) -> Callable[[bytes], bool]:
-    """A function that writes a piece of the answer that `send` belongs to at once, or returns False where it cannot:
-    where the client reads too slowly, or the answer is not sent in chunks. Then `send` must be awaited."""
+def cycle_of(send: Callable[..., Any]) -> RequestResponseCycle:
+    """uvicorn's record of a request and its answer, by the function that sends the answer by ASGI."""
     cycle = getattr(send, "__self__", None)
-    if not isinstance(cycle, RequestResponseCycle) or not cycle.chunked_encoding:
+    assert isinstance(cycle, RequestResponseCycle), "the application runs on uvicorn with httptools"
+    return cycle
+
+
+def whole_body(cycle: RequestResponseCycle) -> bytes | None:
+    """The body of a request, if all of it has come and nobody has left: most come with their head."""
+    if cycle.more_body or cycle.disconnected:
+        return None
+    body, cycle.body = bytes(cycle.body), bytearray()
+    return body
+
+
+def pusher(cycle: RequestResponseCycle) -> Callable[[bytes], bool]:
+    """A function that writes a piece of an answer at once, or returns False where it cannot: where the client reads too
+    slowly, or the answer is not sent in chunks. Then it must be sent by ASGI."""
+    if not cycle.chunked_encoding:
         return lambda body: False
     flow, write = cycle.flow, cycle.transport.write
 
@@ -149,10 +163,9 @@ def pusher(send: Callable[..., Any]) -> Callable[[bytes], bool]:
     return push
 
 
-def respond(send: Callable[..., Any], status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
+def respond(cycle: RequestResponseCycle, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
     """Write a whole answer at once, head and body in one piece, or return False where the client reads too slowly: then
-    `send` must be awaited. `headers` have the body's length; a body that HEAD leaves out is empty."""
-    cycle = _cycle_of(send)
+    it must be sent by ASGI. `headers` have the body's length; a body that HEAD leaves out is empty."""
     if cycle.flow.write_paused:
         return False
     if cycle.disconnected:
@@ -175,15 +188,8 @@ def respond(send: Callable[..., Any], status: int, headers: Iterable[tuple[bytes
     return True
 
 
-def has_whole_body(send: Callable[..., Any]) -> bool:
-    """Whether all of the body has come of the request whose answer `send` belongs to, and nobody has left."""
-    cycle = getattr(send, "__self__", None)
-    return isinstance(cycle, RequestResponseCycle) and not cycle.more_body and not cycle.disconnected
-
-
-def on_leave(send: Callable[..., Any], call: Callable[[], object]) -> None:
-    """Let a function be called if the client of the answer that `send` belongs to leaves before its end."""
-    cycle = _cycle_of(send)
+def on_leave(cycle: RequestResponseCycle, call: Callable[[], object]) -> None:
+    """Let a function be called if the client of a request leaves before the answer's end."""
     setattr(cycle, LEAVING, call)
     # It stands still behind a large body, and then no end of the connection is noticed.
     cycle.flow.resume_reading()
@@ -191,10 +197,9 @@ def on_leave(send: Callable[..., Any], call: Callable[[], object]) -> None:
         call()
 
 
-def _cycle_of(send: Callable[..., Any]) -> RequestResponseCycle:
-    cycle = getattr(send, "__self__", None)
-    assert isinstance(cycle, RequestResponseCycle), "the application runs on uvicorn with httptools"
-    return cycle
+def ignore_leaving(cycle: RequestResponseCycle) -> None:
+    """Let nothing be called any more."""
+    setattr(cycle, LEAVING, _nothing)
 
 
 def limited(most: int) -> type[Connection]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from .refusals import Refusal
-from .upstreams import Upstream, UpstreamLost, own_headers
+from .upstreams import Upstream, UpstreamLost
 
 log = logging.getLogger("asides.gateway")
 
@@ -49,7 +49,7 @@ async def does_answer(upstream: Upstream) -> bool:
     try:
         async with asyncio.timeout(LONGEST):
             kind = await upstream.find_kind()
-            async with upstream.ask("GET", kind.models_path, None, own_headers(upstream.settings)) as answer:
+            async with upstream.ask("GET", kind.models_path, None, upstream.own_headers) as answer:
                 return answer.status < 500
     except (Refusal, UpstreamLost, TimeoutError):
         return False

@@ -39,6 +39,7 @@ from ..dialects.request import (
     TextPiece,
     ThinkingPiece,
     Turn,
+    piece_kinds,
 )
 from ..parts import Thinking, ToolCall
 from ..reply.reply import Reply
@@ -66,19 +67,28 @@ class ConversationHash:
     It is hashed when a key is asked for: most requests have no calls, and no key is ever wanted.
     """
 
-    __slots__ = ("_begun", "_hash", "_headers", "_request", "_turns", "owner")
+    __slots__ = ("_credential", "_hash", "_headers", "_owner", "_request", "_turns")
 
-    def __init__(self, credential: str, request: Request, headers: Mapping[str, str]) -> None:
-        self.owner = _digest(credential, request.model)
-        """Whose ids count: those of one credential and one model."""
+    def __init__(
+        self, credential: str, request: Request, headers: Mapping[str, str], turns: Iterable[Turn] = ()
+    ) -> None:
+        """It stands behind these turns."""
+        self._credential = credential
         self._request = request
         self._headers = headers
-        self._hash = hashlib.blake2b(digest_size=32)
-        self._begun = False
-        self._turns: list[Turn] = []
+        self._owner = b""
+        self._hash: hashlib.blake2b | None = None
+        self._turns = list(turns)
         """Those that are not in the hash yet."""
 
-    def _begin(self) -> None:
+    @property
+    def owner(self) -> bytes:
+        """Whose ids count: those of one credential and one model."""
+        if not self._owner:
+            self._owner = _digest(self._credential, self._request.model)
+        return self._owner
+
+    def _begin(self) -> hashlib.blake2b:
         request = self._request
         metadata = request.extra.get("metadata")
         session = [
@@ -86,40 +96,22 @@ class ConversationHash:
             *(request.extra.get(name) for name in SESSION_FIELDS),
             metadata.get("user_id") if isinstance(metadata, dict) else None,
         ]
-        self._add(self.owner, request.user or "", to_json(session))
-        self._begun = True
-
-    def _add(self, *fields: str | bytes) -> None:
-        _update(self._hash, fields)
+        hash = hashlib.blake2b(digest_size=32)
+        _update(hash, (self.owner, request.user or "", to_json(session)))
+        return hash
 
     def add_turn(self, turn: Turn) -> None:
         """Go on behind a turn."""
         self._turns.append(turn)
 
-    def _hash_turn(self, turn: Turn) -> None:
-        """Thinking does not count: that it may be missing is the point."""
-        self._add("turn", turn.role)
-        for piece in turn.pieces:
-            match piece:
-                case TextPiece(text):
-                    self._add("text", text)
-                case CallPiece(name, arguments):
-                    self._add("call", name, _canonical(arguments))
-                case ImagePiece(url, data):
-                    self._add("image", url, data)
-                case OtherPiece(data):
-                    self._add("other", to_json(data))
-                case ThinkingPiece():
-                    pass
-
     def key(self, calls: Iterable[tuple[str, str]]) -> bytes:
         """The key of a turn here that makes these calls (name, arguments)."""
         # Copied, so that each turn costs its own length and not that of the conversation before it: 4,000 turns with
         # calls froze the gateway when each was hashed from the start.
-        if not self._begun:
-            self._begin()
+        if self._hash is None:
+            self._hash = self._begin()
         for turn in self._turns:
-            self._hash_turn(turn)
+            _update_turn(self._hash, turn)
         self._turns.clear()
         here = self._hash.copy()
         for name, arguments in calls:
@@ -237,6 +229,8 @@ class ReplayCache:
 
     def restore(self, credential: str, request: Request, headers: Mapping[str, str]) -> Restored:
         """Put back the thoughts that the client has dropped. Linear in the size of the request."""
+        if CallPiece not in piece_kinds(request):  # most have no calls
+            return Restored(request, 0, 0, 0, (), ConversationHash(credential, request, headers, request.turns))
         conversation = ConversationHash(credential, request, headers)
         calling = [number for number, turn in enumerate(request.turns) if _calls(turn)]
         dropped = {number for number in calling if _has_dropped(request.turns[number])}
@@ -348,6 +342,23 @@ def _update(hash: hashlib.blake2b, fields: Iterable[str | bytes]) -> None:
         data = field.encode("utf-8", "surrogatepass") if isinstance(field, str) else field
         hash.update(b"%d:" % len(data))
         hash.update(data)
+
+
+def _update_turn(hash: hashlib.blake2b, turn: Turn) -> None:
+    """Add a turn. Thinking does not count: that it may be missing is the point."""
+    _update(hash, ("turn", turn.role))
+    for piece in turn.pieces:
+        match piece:
+            case TextPiece(text):
+                _update(hash, ("text", text))
+            case CallPiece(name, arguments):
+                _update(hash, ("call", name, _canonical(arguments)))
+            case ImagePiece(url, data):
+                _update(hash, ("image", url, data))
+            case OtherPiece(data):
+                _update(hash, ("other", to_json(data)))
+            case ThinkingPiece():
+                pass
 
 
 def _canonical(arguments: str) -> str:

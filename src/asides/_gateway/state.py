@@ -54,6 +54,9 @@ class State:
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.guarded = bool(config.keys)
+        """Whether clients must show a key of the gateway's own."""
+        self._forwarded = tuple(name.lower() for name in config.forward_headers)
         self.profiles = Profiles()
         self.replay_cache = ReplayCache(config.replay_cache)
         self.shared_thoughts = SharedThoughts.of(self.replay_cache, config)
@@ -88,15 +91,9 @@ class State:
             self.config.log.bodies or self.history_writer is not None or (self.spans is not None and self.spans.content)
         )
 
-    @property
-    def guarded(self) -> bool:
-        """Whether clients must show a key of the gateway's own."""
-        return bool(self.config.keys)
-
     def headers_for(self, http: HttpRequest, upstream: Upstream, *, same: bool, raw: bool = False) -> dict[str, str]:
         """The headers that an upstream is sent. `same`: it speaks the client's API; `raw`: the body passes as it is."""
-        more = [name.lower() for name in self.config.forward_headers]
-        return headers.for_upstream(http, upstream, self.guarded, same=same, raw=raw, more=more)
+        return headers.for_upstream(http, upstream, self.guarded, same=same, raw=raw, more=self._forwarded)
 
     def open(self) -> None:
         """Make the upstreams, and what reports and keeps replies where it was not taken over."""

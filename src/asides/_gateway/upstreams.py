@@ -74,6 +74,8 @@ class Upstream(Protocol):
     settings: UpstreamSettings
     kind: ServerKind | None
     """What kind of server it is; None until that is known."""
+    own_headers: Mapping[str, str]
+    """The headers of every request to it: its configured key, and its configured headers."""
 
     async def find_kind(self) -> ServerKind:
         """What kind of server it is; asks it the first time."""
@@ -102,10 +104,9 @@ class UpstreamLost(Exception):
         return Refusal(504 if idle else 502, str(self), code="upstream_timeout" if idle else "upstream_lost")
 
 
-def own_headers(settings: UpstreamSettings, key: str = "") -> dict[str, str]:
-    """The headers of every request to an upstream: its configured key, else `key`, and its configured headers."""
-    key = settings.key or key
-    sent = {"authorization": f"Bearer {key}"} if key else {}
+def own_headers(settings: UpstreamSettings) -> dict[str, str]:
+    """The headers of every request to an upstream: its configured key, and its configured headers."""
+    sent = {"authorization": f"Bearer {settings.key}"} if settings.key else {}
     parts = urlsplit(settings.url)
     if parts.username is not None:  # a user in the address is an `Authorization` too, and there can be only one
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -136,6 +137,7 @@ class HttpUpstream:
         """What every path begins with."""
         self.url = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
         self.name = settings.name or parts.netloc.rpartition("@")[2]
+        self.own_headers: Mapping[str, str] = own_headers(settings)
         self.kind: ServerKind | None = KINDS.get(settings.kind)
         self._ask_again = 0.0
         self._client = HttpClient(root, connect=limits.connect, idle=limits.idle)
@@ -148,7 +150,7 @@ class HttpUpstream:
         try:
             async with (
                 asyncio.timeout(2 * self._limits.connect),  # so long to connect, and so long to answer
-                self._asked("GET", VERSION_PATH, None, own_headers(self.settings)) as answer,
+                self.ask("GET", VERSION_PATH, None, self.own_headers) as answer,
             ):
                 doubtful = answer.status >= 500
                 if answer.status == 200:
@@ -173,12 +175,8 @@ class HttpUpstream:
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Send a request; what goes wrong before the answer begins is a `Refusal`."""
-        return self._asked(method, self._api + path[3:] if path.startswith("/v1/") else path, body, headers, raw)
-
-    def _asked(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], raw: bool = False
-    ) -> _AskedHttp:
-        return _AskedHttp(self, self._client, (method, self._prefix + path, headers, body), raw)
+        path = f"{self._prefix}{self._api}{path[3:]}" if path.startswith("/v1/") else self._prefix + path
+        return _AskedHttp(self, self._client, (method, path, headers, body), raw)
 
     async def close(self) -> None:
         """Let go of its connections."""
@@ -243,7 +241,8 @@ class _HttpResponse:
         self._response = response
         self.status = response.status
         self.headers = response.headers
-        self._unpacker = _unpacker(response.headers.get("content-encoding", "")) if unpack else None
+        coding = response.headers.get("content-encoding", "") if unpack else ""
+        self._unpacker = _unpacker(coding) if coding else None
         """For an upstream that compresses though it was asked for plain bytes."""
         self._unpacked: deque[bytes] = deque()
         """What was unpacked and not delivered yet."""
@@ -273,14 +272,21 @@ class _HttpResponse:
 
     async def read(self, limit: int) -> bytes:
         """The whole body, unpacked."""
+        try:
+            body = await (self._response.read(limit) if self._unpacker is None else self._read_unpacked(limit))
+        except HttpClientError as error:
+            raise _lost(error) from error
+        if len(body) > limit:
+            raise Refusal(502, f"the upstream's answer is larger than {limit} bytes (limits.body)")
+        return body
+
+    async def _read_unpacked(self, limit: int) -> bytes:
         parts: list[bytes] = []
         size = 0
-        while chunk := await self.read_chunk():
+        while size <= limit and (chunk := await self.read_chunk()):
             size += len(chunk)
-            if size > limit:
-                raise Refusal(502, f"the upstream's answer is larger than {limit} bytes (limits.body)")
             parts.append(chunk)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
 
 def _lost(error: HttpClientError) -> UpstreamLost:
@@ -330,6 +336,7 @@ class RecordedUpstream:
     name = "recorded"
     url = "the embedded recordings"
     settings = UpstreamSettings(url="http://recorded.invalid", name="recorded")
+    own_headers: Mapping[str, str] = {}
 
     def __init__(self, recorded: Recorded) -> None:
         self.recorded = recorded

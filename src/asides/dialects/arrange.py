@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ BILLING: Final = "x-anthropic-billing-header"
 # would lose its first instructions.
 _BILLING_LINE = re.compile(BILLING + r":(?:[ \t]*[\w-]+=[^;\r\n]*(?:;|(?=[\r\n])|\Z))*[ \t]*[\r\n]*")
 _INSTRUCTIONS = ("system", "developer")
+_role = attrgetter("role")
 
 
 class Arranged(NamedTuple):
@@ -49,7 +51,7 @@ def may_need_arranging(body: bytes) -> bool:
 def arrange(request: Request) -> Arranged:
     """The request with its leading instructions in one message, without a billing line, and with results in order."""
     turns: Sequence[Turn] = request.turns
-    if all(turn.role == "user" for turn in turns):  # most of all requests are one question
+    if set(map(_role, turns)) <= {"user"}:  # most of all requests are one question
         return Arranged(request, ())
     changes: list[str] = []
     for change, step in zip(CHANGES, (_without_billing, _joined_instructions, _ordered_results), strict=True):

@@ -234,6 +234,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def applied_to(self, request: Request) -> Request:
         """The request with the upstream's name of the model, and streamed or not as it shall be."""
+        if self.stream is None and not self.model:
+            return request
         stream = request.stream if self.stream is None else self.stream
         return msgspec.structs.replace(request, model=self.model or request.model, stream=stream)
 
@@ -287,9 +289,14 @@ def _first_kept(turns: tuple[Turn, ...], keep: str | int) -> int:
     return 0
 
 
+def piece_kinds(request: Request) -> set[type[RequestPiece]]:
+    """The kinds of pieces that the messages of a request have: most hold neither calls nor thinking."""
+    return {type(piece) for turn in request.turns for piece in turn.pieces}
+
+
 def without_seals(request: Request) -> Request:
     """The request without signatures and encrypted contents of our own making: to an upstream they mean nothing."""
-    if not any(isinstance(piece, ThinkingPiece) for turn in request.turns for piece in turn.pieces):
+    if ThinkingPiece not in piece_kinds(request):
         return request
     turns = [
         msgspec.structs.replace(turn, pieces=tuple(map(_without_seal, turn.pieces)))

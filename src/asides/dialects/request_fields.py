@@ -79,7 +79,8 @@ Read = Callable[[Any, str], Any]
 
 def of(kind: type[Any]) -> Read:
     """Reads a value of this kind."""
-    return lambda value, param: expect(value, kind, param)
+    # Nearly always it is just that, and a comparison is less than a call.
+    return lambda value, param: value if type(value) is kind else expect(value, kind, param)
 
 
 def positive(value: Any, param: str) -> int:
@@ -104,6 +105,10 @@ def read_budget(fields: Mapping[str, Any]) -> int | None:
     return None
 
 
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
 class Field(NamedTuple):
     """A field of an API that a `Request` has too."""
 
@@ -112,7 +117,7 @@ class Field(NamedTuple):
     """Its name in a `Request`."""
     read: Read = of(str)
     """Checks the API's value and makes ours of it."""
-    write: Callable[[Any], Any] | None = lambda value: value
+    write: Callable[[Any], Any] | None = _as_it_is
     """Makes the API's value of ours; None for a field that is written elsewhere."""
 
 
@@ -159,19 +164,22 @@ class FieldTable:
             # Most are absent, and a test is less than a call of `get`.
             if field.name in body and body[field.name] is not None
         }
-        sampling = {
-            ours: body[name] for name, ours in self._sampling.items() if name in body and body[name] is not None
-        }
-        return found | ({"sampling": sampling} if sampling else {})
+        if not self._sampling.keys().isdisjoint(body):
+            sampling = {
+                ours: body[name] for name, ours in self._sampling.items() if name in body and body[name] is not None
+            }
+            if sampling:
+                found["sampling"] = sampling
+        return found
 
     def rest(self, body: dict[str, Any]) -> dict[str, Any]:
         """The fields that only this API understands."""
-        return without(body, *self._known)
+        return {} if body.keys() <= self._known else without(body, *self._known)
 
     def write(self, request: Request, sampling: Container[str] | None = None) -> dict[str, Any]:
         """The fields of a request that are not what they are by default. `sampling`: the names that may be written."""
         body = {
-            name: write(value)
+            name: value if write is _as_it_is else write(value)
             for name, attribute, write, default in self._written
             if (value := getattr(request, attribute)) != default
         }

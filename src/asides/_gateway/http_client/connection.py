@@ -13,8 +13,11 @@ would, the whole request had been taken, and nothing came behind it.
 from __future__ import annotations
 
 import asyncio
+import select
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Protocol, cast
 
 import httptools
@@ -85,6 +88,8 @@ class ClientConnection(asyncio.Protocol):
         """When the pool got it back."""
         self.untouched = True
         """Whether nothing has come since the request was sent."""
+        self._is_readable: Callable[[], object] | None = None
+        """Asks the system; made when it is needed first."""
         self._begin("")
 
     def _begin(self, method: str) -> None:
@@ -139,15 +144,14 @@ class ClientConnection(asyncio.Protocol):
             self._transport.abort()
         self._error = self._error or ConnectionBroken("the connection was closed")
 
-    @property
-    def usable(self) -> bool:
-        """Whether another request may be sent on it."""
-        return self._error is None and self._transport is not None and not self._transport.is_closing()
-
-    def fileno(self) -> int:
-        """The descriptor of its socket."""
-        found = self._transport.get_extra_info("socket") if self._transport is not None else None
-        return -1 if found is None else int(found.fileno())
+    def is_fresh(self) -> bool:
+        """Whether another request may be sent on it: the server has neither closed it nor written to it."""
+        transport = self._transport
+        if self._error is not None or transport is None or transport.is_closing():
+            return False
+        if self._is_readable is None:
+            self._is_readable = _readable(transport)
+        return not self._is_readable()
 
     # What the loop calls.
 
@@ -261,6 +265,18 @@ class ClientConnection(asyncio.Protocol):
         self._queued = 0
         return chunk
 
+    async def read(self, limit: int) -> bytes:
+        """The whole body; of one that is larger than `limit` bytes, its beginning and more than these."""
+        while not self._complete and self._queued <= limit:
+            await self._wait()
+            if self._error is not None and not self._complete:
+                raise self._error
+        chunks = self._queue
+        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        chunks.clear()
+        self._queued = 0
+        return body
+
     async def deliver(self, sink: Sink) -> bool:
         """Pass the body to a sink as it comes: True where the sink returned False, False at the body's end."""
         while True:
@@ -294,14 +310,15 @@ class ClientConnection(asyncio.Protocol):
         """The response is not read any further: back to the pool if it was read to its end, else closed."""
         sent = self._transport is not None and not self._transport.get_write_buffer_size()
         if whole and self._complete and self._reusable and not self._queue and sent and self._error is None:
-            self._resume()
+            if self._paused:
+                self._resume()
             self._pool.put_back(self)
         else:
             self._queue.clear()
             self.abort()
 
     def _resume(self) -> None:
-        if self._paused and self._transport is not None:
+        if self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
 
@@ -309,7 +326,8 @@ class ClientConnection(asyncio.Protocol):
         """Wait until something came; raises why no more will."""
         if self._error is not None:
             raise self._error
-        self._resume()
+        if self._paused:
+            self._resume()
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
@@ -328,21 +346,17 @@ class ClientConnection(asyncio.Protocol):
 class ClientResponse:
     """A response whose head has come; its body is read once. `release` or `close` must follow."""
 
-    __slots__ = ("_connection", "headers", "status")
+    __slots__ = ("_connection", "deliver", "headers", "read", "read_chunk", "status")
 
     def __init__(self, connection: ClientConnection, status: int, headers: Mapping[str, str]) -> None:
         self._connection = connection
         self.status = status
         self.headers = headers
         """By lower-case name; of several with one name all, with commas between them."""
-
-    def read_chunk(self) -> Awaitable[bytes]:
-        """More of the body as it comes; empty at its end. Raises `HttpClientError`."""
-        return self._connection.read_chunk()
-
-    def deliver(self, sink: Sink) -> Awaitable[bool]:
-        """Pass the body to a sink as it comes: True where the sink returned False, False at the body's end."""
-        return self._connection.deliver(sink)
+        # The connection's own methods: most responses are read by one call.
+        self.read = connection.read
+        self.read_chunk = connection.read_chunk
+        self.deliver = connection.deliver
 
     def release(self) -> None:
         """Nothing more is wanted; the connection is used again if the body was read to its end."""
@@ -351,6 +365,20 @@ class ClientResponse:
     def close(self) -> None:
         """Something went wrong: the connection is closed."""
         self._connection.end(whole=False)
+
+
+def _readable(transport: asyncio.Transport) -> Callable[[], object]:
+    """What asks whether something can be read: of a connection on which nothing was asked, that is its end, or no
+    answer."""
+    found = transport.get_extra_info("socket")
+    if found is None:
+        return lambda: True
+    descriptor = int(found.fileno())
+    if sys.platform == "win32":
+        return lambda: select.select([descriptor], [], [], 0)[0]
+    poller = select.poll()  # `select` takes no descriptor above 1023
+    poller.register(descriptor, select.POLLIN)
+    return partial(poller.poll, 0)
 
 
 async def deliver_steps(read_chunk: Callable[[], Awaitable[bytes]], sink: Sink, left: deque[bytes]) -> bool:

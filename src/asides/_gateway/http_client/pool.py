@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import select
 import socket
 import ssl
-import sys
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from urllib.parse import urlsplit
@@ -137,7 +135,7 @@ class HttpClient:
         oldest = time.monotonic() - KEEP_IDLE
         while self._idle:
             connection = self._idle.pop()
-            if connection.idle_since > oldest and connection.usable and not _is_readable(connection.fileno()):
+            if connection.idle_since > oldest and connection.is_fresh():
                 return connection
             connection.abort()
         return None
@@ -201,14 +199,3 @@ class HttpClient:
         if self._idle:
             wait = KEEP_IDLE - (now - self._idle[0].idle_since)
             self._sweeper = asyncio.get_running_loop().call_later(wait, self._sweep)
-
-
-def _is_readable(descriptor: int) -> bool:
-    """Whether something can be read: of a connection on which nothing was asked, that is its end, or no answer."""
-    if descriptor < 0:
-        return True
-    if sys.platform == "win32":
-        return bool(select.select([descriptor], [], [], 0)[0])
-    poller = select.poll()  # `select` takes no descriptor above 1023
-    poller.register(descriptor, select.POLLIN)
-    return bool(poller.poll(0))

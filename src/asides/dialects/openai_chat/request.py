@@ -122,6 +122,9 @@ FIELDS = FieldTable(
     apart=("messages", "tools", "tool_choice", "stream_options", *THINKING),
 )
 
+_PLAIN = frozenset({"role", "content"})
+"""The fields of most messages."""
+
 # Reading.
 
 
@@ -138,6 +141,8 @@ def read_request(body: Any, path: str = "") -> Request:
     choice = tools.choose(body["tool_choice"]) if body.get("tool_choice") is not None else "auto"
     include_usage, stream_options = read_options(body)
     extra = FIELDS.rest(body)
+    if stream_options:
+        extra["stream_options"] = stream_options
     essential = sorted(ESSENTIAL & extra.keys())
     if extra.get("modalities") not in (None, [], ["text"]):
         essential.append("modalities")
@@ -147,13 +152,13 @@ def read_request(body: Any, path: str = "") -> Request:
     long_name = body.get("max_completion_tokens") is not None
     return Request(
         dialect=NAME,
-        turns=tuple(_read_turn(message, f"messages[{index}]", tools) for index, message in enumerate(messages)),
+        turns=tuple([_read_turn(message, f"messages[{index}]", tools) for index, message in enumerate(messages)]),
         tools=tuple(tools.functions),
         other_tools=tuple(tools.others),
         tool_choice=choice,
         thinking=read_thinking_options(body),
         include_usage=include_usage,
-        extra=extra | without({"stream_options": stream_options or None}),
+        extra=extra,
         names={"max_tokens": "max_completion_tokens"} if long_name else {},
         essential=tuple(essential),
         **FIELDS.read(body),
@@ -162,6 +167,8 @@ def read_request(body: Any, path: str = "") -> Request:
 
 def read_options(body: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
     """Whether the client asked what the reply costs, and all its options where there are others."""
+    if "stream_options" not in body:
+        return False, {}
     options = optional(body, "stream_options", dict, {})
     return bool(options.get("include_usage")), options if options.keys() - {"include_usage"} else {}
 
@@ -243,7 +250,8 @@ def _read_turn(message: Any, param: str, tools: ChatTools) -> Turn:
             extra=without(message, *known),
         )
     if role != "tool":
-        return Turn(role, tuple(pieces), extra=without(message, "role", "content"))
+        extra = {} if message.keys() <= _PLAIN else without(message, *_PLAIN)
+        return Turn(role, tuple(pieces), extra=extra)
     call_id = optional(message, "tool_call_id", str, "", f"{param}.")
     tool_name = optional(message, "name", str, "", f"{param}.")
     return Turn(
@@ -349,15 +357,15 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
         # In this order: instructions that become text of the user end no turn of the assistant.
         request = clear_thinking(request)
         request = msgspec.structs.replace(request, turns=_system_first(request.turns))
-    refuse(NAME, prompt=request.prompt is not None)
+    if request.prompt is not None:
+        refuse(NAME, prompt=True)
     request = options.applied_to(request)
     extra = dict(request.extra) if same else shared
     body = FIELDS.write(request)
     body["messages"] = [_write_turn(request, index, options) for index in range(len(request.turns))]
-    tools = [write_nested_tool(tool, same) for tool in request.tools if not (same and tool.origin)]
-    tools += request.other_tools if same else ()
-    if tools:
-        body["tools"] = tools
+    if request.tools or (same and request.other_tools):
+        tools = [write_nested_tool(tool, same) for tool in request.tools if not (same and tool.origin)]
+        body["tools"] = [*tools, *(request.other_tools if same else ())]
         if request.tool_choice != "auto":
             body["tool_choice"] = write_choice(request, same)
     else:
@@ -437,6 +445,9 @@ def _write_turn(request: Request, index: int, options: WriteOptions) -> dict[str
 
 
 def _write_content(turn: Turn, same: bool) -> str | list[dict[str, Any]]:
+    first = turn.pieces[0] if len(turn.pieces) == 1 else None
+    if type(first) is TextPiece and not first.extra:  # most messages are one text
+        return first.text
     texts = [piece for piece in turn.pieces if isinstance(piece, TextPiece)]
     plain = len(texts) == len(turn.pieces)
     # A plain string where it says the same: not every chat template takes a list of parts.
