@@ -19,7 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TextIO
 
 import msgspec
@@ -44,6 +44,8 @@ PATIENCE: Final = 2.0
 """Seconds that the end of the process waits for that reader."""
 MARGIN: Final = 8_192
 """Characters beyond what is shown that are searched for secrets."""
+SAME_TEXTS: Final = 1_000
+"""Short texts of requests whose lines are remembered."""
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 EVENTS: Final = ("event", "url")
 """What lines other than those of requests may add for programs, by `extra`."""
@@ -155,37 +157,16 @@ def one_line(text: str, longest: int = LONGEST, secrets: Iterable[str] = ()) -> 
     return shown if len(found) <= longest else f"{shown}...({len(text)} characters)"
 
 
-def shown(fields: Mapping[str, Any], secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """The fields of a request as they are written. What is zero, empty or never came is left out."""
-    found: dict[str, Any] = {}
-    for name, value in fields.items():
-        if isinstance(value, float):
-            value = round(value, 4)
-        elif not value and name != "status":
-            continue
-        elif isinstance(value, bytes):
-            value = one_line(value.decode("utf-8", "replace"), LONGEST_BODY, secrets)
-        elif isinstance(value, str):
-            value = one_line(value, LONGEST_BODY if name in BODIES else LONGEST, secrets)
-        found["request_id" if name == "id" else name] = value
-    return found
-
-
 class RequestLine:
-    """The line of a request, with what formatters read of a `LogRecord`."""
+    """The line of a request, which waits to be written among those of other programs."""
 
     __slots__ = ("created", "levelname", "request")
     name: Final = "asides.requests"
-    exc_info: Final = None
 
     def __init__(self, level: int, request: Mapping[str, Any]) -> None:
         self.created = time.time()
-        self.levelname = logging.getLevelName(level)
+        self.levelname = "WARNING" if level == logging.WARNING else "INFO"
         self.request = request
-
-    def getMessage(self) -> str:  # the name that `logging` gives it
-        """What it is called beside other lines."""
-        return "request"
 
 
 class BackgroundHandler(logging.Handler):
@@ -290,6 +271,8 @@ class _LogFormatter(logging.Formatter):
     def __init__(self, secrets: tuple[str, ...]) -> None:
         super().__init__()
         self._secrets = secrets
+        # Most requests name the same few paths, models and upstreams, and a search for secrets costs more than a line.
+        self._one_line = lru_cache(SAME_TEXTS)(partial(one_line, secrets=secrets))
 
     def _message(self, record: logging.LogRecord) -> str:
         try:
@@ -303,8 +286,27 @@ class _LogFormatter(logging.Formatter):
         trace = self.formatException(record.exc_info) if record.exc_info else ""
         return scrub(trace[-LONGEST_TRACE - MARGIN :], self._secrets)[-LONGEST_TRACE:]
 
-    def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
-        return shown(getattr(record, "request", {}), self._secrets)
+    def _fields(self, line: RequestLine) -> dict[str, Any]:
+        """The fields of a request as they are written. What is zero, empty or never came is left out."""
+        found: dict[str, Any] = {}
+        for name, value in line.request.items():
+            if type(value) is str:
+                if not value:
+                    continue
+                if name == "id":
+                    name, value = "request_id", one_line(value, LONGEST, self._secrets)
+                elif len(value) <= LONGEST:
+                    value = self._one_line(value)
+                else:
+                    value = one_line(value, LONGEST_BODY if name in BODIES else LONGEST, self._secrets)
+            elif type(value) is float:
+                value = round(value, 4)
+            elif not value and name != "status":
+                continue
+            elif type(value) is bytes:
+                value = one_line(value.decode("utf-8", "replace"), LONGEST_BODY, self._secrets)
+            found[name] = value
+        return found
 
 
 class _JsonLog(_LogFormatter):
@@ -314,28 +316,28 @@ class _JsonLog(_LogFormatter):
             "time": _time(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": self._message(record),
-            **{name: one_line(str(getattr(record, name))) for name in EVENTS if hasattr(record, name)},
-            **self._fields(record),
         }
-        trace = self._trace(record)
-        if trace:
-            line["trace"] = "\n".join(map(escaped, trace.splitlines()))
+        if isinstance(record, RequestLine):
+            line["message"] = "request"
+            line |= self._fields(record)
+        else:
+            line["message"] = self._message(record)
+            line |= {name: one_line(str(getattr(record, name))) for name in EVENTS if hasattr(record, name)}
+            if trace := self._trace(record):
+                line["trace"] = "\n".join(map(escaped, trace.splitlines()))
         return msgspec.json.encode(line).decode()
 
 
 class _TextLog(_LogFormatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line, and below it, set in, the lines of a trace."""
-        found = self._fields(record)
         lead = f"{_time(record.created)} {record.levelname.lower():<7}"
-        if found:
-            rest = " ".join(f"{name}={_value(value)}" for name, value in found.items() if name not in _LEADING)
-            line = f"{lead} {found['status']} {found['method']} {found['path']} {found['seconds']}s {rest}"
-        else:
-            line = f"{lead} {self._message(record)}"
+        if isinstance(record, RequestLine):
+            found = self._fields(record)
+            rest = " ".join([f"{name}={_value(value)}" for name, value in found.items() if name not in _LEADING])
+            return f"{lead} {found['status']} {found['method']} {found['path']} {found['seconds']}s {rest}"
         trace = [f"    | {escaped(part)}" for part in self._trace(record).splitlines()]
-        return "\n".join([line, *trace])
+        return "\n".join([f"{lead} {self._message(record)}", *trace])
 
 
 _LEADING: Final = {"status", "method", "path", "seconds"}
