@@ -236,6 +236,13 @@ def test_the_context_of_reasoning(servers: Servers, model: str, context: Any, ef
         assert thoughts_sent(servers.plain) == (["Why."] if effective == "all_turns" else [""])
         with pytest.raises(openai.BadRequestError, match=r"reasoning\.mode"):
             sdk.responses.create(model=model, input="?", reasoning={"mode": "pro"})
+        strange: Any = {"depth": "deep"}
+        with pytest.raises(openai.BadRequestError) as caught:
+            sdk.responses.create(model=model, input="?", reasoning=strange)
+        assert caught.value.param == "reasoning.depth"
+        with pytest.raises(openai.BadRequestError) as caught:
+            sdk.responses.create(model=model, input="?", context_management=[{"type": "compaction"}])
+        assert caught.value.param == "context_management"
 
 
 # Where output begins.

@@ -1,7 +1,7 @@
 """Custom tools, which take free text, as functions of one string; and back. OpenAI's two APIs have them.
 
-custom_function("apply_patch", "Edits files.", {}).parameters["required"]     # ["input"]
-input_of('{"input": "*** Begin Patch"}')                                      # "*** Begin Patch"
+input_of('{"input": "*** Begin Patch"}')        # "*** Begin Patch"
+arguments_of("*** Begin Patch")                 # '{"input":"*** Begin Patch"}'
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ FREE_TEXT: dict[str, Any] = {
 }
 
 
-def custom_function(name: str, description: str, format: dict[str, Any], own_name: str = "") -> Tool:
-    """The function that stands for a custom tool; `own_name`: what the client calls it, where that is not its name."""
+def custom_function(name: str, description: str, format: dict[str, Any], own_name: str, extra: dict[str, Any]) -> Tool:
+    """The function that stands for a custom tool. `own_name`: what the client calls it."""
     described = "\n\n".join(filter(None, (description, describe_format(format))))
-    return Tool(name, described, FREE_TEXT, origin=ToolOrigin(own_name or name, kind="custom"))
+    return Tool(name, described, FREE_TEXT, extra=extra, origin=ToolOrigin(own_name, kind="custom"))
 
 
 def describe_format(format: dict[str, Any]) -> str:

@@ -57,6 +57,8 @@ class ThinkingPiece(msgspec.Struct, frozen=True, tag="thinking"):
     """OpenRouter's details or a reasoning item, to be sent back as they are."""
     written: str = ""
     """All that the model wrote between its markers, whitespace included; empty where that is not known."""
+    extra: dict[str, Any] = {}
+    """Fields that only the same dialect understands."""
 
     def within(self, framing: tuple[str, str] | None) -> str:
         """The text to send to a template that writes this whitespace around it by itself; None: nobody knows which.
@@ -314,7 +316,7 @@ def _without_seal(piece: RequestPiece) -> RequestPiece:
     details = tuple(
         {name: held for name, held in detail.items() if not _is_seal(name, held)} for detail in piece.details
     )
-    return ThinkingPiece(piece.text, signature, details, piece.written)
+    return ThinkingPiece(piece.text, signature, details, piece.written, piece.extra)
 
 
 def _is_seal(name: str, held: Any) -> bool:

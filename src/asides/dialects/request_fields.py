@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from .request import (
@@ -70,6 +70,25 @@ def without(body: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The fields that are not among these, and not null."""
     # Null is how SDKs write what was not set.
     return {name: value for name, value in body.items() if name not in names and value is not None}
+
+
+Shape = Mapping[str, "Shape | None"] | list[Any]
+"""What is understood of a value: the fields of an object, each with its own shape (None: whatever it is); or a list,
+with the shape of its elements."""
+
+
+def unknown_fields(value: Any, shape: Shape | None, place: str = "") -> Iterator[str]:
+    """The places of fields, at any depth, that nobody here understands. Null is how SDKs write what was not set."""
+    if isinstance(shape, list):
+        for number, each in enumerate(value if isinstance(value, list) else ()):
+            yield from unknown_fields(each, shape[0], f"{place}[{number}]")
+    elif shape is not None and isinstance(value, dict):
+        for name, inner in value.items():
+            at = f"{place}.{name}" if place else name
+            if name in shape:
+                yield from unknown_fields(inner, shape[name], at)
+            elif inner is not None:
+                yield at
 
 
 # Tables.
@@ -194,18 +213,25 @@ class FieldTable:
 
 # What has no counterpart.
 
+LONGEST = 200
+"""Characters of a field's name that an error or the log repeats: a client may choose any name."""
+MOST_NAMED = 100
+"""Fields that one line of the log names."""
+
 
 def refuse(dialect: str, **asked: object) -> None:
     """Refuse the first of these fields that is asked for."""
     for name, value in asked.items():
         if value:
-            raise RequestError(f"{name!r} has no counterpart in {dialect}; leave it out", name)
+            raise RequestError(f"{name[:LONGEST]!r} has no counterpart in {dialect}; leave it out", name[:LONGEST])
 
 
 def log_lost(dialect: str, names: Iterable[str]) -> None:
     """Log what only tunes or annotates and is left out."""
     if lost := sorted(names):
-        log.info("left out, no counterpart in %s: %s", dialect, ", ".join(lost))
+        more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
+        shown = ", ".join(name[:LONGEST] for name in lost[:MOST_NAMED])
+        log.info("left out, no counterpart in %s: %s%s", dialect, shown, more)
 
 
 def leave_out(request: Request, dialect: str, kept: Iterable[str] = ()) -> bool:
@@ -215,11 +241,37 @@ def leave_out(request: Request, dialect: str, kept: Iterable[str] = ()) -> bool:
         return True
     # First what refuses the request: nothing is to be logged as left out of one that is never sent.
     refuse(dialect, **dict.fromkeys(request.essential, True))
-    lost = set(request.extra).difference(kept).union(request.hosted)
+    lost = set(_names(request.extra)).difference(kept).union(request.hosted)
     for holder in (*request.tools, *request.turns, *(piece for turn in request.turns for piece in turn.pieces)):
-        lost.update(getattr(holder, "extra", ()))
+        if extra := getattr(holder, "extra", None):
+            lost.update(_names(extra))
+        if details := getattr(holder, "details", None):
+            lost.update(name for detail in details for name in unknown_fields(detail, _DETAIL))
     log_lost(dialect, lost)
     return False
+
+
+_PARTLY = frozenset({"custom", "function", "message", "options", "part", "source", "stream_options", "text"})
+"""Names in `extra` that hold no more than what is left of an object whose other fields are understood."""
+_UNSAID = frozenset({"call", "id", "index", "item", "status", "type"})
+"""Names in `extra` that are lost without a word: a thing as it was, whose unknown fields stand beside it, and what only
+tells things of one API apart."""
+_DETAIL: Shape = {
+    **dict.fromkeys(("format", "id", "index", "status", "thinking", "type"), None),
+    "text": None,
+    "summary": [{"type": None, "text": None}],
+    "content": [{"type": None, "text": None}],
+}
+"""What is understood of an earlier thought that other dialects see as text alone."""
+
+
+def _names(extra: Mapping[str, Any]) -> Iterator[str]:
+    """The fields that another dialect leaves out."""
+    for name, value in extra.items():
+        if name in _PARTLY and isinstance(value, dict):
+            yield from (f"{name}.{inner}" for inner in value if inner not in _UNSAID)
+        elif name not in _UNSAID:
+            yield name
 
 
 def no_counterpart(piece: RequestPiece, dialect: str) -> RequestError:

@@ -37,6 +37,7 @@ from ..request_fields import (
     COMMON,
     Field,
     FieldTable,
+    Shape,
     call_value,
     expect,
     expect_object,
@@ -51,6 +52,7 @@ from ..request_fields import (
     read_tool,
     refuse,
     stops,
+    unknown_fields,
     with_data,
     without,
     write_tool,
@@ -77,10 +79,21 @@ _FIELDS = FieldTable(
         "context_management",
     ),
 )
-_ESSENTIAL = ("container", "mcp_servers")
+_ESSENTIAL = ("compaction", "container", "inference_geo", "mcp_servers", "thread")
 """Fields that change what is asked, besides tools that Anthropic itself runs."""
 CLEAR_THINKING = "clear_thinking_20251015"
 """The edit of a conversation that says which earlier thinking stays."""
+_CHOICE: Shape = dict.fromkeys(("disable_parallel_tool_use", "name", "type"))
+_FORMAT: Shape = dict.fromkeys(("schema", "type"))
+_EDIT: Shape = {"type": None, "keep": dict.fromkeys(("type", "value"))}
+_UNDERSTOOD: dict[str, Shape] = {
+    "context_management": {"edits": [_EDIT]},
+    "output_config": {"effort": None, "format": _FORMAT},
+    "output_format": _FORMAT,
+    "thinking": dict.fromkeys(("budget_tokens", "display", "type")),
+    "tool_choice": _CHOICE,
+}
+"""What is understood of fields that say what is asked for. Whatever else stands in them is refused elsewhere."""
 _CHOICES = {"auto": "auto", "none": "none", "any": "required", "tool": "function"}
 """This API's choices of tools, and ours."""
 _OUR_CHOICES = {ours: theirs for theirs, ours in _CHOICES.items()}
@@ -97,10 +110,15 @@ def read_request(body: Any, path: str = "") -> Request:
     management = optional(body, "context_management", dict, {})
     edits = _read_edits(management)
     tools, hosted = _read_tools(optional(body, "tools", list, []))
+    format = config.get("format", body.get("output_format"))
+    strange = [place for name in _UNDERSTOOD if name in body for place in _unknown(body, name)]
     others = {
         "metadata": without(metadata, "user_id") or None,
         "output_config": without(config, "effort", "format") or None,
     }
+    if strange:  # what is more than is understood goes as it was
+        others["output_config"] = (others["output_config"] or {}) | ({"format": format} if format else {}) or None
+        others["tool_choice"] = choice or None
     extra = _FIELDS.rest(body) | without(others)
     return Request(
         dialect=NAME,
@@ -111,12 +129,13 @@ def read_request(body: Any, path: str = "") -> Request:
         tool_choice=_read_tool_choice(choice),
         parallel_calls=False if choice.get("disable_parallel_tool_use") is True else None,
         thinking=_with_kept(_read_thinking_options(optional(body, "thinking", dict, {}), config), management, edits),
-        response_format=_read_format(config.get("format", body.get("output_format"))),
+        response_format=_read_format(format),
         user=optional(metadata, "user_id", str, "", "metadata.") or None,
         extra=extra,
         essential=(
             *(("tool_choice",) if _forces_hosted(choice, tools, hosted) else ()),
             *(f"context_management.{kind}" for kind in edits if kind != CLEAR_THINKING),
+            *strange,
             *(name for name in _ESSENTIAL if name in extra),
         ),
         **_FIELDS.read(body),
@@ -175,6 +194,10 @@ def _read_format(format: Any) -> dict[str, Any] | None:
     return {"type": "json_schema", "json_schema": {"name": "response", "schema": schema, "strict": True}}
 
 
+def _unknown(body: dict[str, Any], name: str) -> Iterator[str]:
+    return unknown_fields(body[name], _UNDERSTOOD[name], name)
+
+
 def _read_tools(tools: list[Any]) -> tuple[tuple[Tool, ...], dict[str, Any]]:
     """The caller's own tools, and those that Anthropic runs."""
     own: list[Tool] = []
@@ -229,7 +252,12 @@ def _read_user(content: Any, where: str, names: dict[str, str], extra: dict[str,
         yield Turn("user", (TextPiece(content),), extra=extra)
         return
     others: list[RequestPiece] = []
-    for number, block in enumerate(expect(content, list, where)):
+    blocks = expect(content, list, where)
+    if extra and all(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks):
+        beside = {"message": extra}  # there is no turn of the user to hold it
+    else:
+        beside = {}
+    for number, block in enumerate(blocks):
         path = f"{where}.{number}"
         if expect(block, dict, path).get("type") != "tool_result":
             others.append(_read_block(block, path))
@@ -241,7 +269,7 @@ def _read_user(content: Any, where: str, names: dict[str, str], extra: dict[str,
             call_id=id,
             tool_name=names.get(id, ""),
             is_error=block.get("is_error") is True,
-            extra=without(block, "type", "tool_use_id", "content", "is_error"),
+            extra=without(block, "type", "tool_use_id", "content", "is_error") | beside,
         )
     if others:
         yield Turn("user", tuple(others), extra=extra)
@@ -259,7 +287,9 @@ def _read_block(block: Any, where: str) -> RequestPiece:
             return TextPiece(expect(block.get("text"), str, f"{where}.text"), without(block, "type", "text"))
         case "thinking":
             return ThinkingPiece(
-                optional(block, "thinking", str, "", f"{where}."), optional(block, "signature", str, "", f"{where}.")
+                optional(block, "thinking", str, "", f"{where}."),
+                optional(block, "signature", str, "", f"{where}."),
+                extra=without(block, "type", "thinking", "signature") if len(block) > 3 else {},
             )
         case "redacted_thinking":
             return ThinkingPiece("", details=(block,))
@@ -273,6 +303,8 @@ def _read_block(block: Any, where: str) -> RequestPiece:
         case "image":
             source = expect(block.get("source"), dict, f"{where}.source")
             extra = without(block, "type", "source")
+            if inner := without(source, "type", "data", "media_type", "url"):
+                extra["source"] = inner
             if source.get("type") == "base64":
                 data = expect(source.get("data"), str, f"{where}.source.data")
                 kind = optional(source, "media_type", str, "image/png", f"{where}.source.")
@@ -306,7 +338,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     fields = {
         "system": system,
         "tools": tools,
-        "tool_choice": _write_tool_choice(request) if tools else None,
+        "tool_choice": (extra.get("tool_choice") or _write_tool_choice(request)) if tools else None,
         "thinking": _write_thinking(request, limit),
         "context_management": request.thinking.sent.get("context_management") if own else None,
         "output_config": _write_config(request) | extra.get("output_config", {}),
@@ -369,10 +401,13 @@ def _write_turns(turns: Iterable[Turn], own: bool, options: WriteOptions) -> tup
             continue
         if turn.role == "tool":
             result = {"type": "tool_result", "tool_use_id": _fit(turn.call_id), "content": _shortest(blocks)}
-            blocks, extra = [result | ({"is_error": True} if turn.is_error else {}) | extra], {}
+            extra = dict(extra)
+            beside = extra.pop("message", {})
+            blocks, extra = [result | ({"is_error": True} if turn.is_error else {}) | extra], beside
         # All results of one turn must stand in the one message behind its calls, and the user's next text with them.
         if answering and turn.role in ("tool", "user"):
             messages[-1]["content"] += blocks
+            messages[-1] |= extra
         else:
             role = turn.role if turn.role in ("assistant", "system") else "user"
             messages.append({"role": role, "content": blocks, **extra})
@@ -402,23 +437,26 @@ def _write_pieces(turn: Turn, own: bool, replay: bool) -> Iterator[dict[str, Any
                 yield {"type": "text", "text": piece.text, **(piece.extra if own else {})}
             case ThinkingPiece():
                 if replay:
-                    yield from _write_thought(piece)
+                    yield from _write_thought(piece, own)
             case CallPiece():
                 call = {"type": "tool_use", "id": _fit(piece.id), "name": piece.name, "input": call_value(piece)}
                 yield call | (piece.extra if own else {})
             case ImagePiece():
-                yield {"type": "image", "source": _write_source(with_data(piece)), **(piece.extra if own else {})}
+                extra = dict(piece.extra) if own else {}
+                source = _write_source(with_data(piece)) | extra.pop("source", {})
+                yield {"type": "image", "source": source, **extra}
             case OtherPiece(data=data):
                 if not own:
                     raise no_counterpart(piece, NAME)
                 yield data
 
 
-def _write_thought(piece: ThinkingPiece) -> Iterator[dict[str, Any]]:
+def _write_thought(piece: ThinkingPiece, own: bool) -> Iterator[dict[str, Any]]:
     redacted = [detail for detail in piece.details if detail.get("type") == "redacted_thinking"]
     yield from redacted
     if piece.text or (piece.signature and not redacted):
-        yield {"type": "thinking", "thinking": piece.text, "signature": piece.signature or sign(piece.text)}
+        thought = {"type": "thinking", "thinking": piece.text, "signature": piece.signature or sign(piece.text)}
+        yield thought | (piece.extra if own else {})
 
 
 def _write_source(image: ImagePiece) -> dict[str, Any]:

@@ -224,10 +224,14 @@ def _read_message(message: dict[str, Any], role: Role, where: str, waiting: _Wai
 
 def _read_call(call: Any, where: str, waiting: _Waiting) -> CallPiece:
     function = expect(expect(call, dict, where).get("function"), dict, f"{where}.function")
+    extra = without(call, "id", "function")
+    if len(function) > 2 and (beside := without(function, "name", "arguments")):
+        extra["function"] = beside
     return CallPiece(
         expect(function.get("name"), str, f"{where}.function.name"),
         to_json(optional(function, "arguments", dict, {}, f"{where}.function.")).decode(),
         waiting.id(optional(call, "id", str, "", f"{where}.")),
+        extra,
     )
 
 
@@ -330,8 +334,9 @@ def _write_turn(request: Request, index: int, options: WriteOptions, own: bool) 
             case ImagePiece():
                 images.append(_write_image(piece))
             case CallPiece():
-                function = {"function": {"name": piece.name, "arguments": call_value(piece)}}
-                calls.append({"id": piece.id, **function} if piece.id else function)
+                extra = dict(piece.extra) if own else {}
+                function = {"name": piece.name, "arguments": call_value(piece), **extra.pop("function", {})}
+                calls.append({**({"id": piece.id} if piece.id else {}), "function": function, **extra})
             case OtherPiece():
                 raise no_counterpart(piece, NAME)
     role = "system" if turn.role == "developer" else turn.role

@@ -35,10 +35,12 @@ from ..request_fields import (
     COMMON,
     Field,
     FieldTable,
+    Shape,
     expect,
     expect_object,
     image_url,
     leave_out,
+    log_lost,
     no_counterpart,
     of,
     optional,
@@ -50,6 +52,7 @@ from ..request_fields import (
     replay_field,
     shared_extra,
     stops,
+    unknown_fields,
     without,
     write_nested_tool,
 )
@@ -85,12 +88,19 @@ ESSENTIAL = frozenset(
         "guided_json",
         "guided_regex",
         "json_schema",
+        "moderation",
         "plugins",
         "structured_outputs",
         "web_search_options",
     }
 )
 """Fields of no other dialect that change what is asked."""
+_REASONING: Shape = dict.fromkeys(("effort", "enabled", "exclude", "generate_summary", "max_tokens", "summary"))
+_THINKING: Shape = dict.fromkeys(("budget_tokens", "type"))
+"""What is understood of `reasoning` and `thinking`."""
+FORMATS = ("text", "json_object", "json_schema")
+"""The types of `response_format` that other dialects have too."""
+_FORMAT: Shape = {"type": None, "json_schema": dict.fromkeys(("description", "name", "schema", "strict"))}
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "developer",
@@ -144,6 +154,15 @@ def read_request(body: Any, path: str = "") -> Request:
     if stream_options:
         extra["stream_options"] = stream_options
     essential = sorted(ESSENTIAL & extra.keys())
+    if "reasoning" in body or "thinking" in body:
+        essential += unknown_options(body)
+    if isinstance(format := body.get("response_format"), dict):
+        essential += unknown_fields(format, _FORMAT, "response_format")
+        if format.get("type") not in FORMATS:
+            essential.append("response_format")
+    if tools.strange:
+        essential += tools.strange
+        extra["tool_choice"] = body["tool_choice"]
     if extra.get("modalities") not in (None, [], ["text"]):
         essential.append("modalities")
     if tools.unknown:
@@ -166,11 +185,11 @@ def read_request(body: Any, path: str = "") -> Request:
 
 
 def read_options(body: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
-    """Whether the client asked what the reply costs, and all its options where there are others."""
+    """Whether the client asked what the reply costs, and its other options."""
     if "stream_options" not in body:
         return False, {}
     options = optional(body, "stream_options", dict, {})
-    return bool(options.get("include_usage")), options if options.keys() - {"include_usage"} else {}
+    return bool(options.get("include_usage")), without(options, "include_usage") if len(options) > 1 else {}
 
 
 def read_thinking_options(body: dict[str, Any]) -> ThinkingOptions:
@@ -229,6 +248,14 @@ def read_thinking_options(body: dict[str, Any]) -> ThinkingOptions:
     )
 
 
+def unknown_options(body: dict[str, Any], reasoning: Shape = _REASONING) -> list[str]:
+    """Fields within those about thinking that no other dialect could honour, by their places."""
+    return [
+        *unknown_fields(body.get("reasoning"), reasoning, "reasoning"),
+        *unknown_fields(body.get("thinking"), _THINKING, "thinking"),
+    ]
+
+
 def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
@@ -268,10 +295,21 @@ def _read_part(part: Any, param: str) -> RequestPiece:
     if kind == "image_url":
         image = part.get("image_url")
         image = {"url": image} if isinstance(image, str) else expect(image, dict, f"{param}.image_url")
-        return read_image(expect(image.get("url"), str, f"{param}.image_url.url"), without(image, "url"))
+        extra = without(image, "url")
+        if len(part) > 2 and (beside := without(part, "type", "image_url")):
+            extra["part"] = beside
+        return read_image(expect(image.get("url"), str, f"{param}.image_url.url"), extra)
     if kind == "thinking":
+        log_lost(NAME, unknown_fields(part, _THOUGHT))  # it is written anew, where the upstream looks for it
         return ThinkingPiece(thinking_text(part.get("thinking")), optional(part, "signature", str, "", f"{param}."))
     return OtherPiece(part)
+
+
+_THOUGHT: Shape = {
+    **dict.fromkeys(("closed", "data", "signature", "type")),
+    "thinking": [{"type": None, "text": None}],
+}
+"""What is understood of a part of the content that is thinking: Mistral's, Anthropic's, LiteLLM's."""
 
 
 def thinking_text(value: Any) -> str:
@@ -304,6 +342,7 @@ def _thinking_of(message: dict[str, Any]) -> list[ThinkingPiece]:
 
 
 def _read_block(block: dict[str, Any]) -> ThinkingPiece:
+    log_lost(NAME, unknown_fields(block, _THOUGHT))
     text = thinking_text(block.get("thinking"))
     return ThinkingPiece(text, optional(block, "signature", str, ""), () if text else (block,))
 
@@ -334,7 +373,10 @@ def _read_call(call: dict[str, Any], param: str) -> CallPiece:
     if not isinstance(arguments, str):
         arguments = "{}" if arguments is None else as_json(arguments)
     name = expect(function.get("name"), str, f"{param}.name")
-    return CallPiece(name, arguments, optional(call, "id", str, ""), without(call, "id", "type", "function", "index"))
+    extra = without(call, "id", "type", "function", "index")
+    if len(function) > 2 and (beside := without(function, "name", "arguments")):
+        extra["function"] = beside
+    return CallPiece(name, arguments, optional(call, "id", str, ""), extra)
 
 
 def _read_custom_call(call: dict[str, Any], param: str, tools: ChatTools) -> CallPiece:
@@ -342,7 +384,11 @@ def _read_custom_call(call: dict[str, Any], param: str, tools: ChatTools) -> Cal
     custom = expect(call.get("custom"), dict, f"{param}.custom")
     name = tools.custom_name(expect(custom.get("name"), str, f"{param}.custom.name"))
     text = optional(custom, "input", str, "", f"{param}.custom.")
-    return CallPiece(name, arguments_of(text), optional(call, "id", str, "", f"{param}."), {"call": call})
+    strange = dict.fromkeys(unknown_fields(call, _CUSTOM_CALL))
+    return CallPiece(name, arguments_of(text), optional(call, "id", str, "", f"{param}."), {"call": call, **strange})
+
+
+_CUSTOM_CALL: Shape = {**dict.fromkeys(("id", "index", "type")), "custom": dict.fromkeys(("input", "name"))}
 
 
 # Writing.
@@ -351,7 +397,7 @@ def _read_custom_call(call: dict[str, Any], param: str, tools: ChatTools) -> Cal
 def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, Any]:
     """The request for an upstream that speaks chat completions."""
     shared = _shared_with_responses(request) if request.dialect == "openai_responses" else {}
-    same = leave_out(request, NAME, {*shared, *(("text",) if "verbosity" in shared else ())})
+    same = leave_out(request, NAME, {*shared, "text.verbosity"})
     if not same:
         # Within the dialect the order is the client's own business: it may know a template that takes it.
         # In this order: instructions that become text of the user end no turn of the assistant.
@@ -366,9 +412,10 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
     if request.tools or (same and request.other_tools):
         tools = [write_nested_tool(tool, same) for tool in request.tools if not (same and tool.origin)]
         body["tools"] = [*tools, *(request.other_tools if same else ())]
-        if request.tool_choice != "auto":
-            body["tool_choice"] = write_choice(request, same)
+        if "tool_choice" in extra or request.tool_choice != "auto":
+            body["tool_choice"] = extra.pop("tool_choice", None) or write_choice(request, same)
     else:
+        extra.pop("tool_choice", None)
         body.pop("parallel_tool_calls", None)
     if "max_tokens" in request.names and "max_tokens" in body:
         body[request.names["max_tokens"]] = body.pop("max_tokens")
@@ -460,7 +507,9 @@ def _write_part(piece: RequestPiece, same: bool) -> dict[str, Any]:
     if isinstance(piece, TextPiece):
         return {"type": "text", "text": piece.text, **(piece.extra if same else {})}
     if isinstance(piece, ImagePiece):
-        return {"type": "image_url", "image_url": {"url": image_url(piece), **(piece.extra if same else {})}}
+        extra = dict(piece.extra) if same else {}
+        beside = extra.pop("part", {})
+        return {"type": "image_url", "image_url": {"url": image_url(piece), **extra}, **beside}
     if isinstance(piece, OtherPiece) and same:
         return piece.data
     raise no_counterpart(piece, NAME)
@@ -474,7 +523,12 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> dic
     parts: list[dict[str, Any]] = []
     for piece in turn.pieces:
         if isinstance(piece, TextPiece):
-            text += piece.text
+            if same and piece.extra:
+                parts.append(_write_part(piece, same))
+            elif parts and piece.text:
+                parts.append({"type": "text", "text": piece.text})
+            else:
+                text += piece.text
         elif isinstance(piece, ThinkingPiece) and field == "tags" and piece.text:
             text += f"<think>{piece.within(('', ''))}</think>\n\n"
         elif not isinstance(piece, ThinkingPiece | CallPiece):
@@ -506,4 +560,9 @@ def _write_thinking(turn: Turn, field: str, with_details: bool, options: WriteOp
 def _write_call(piece: CallPiece, same: bool) -> dict[str, Any]:
     if same and "call" in piece.extra:
         return dict(piece.extra["call"])
-    return {"id": piece.id, "type": "function", "function": {"name": piece.name, "arguments": piece.arguments}}
+    call = {"id": piece.id, "type": "function", "function": {"name": piece.name, "arguments": piece.arguments}}
+    if same and piece.extra:
+        beside = dict(piece.extra)
+        call["function"] = {"name": piece.name, "arguments": piece.arguments, **beside.pop("function", {})}
+        return call | beside
+    return call

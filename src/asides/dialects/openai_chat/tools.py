@@ -6,7 +6,13 @@ from typing import Any
 
 from ..custom_tools import custom_function
 from ..request import Request, RequestError, Tool
-from ..request_fields import expect, optional, read_nested_tool
+from ..request_fields import Shape, expect, optional, read_nested_tool, unknown_fields
+
+_NAMED: dict[str, Shape | None] = {"type": None, "function": {"name": None}, "custom": {"name": None}}
+_CHOICE: Shape = {**_NAMED, "allowed_tools": {"mode": None, "tools": [_NAMED]}}
+_GRAMMAR: Shape = {"type": None, "grammar": dict.fromkeys(("syntax", "definition"))}
+_CUSTOM: Shape = {"type": None, "custom": {"name": None, "description": None, "format": _GRAMMAR}}
+"""What is understood of a choice, and of a custom tool."""
 
 
 class ChatTools:
@@ -19,19 +25,23 @@ class ChatTools:
         """Tools that are no functions, as they were, for the same dialect."""
         self.unknown = False
         """Whether some of those have no counterpart anywhere else."""
+        self.strange: list[str] = []
+        """The places of what is not understood of a choice among them."""
         self._customs: dict[str, str] = {}
         """By the name of a custom tool: that of its function."""
         self._number = 1
-        checked = {f"tools[{index}]": expect(tool, dict, f"tools[{index}]") for index, tool in enumerate(tools)}
-        for place, tool in checked.items():
-            if tool.get("type", "function") == "function":
+        self._taken: set[str] = set()
+        others: list[tuple[str, dict[str, Any]]] = []
+        for index, tool in enumerate(tools):
+            place = f"tools[{index}]"
+            if expect(tool, dict, place).get("type", "function") == "function":
                 self.functions.append(read_nested_tool(tool, place))
-        self._taken = {tool.name for tool in self.functions}
-        for place, tool in checked.items():  # behind the functions, so that these keep their names
-            kind = tool.get("type", "function")
-            if kind == "custom":
+            else:
+                others.append((place, tool))
+        for place, tool in others:  # behind the functions, so that these keep their names
+            if tool["type"] == "custom":
                 self._add_custom(tool, place)
-            elif kind != "function":
+            else:
                 self.unknown = True
                 self.others.append(tool)
 
@@ -40,13 +50,16 @@ class ChatTools:
         name = expect(custom.get("name"), str, f"{place}.custom.name")
         about = optional(custom, "description", str, "", f"{place}.custom.")
         format = optional(custom, "format", dict, {}, f"{place}.custom.")
-        self.functions.append(custom_function(self.custom_name(name), about, format, name))
+        strange = dict.fromkeys(unknown_fields(tool, _CUSTOM, place))
+        self.functions.append(custom_function(self.custom_name(name), about, format, name, strange))
         self.others.append(tool)
 
     def custom_name(self, name: str) -> str:
         """The name by which a model knows a custom tool: its own, unless a function has that."""
         if name in self._customs:
             return self._customs[name]
+        if not self._customs:
+            self._taken = {tool.name for tool in self.functions}
         found = name
         while found in self._taken:
             self._number += 1  # never used again, so that many alike cost no more each
@@ -60,6 +73,7 @@ class ChatTools:
         if value in ("auto", "none", "required"):
             return str(value)
         choice = value if isinstance(value, dict) else {}
+        self.strange = list(unknown_fields(choice, _CHOICE, "tool_choice"))
         if choice.get("type") == "allowed_tools":
             return self._allow(expect(choice.get("allowed_tools"), dict, "tool_choice.allowed_tools"))
         return f"function:{self._named(choice, 'tool_choice')}"

@@ -69,7 +69,8 @@ class ChatWriter:
         self._shape = shape or CHAT
         self._request = request
         self._reasoning = chosen(reasoning, request)
-        self._customs = _customs_of(request) if request.tools else {}
+        tools = request.tools
+        self._customs = {tool.name: tool.origin.name for tool in tools if tool.origin is not None} if tools else {}
         self._no_usage = {"usage": None} if request.include_usage else {}
         self._same = self._failed = False
         self._fields: dict[str, Any] = {}
@@ -198,7 +199,7 @@ def write_reply(
     last: dict[str, Any] = {}
     """What stands behind the choices."""
     same = False
-    customs = _customs_of(request)
+    customs = {tool.name: tool.origin.name for tool in request.tools if tool.origin is not None}
     for item in items:
         if isinstance(item, _OF_CHOICE):  # first, because most are
             number = item.choice
@@ -228,11 +229,6 @@ def chosen(reasoning: Reasoning, request: Request) -> Reasoning:
     if reasoning not in PLACES:
         raise UsageError(f"reasoning must be one of {', '.join(PLACES)}, not {reasoning!r}")
     return reasoning if request.thinking.show else "drop"
-
-
-def _customs_of(request: Request) -> dict[str, str]:
-    """The client's names of its custom tools, by the names of the functions that stand for them."""
-    return {tool.name: tool.origin.name for tool in request.tools if tool.origin is not None}
 
 
 def head(begin: Begin, request: Request, kind: str, same: bool) -> dict[str, Any]:

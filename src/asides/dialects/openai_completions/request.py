@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..openai_chat.request import SHARED, THINKING, read_options, read_thinking_options, write_options
+from ..openai_chat.request import (
+    SHARED,
+    THINKING,
+    read_options,
+    read_thinking_options,
+    unknown_options,
+    write_options,
+)
 from ..request import PLAIN, Request, WriteOptions
 from ..request_fields import Field, FieldTable, expect, expect_object, leave_out, refuse, without
 
@@ -23,7 +30,7 @@ def read_request(body: Any, path: str = "") -> Request:
     body = expect_object(body)
     prompt = body.get("prompt")
     fields, extra = _FIELDS.read(body), _FIELDS.rest(body)
-    essential = sorted(name for name in _ESSENTIAL & extra.keys() if extra[name])
+    essential = sorted(name for name in _ESSENTIAL & extra.keys() if extra[name]) + unknown_options(body)
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
         prompt = prompt[0]
     if isinstance(prompt, list) and prompt:

@@ -18,8 +18,8 @@ import msgspec
 
 from ..custom_tools import arguments_of
 from ..framing import to_json
+from ..openai_chat.request import FORMATS, THINKING, read_thinking_options, unknown_options, write_thinking_options
 from ..openai_chat.request import NAME as CHAT
-from ..openai_chat.request import THINKING, read_thinking_options, write_thinking_options
 from ..request import (
     OWN_SEAL,
     PLAIN,
@@ -42,6 +42,7 @@ from ..request_fields import (
     COMMON,
     Field,
     FieldTable,
+    Shape,
     expect,
     expect_object,
     image_url,
@@ -56,6 +57,7 @@ from ..request_fields import (
     replay_field,
     shared_extra,
     stops,
+    unknown_fields,
     without,
 )
 from ..request_fields import write_tool as write_function
@@ -67,7 +69,7 @@ NAME = "openai_responses"
 ENCRYPTED = "reasoning.encrypted_content"
 LOGPROBS = "message.output_text.logprobs"
 """What `include` can ask for that we can give."""
-ESSENTIAL = frozenset({"conversation", "moderation", "previous_response_id", "prompt"})
+ESSENTIAL = frozenset({"context_management", "conversation", "moderation", "previous_response_id", "prompt"})
 """Fields of no other dialect that change what is asked."""
 FIELDS = FieldTable(
     *COMMON,
@@ -87,6 +89,16 @@ CONTEXTS: dict[str, Literal["all", "current_turn"] | None] = {
     "all_turns": "all",
 }
 """Which earlier thinking the model sees, by this dialect's names and ours."""
+_REASONING: Shape = dict.fromkeys(
+    ("context", "effort", "enabled", "exclude", "generate_summary", "max_tokens", "mode", "summary")
+)
+_FORMAT: Shape = dict.fromkeys(("description", "name", "schema", "strict", "type"))
+"""What is understood of `reasoning` and `text.format`."""
+_CALL: Shape = dict.fromkeys(
+    ("arguments", "call_id", "execution", "id", "input", "name", "namespace", "status", "type")
+)
+_SEARCHED: Shape = dict.fromkeys(("call_id", "execution", "id", "status", "tools", "type"))
+"""What is understood of calls that are written anew for other dialects, and of what a search has found."""
 
 
 def seal(thinking: str) -> str:
@@ -121,7 +133,7 @@ def read_request(body: Any, path: str = "") -> Request:
     )
     choice = tools.choose(body.get("tool_choice"))
     others = {
-        "tool_choice": body["tool_choice"] if choice is None else None,
+        "tool_choice": body["tool_choice"] if choice is None or tools.strange else None,
         "include": [name for name in include if name not in (ENCRYPTED, LOGPROBS)] or None,
         "text": without(text, "format") or None,
     }
@@ -137,9 +149,27 @@ def read_request(body: Any, path: str = "") -> Request:
         response_format=_read_format(text.get("format")),
         logprobs=LOGPROBS in include,
         extra=extra,
-        essential=tuple(sorted({*_read_mode(body), *((ESSENTIAL | {"tool_choice"}) & extra.keys())})),
+        essential=tuple(
+            sorted(
+                {
+                    *_read_mode(body),
+                    *_unknown(body, text, tools),
+                    *(ESSENTIAL & extra.keys()),
+                    *(("tool_choice",) if choice is None else ()),
+                }
+            )
+        ),
         **FIELDS.read(body),
     )
+
+
+def _unknown(body: dict[str, Any], text: dict[str, Any], tools: RequestTools) -> list[str]:
+    """The places of what is asked for in fields that no other dialect could honour."""
+    found = [*tools.strange, *unknown_options(body, _REASONING)]
+    if (format := text.get("format")) is not None:
+        found += unknown_fields(format, _FORMAT, "text.format")
+        found += () if format.get("type") in FORMATS else ("text.format",)
+    return found
 
 
 def _tools_of_items(body: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -262,6 +292,7 @@ def _read_item(item: dict[str, Any], place: str, tools: RequestTools) -> Turn | 
                 extra=without(item, "output", "call_id", *(("type",) if kind == "function_call_output" else ())),
             )
         case "additional_tools":
+            log_lost(NAME, unknown_fields(without(item, "role"), _SEARCHED, place))
             return []  # among the tools already
         case "tool_search_call" if item.get("execution") == "client":
             return [_read_search(item, place, tools)]
@@ -269,7 +300,8 @@ def _read_item(item: dict[str, Any], place: str, tools: RequestTools) -> Turn | 
             # The tools themselves are offered like others, so here their names are enough.
             names = tools.names_of(optional(item, "tools", list, [], f"{place}."))
             id = optional(item, "call_id", str, "", f"{place}.")
-            return Turn("tool", (TextPiece(to_json({"tools": names}).decode()),), id, extra={"item": item})
+            extra = {"item": item, **dict.fromkeys(unknown_fields(item, _SEARCHED))}
+            return Turn("tool", (TextPiece(to_json({"tools": names}).decode()),), id, extra=extra)
         case None:
             raise RequestError(f"{place}.type is missing", f"{place}.type")
     return [OtherPiece(item)]
@@ -287,9 +319,13 @@ def _read_call(item: dict[str, Any], place: str, tools: RequestTools) -> CallPie
     id = optional(item, "call_id", str, "", f"{place}.") or optional(item, "id", str, "", f"{place}.")
     # What became another call is kept as it was, for the same dialect.
     changed = custom or name != called
-    return CallPiece(
-        name, arguments, id, {"item": item} if changed else without(item, "type", "name", "arguments", "call_id")
-    )
+    extra = _as_it_was(item) if changed else without(item, "type", "name", "arguments", "call_id")
+    return CallPiece(name, arguments, id, extra)
+
+
+def _as_it_was(item: dict[str, Any]) -> dict[str, Any]:
+    """A call for the same dialect; beside it the names of what no other dialect understands."""
+    return {"item": item, **dict.fromkeys(unknown_fields(item, _CALL))}
 
 
 def _read_search(item: dict[str, Any], place: str, tools: RequestTools) -> CallPiece:
@@ -297,7 +333,7 @@ def _read_search(item: dict[str, Any], place: str, tools: RequestTools) -> CallP
     given = item.get("arguments") or {}
     arguments = given if isinstance(given, str) else to_json(given).decode()
     id = optional(item, "call_id", str, "", f"{place}.")
-    return CallPiece(tools.name_of("tool_search", kind="tool_search"), arguments, id, {"item": item})
+    return CallPiece(tools.name_of("tool_search", kind="tool_search"), arguments, id, _as_it_was(item))
 
 
 def _read_message(item: dict[str, Any], place: str) -> Turn | list[RequestPiece]:
@@ -309,7 +345,7 @@ def _read_message(item: dict[str, Any], place: str) -> Turn | list[RequestPiece]
     if role != "assistant":
         return Turn(role, tuple(pieces), extra=extra)
     # The turn may hold several items, so each keeps its own fields with its text.
-    return list(without_tags(pieces, {"item": extra} if extra else {}))
+    return list(without_tags(pieces, {"message": extra} if extra else {}))
 
 
 def _read_part(part: Any, place: str) -> RequestPiece:
@@ -317,7 +353,7 @@ def _read_part(part: Any, place: str) -> RequestPiece:
     if kind in TEXTS:
         return TextPiece(expect(part.get("text"), str, f"{place}.text"), without(part, "type", "text"))
     if kind == "refusal":
-        return TextPiece(expect(part.get("refusal"), str, f"{place}.refusal"), {"type": "refusal"})
+        return TextPiece(expect(part.get("refusal"), str, f"{place}.refusal"), without(part, "refusal"))
     url = part.get("image_url")
     if kind == "input_image" and url is not None:
         url = url.get("url") if isinstance(url, dict) else url
@@ -443,9 +479,9 @@ def _write_content(pieces: tuple[RequestPiece, ...], kind: str, same: bool) -> s
 
 def _write_part(piece: RequestPiece, kind: str, same: bool) -> dict[str, Any]:
     if isinstance(piece, TextPiece):
-        extra = without(piece.extra, "item") if same else {}
+        extra = without(piece.extra, "message") if same else {}
         if extra.get("type") == "refusal":
-            return {"type": "refusal", "refusal": piece.text}
+            return {"refusal": piece.text, **extra}
         return {"type": kind, "text": piece.text, **extra}
     if isinstance(piece, ImagePiece):
         found = {"type": "input_image", "image_url": image_url(piece), "detail": "auto"}
@@ -469,7 +505,7 @@ def _write_assistant(request: Request, index: int, options: WriteOptions) -> Ite
             tagged = ""
         if content_pieces:
             first = content_pieces[0]
-            extra = first.extra.get("item", {}) if same and isinstance(first, TextPiece) else {}
+            extra = first.extra.get("message", {}) if same and isinstance(first, TextPiece) else {}
             content = _write_content(tuple(content_pieces), "output_text", same)
             yield {"type": "message", "role": "assistant", "content": content, **extra}
             content_pieces.clear()

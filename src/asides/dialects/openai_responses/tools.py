@@ -23,13 +23,22 @@ from typing import Any, Literal
 
 from ..custom_tools import FREE_TEXT, describe_format
 from ..request import RequestError, Tool, ToolOrigin
-from ..request_fields import expect, optional, read_tool, without
+from ..request_fields import Shape, expect, optional, read_tool, unknown_fields, without
 
 ToolKind = Literal["function", "custom", "tool_search"]
 LONGEST = 60
 """Characters of a name that is made here: OpenAI takes 64, and a number may come behind it."""
 _UNFIT = re.compile("[^a-zA-Z0-9_-]")
 """What OpenAI allows in no name of a function."""
+
+_NAMED: dict[str, Shape | None] = {**dict.fromkeys(("name", "namespace", "type")), "function": {"name": None}}
+_CHOICE: Shape = {**_NAMED, "mode": None, "tools": [_NAMED]}
+_OFFERED: Shape = {
+    **dict.fromkeys(("description", "execution", "name", "parameters", "strict", "type")),
+    "format": dict.fromkeys(("definition", "syntax", "type")),
+}
+_NAMESPACE: Shape = dict.fromkeys(("description", "name", "tools", "type"))
+"""What is understood of a choice, of a tool that the model is offered as a function, and of a namespace."""
 
 
 class RequestTools:
@@ -43,11 +52,15 @@ class RequestTools:
         """Tools that are no plain functions, as they were, by place and type."""
         self.hosted: list[str] = []
         """Those of `others` that the model cannot be offered."""
+        self.strange: list[str] = []
+        """The places of what is not understood of a choice among them."""
         self._places: list[str] = []
         """Which of `others` each function was made of; empty for one that always was a function."""
         self._names: dict[ToolOrigin, str] = {}
         self._plain: set[str] = set()
         """The names of functions that always were functions."""
+        self._strange: dict[str, list[str]] = {}
+        """By the entry of a namespace: the places of what is not understood of it."""
         self._numbers: dict[str, int] = {}
         """By name: how many tools would have it."""
         self._members: dict[str, list[str]] = {}
@@ -80,6 +93,7 @@ class RequestTools:
 
     def _read_namespace(self, tool: dict[str, Any], place: str, entry: str) -> None:
         namespace = expect(tool.get("name"), str, f"{place}.name")
+        self._strange[entry] = list(unknown_fields(tool, _NAMESPACE, place))
         # With its first member alone: with each of them it would be as long as all their own descriptions.
         about = optional(tool, "description", str, "", f"{place}.")
         for index, member in enumerate(optional(tool, "tools", list, [], f"{place}.")):
@@ -106,7 +120,10 @@ class RequestTools:
         )
         name = self._new_name(origin)
         self._members.setdefault(origin.name, []).append(name)
-        self._add(Tool(name, "\n\n".join(filter(None, described)), read.parameters, read.strict, origin=origin), entry)
+        # It is written by no other dialect as it was: what is not understood of it is only named.
+        strange = dict.fromkeys([*unknown_fields(tool, _OFFERED, place), *self._strange.pop(entry, ())])
+        text = "\n\n".join(filter(None, described))
+        self._add(Tool(name, text, read.parameters, read.strict, strange, origin), entry)
 
     def _add(self, tool: Tool, entry: str) -> None:
         self.functions.append(tool)
@@ -149,6 +166,7 @@ class RequestTools:
     def choose(self, value: Any) -> str | None:
         """`auto`, `none`, `required` or `function:NAME`; None for a hosted tool. Drops tools that are not allowed."""
         choice = self._choice(value)
+        self.strange = list(unknown_fields(value, _CHOICE, "tool_choice")) if isinstance(value, dict) else []
         # What is forced must then be a tool that nobody here can run.
         return None if choice == "required" and self.hosted and not self.functions else choice
 
