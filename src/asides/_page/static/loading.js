@@ -1,32 +1,79 @@
-// What the views that read have in common: asking the gateway again when the address changes, and times.
+// What the views that read have in common: asking the gateway, filters, tables, cards, and what to say where there is nothing.
 
-import { useEffect, useState } from "./ui.js";
+import { visible } from "./markdown.js";
+import { Message } from "./parts.js";
+import { html, useEffect, useState } from "./ui.js";
 
-// A value that changes only when it has rested for a while.
-export function useRested(value, wait) {
-  const [rested, setRested] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setRested(value), wait);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return rested;
-}
-
-// What the gateway answers to `load`, asked again when one of `inputs` changes; an answer that comes too late is left out.
+// What `load` gives, asked again when one of `inputs` changes; what comes too late is left out.
 export function useLoaded(load, inputs) {
   const [state, setState] = useState({});
   const [round, setRound] = useState(0);
   useEffect(() => {
     const controller = new AbortController();
-    setState((before) => ({ ...before, loading: true }));
-    Promise.resolve(load(controller.signal)).then(
-      (found) => controller.signal.aborted || setState({ found }),
-      (error) => controller.signal.aborted || setState({ error }),
-    );
+    const set = (next) => controller.signal.aborted || setState(next);
+    set((before) => ({ ...before, loading: true }));
+    load(controller.signal).then((found) => set({ found }), (error) => set({ error }));
     return () => controller.abort();
   }, [...inputs, round]);
   return { ...state, again: () => setRound((last) => last + 1) };
 }
 
-// A time as this person's clock has it.
-export const moment = (time) => (time ? new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" }) : "");
+// The error of what was loaded, or that it is still coming.
+export function Loading({ state: { error, found, again } }) {
+  if (error) return html`<${Message} tone="error" action="Try again" onAction=${again}>${error.message}<//>`;
+  return !found && html`<p class="muted loading">Loading…</p>`;
+}
+
+export const moment = (time) => new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+// Only what says something, as parameters of a request.
+export const parameters = (values) => String(new URLSearchParams(Object.entries(values).filter(([, value]) => value)));
+
+// Facts in a row; each stays on one line.
+export const facts = (...known) => visible(known.filter(Boolean).map((fact) => String(fact).replaceAll(" ", "\u00a0")).join(" · "));
+
+export function Card({ href, title, children, small }) {
+  return html`<li><a class="card-link" href=${href}>
+    <span class="row"><strong>${visible(title || "no model named")}</strong> <span class="muted small">${small}</span></span>
+    ${children}</a></li>`;
+}
+
+export const Excerpt = ({ text, kind = "" }) => text && html`<span class="excerpt ${kind}">${visible(text)}</span>`;
+
+// A choice among `values`; `all` stands for none of them. One that is chosen already is there in any case.
+export function Select({ label, value, values, titles = {}, all, onChange }) {
+  return html`<label class="field"><span>${label}</span>
+    <select value=${value} onChange=${(event) => onChange(event.target.value)}>
+      ${all && html`<option value="">${all}</option>`}
+      ${(!value || values.includes(value) ? values : [value, ...values]).map((each) => html`<option key=${each} value=${each}>${visible(titles[each] ?? each)}</option>`)}
+    </select></label>`;
+}
+
+export function DateField({ label, value, onChange }) {
+  return html`<label class="field"><span>${label}</span>
+    <input type="date" value=${value} onChange=${(event) => onChange(event.target.value)} /></label>`;
+}
+
+// A table of figures; the first cell of a row names it.
+export function Numbers({ caption, heads, rows }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
+    <table class="numbers"><caption>${caption}</caption>
+      <thead><tr><th scope="col"></th>${heads.map((head) => html`<th scope="col">${visible(head)}</th>`)}</tr></thead>
+      <tbody>${rows.map(([name, ...cells]) => html`<tr><th scope="row">${visible(name)}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
+    </table></div>`;
+}
+
+// Why nothing can be read here; null where it can.
+export function closed(about, history = true) {
+  if (about.access === "none") {
+    return html`<section class="card"><h2>This gateway has no keys</h2>
+      <p>Nobody can be told from anybody else, so what was asked is shown only on the gateway's own machine. With keys in its
+        configuration, each reads its own:</p>
+      <pre tabindex="0">keys:${"\n"}  - "a-secret"${"\n"}  - key: "another"${"\n"}    operator: true  # reads all</pre></section>`;
+  }
+  if (!history || about.history) return null;
+  return html`<section class="card"><h2>This gateway keeps no history</h2>
+    <p>Replies and thoughts are kept only where somebody asks for it: with <code>asides serve --save</code> or, in the configuration,</p>
+    <pre tabindex="0">history:${"\n"}  save: true</pre>
+    <p class="muted small">It begins with what comes then. A key reads only what was asked with that key.</p></section>`;
+}

@@ -50,9 +50,17 @@ const RULES = {
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   RETURN_DOM_FRAGMENT: true,
 };
+const DRAWN = new Set(["div", "svg", "rect", "line", "text", "title"]);
+const CHART = {
+  ALLOWED_TAGS: [...DRAWN, "#text"],
+  ALLOWED_ATTR: ["class", "role", "aria-label", "height", "width", "x", "y", "x1", "x2", "y1", "y2"],
+  ALLOW_DATA_ATTR: false,
+  RETURN_DOM_FRAGMENT: true,
+};
 purifier.addHook("uponSanitizeAttribute", (element, attribute) => {
-  // The only class is the language of a code block.
-  if (attribute.attrName === "class") attribute.keepAttr = /^language-[\w+#.-]{1,40}$/.test(attribute.attrValue);
+  // The only class is the language of a code block; charts, which no model wrote, have theirs.
+  if (attribute.attrName !== "class" || DRAWN.has(element.localName)) return;
+  attribute.keepAttr = /^language-[\w+#.-]{1,40}$/.test(attribute.attrValue);
 });
 purifier.addHook("afterSanitizeAttributes", (element) => {
   if (element.localName !== "a" || !element.hasAttribute("href")) return;
@@ -60,6 +68,9 @@ purifier.addHook("afterSanitizeAttributes", (element) => {
   element.rel = "noopener noreferrer nofollow";
   element.title = element.href;
 });
+
+// A chart of the gateway as elements. Its texts are escaped where it is drawn; here nothing else than a drawing gets through.
+export const chartFragment = (markup) => purifier.sanitize(markup, CHART);
 
 // A fragment of safe elements for tokens of the renderer.
 function fragmentOf(tokens) {
