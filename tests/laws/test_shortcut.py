@@ -72,6 +72,9 @@ def test_the_shortcut_is_the_machine(name: str) -> None:
         "\n<think>\n2+2\n</think>\n\nIt is 4.\n<|im_end|>",
         "2+2</think>It is 4.",
         '<think>\n\n</think>\n\nIt is `4`, "four".\n```\nx < y\n```\n',
+        "<think>never closed",
+        " <think>\n never closed </thi",
+        "<think>\n",
     ],
 )
 def test_the_ordinary_shape_is_taken(text: str) -> None:
@@ -91,13 +94,22 @@ def test_the_ordinary_shape_is_taken(text: str) -> None:
         "<think>a</think>b<|im_end|>c",
         '<think>a</think><tool_call>{"name": "f", "arguments": {}}</tool_call>',
         "<think>a <think> b</think>c",
-        "<think>never closed",
         "```\n</think>\n```\n",
         "<think>a</think>b<|channel|>",
     ],
 )
 def test_anything_else_is_left_to_the_machine(text: str) -> None:
     assert parse_ordinary(text, asides.get_format("qwen3"), DEFAULTS) is None
+
+
+def test_a_thought_that_never_closes_may_be_an_error() -> None:
+    """Then the machine raises it, with the events so far."""
+    format = asides.get_format("qwen3")
+    for strict in (True, {"unclosed_thinking"}):
+        assert parse_ordinary("<think>a", format, DEFAULTS.but(strict=strict)) is None
+        with pytest.raises(asides.StrictError):
+            asides.parse("<think>a", "qwen3", strict=strict)
+    assert parse_ordinary("<think>a", format, DEFAULTS.but(strict={"stray_close"})) is not None
 
 
 def test_what_a_caller_chose_is_kept_to() -> None:

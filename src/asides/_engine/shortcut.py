@@ -1,8 +1,9 @@
 """The shortcut for whole outputs of the ordinary shape: one thought, one text, and nothing else that could matter.
 
     [<think>] thinking </think> text [<|im_end|>]          or text alone, perhaps with a stop marker at its end
+    [<think>] thinking                                     cut off before it closed
 
-Nine of ten finished replies look so, and taking them through the machine costs twenty times what cutting them costs. So
+Nine of ten replies look so, and taking them through the machine costs twenty times what cutting them costs. So
 the first marker of each state is searched for, and if each is the one that this shape has, the message is built at
 once. Anything else (a second thought, a call, a quoted or fenced marker, a foreign one, a header, words before the
 opener, words behind a stop) is the machine's: `parse` returns None and has decided nothing. The shortcut knows no rule
@@ -17,8 +18,9 @@ from __future__ import annotations
 import logging
 import re
 from functools import lru_cache
+from typing import Final
 
-from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
+from ..events import NOTICES, Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta
 from ..message import Message, Termination
 from ..parts import Part, Text, Thinking
 from ..policies import DEFAULTS, CallsInThinking, Policies, Start
@@ -37,21 +39,24 @@ _Place = tuple[int, int, Marker]
 """Where a marker stands, and the marker."""
 _ODD: _Place = (0, 0, FOREIGN)
 """A marker about which only the machine can say what it does."""
-OrdinaryCut = tuple[int, int, int, int, bool, Format]
-"""Start and end of the thought, start and end of the text (no part where they are the same), whether a stop marker was
-seen, and the format: the one that `auto` settled on."""
+OrdinaryCut = tuple[int, int, int, int, Termination, Format]
+"""Start and end of the thought, start and end of the text (no part where they are the same), how it ended (`cut`: the
+thought never closes), and the format: the one that `auto` settled on."""
+UNCLOSED: Final = "unclosed_thinking"
+"""The one notice that a cut has, where the thought never closes."""
 
 
 def message_of(text: str, cut: OrdinaryCut) -> Message:
     """The message of a text that was cut."""
-    first, last, start, end, stopped, _ = cut
+    first, last, start, end, termination, _ = cut
     words = text[start:end]
     parts: tuple[Part, ...] = (Text(words, (start, end)),) if words else ()
-    termination: Termination = "stop" if stopped else "end"
+    closed = termination != "cut"
+    notices = () if closed else (Notice(UNCLOSED, NOTICES[UNCLOSED], len(text)),)
     if first == last:
-        return Message(parts, text, (), termination, "", words)
+        return Message(parts, text, notices, termination, "", words)
     thinking = text[first:last]
-    return Message((Thinking(thinking, True, (first, last)), *parts), text, (), termination, thinking, words)
+    return Message((Thinking(thinking, closed, (first, last)), *parts), text, notices, termination, thinking, words)
 
 
 class Shortcut:
@@ -65,17 +70,26 @@ class Shortcut:
         "_settled",
         "_state",
         "_tables",
+        "_takes_cut_off",
         "_undecided",
     )
 
     def __init__(
-        self, format: Format, state: State, undecided: bool, calls_in_thinking: CallsInThinking, calls: bool
+        self,
+        format: Format,
+        state: State,
+        undecided: bool,
+        calls_in_thinking: CallsInThinking,
+        calls: bool,
+        takes_cut_off: bool,
     ) -> None:
+        """`takes_cut_off`: whether a thought that never closes may be cut, as its notice is no error to the caller."""
         self._format = format
         self._state = state
         self._undecided = undecided
         self._calls_in_thinking: CallsInThinking = calls_in_thinking
         self._calls = calls
+        self._takes_cut_off = takes_cut_off
         self._tables = compile_tables(format, calls_in_thinking, calls)
         markers = self._tables.text.markers
         first = min(markers, default="")[:1]
@@ -105,7 +119,7 @@ class Shortcut:
             return self._cut_thought(text, 0, None, self._format, self._tables, long)
         place = _find(self._tables.text, text, 0, long)
         if place is None:
-            return 0, 0, 0, len(text), False, self._format
+            return 0, 0, 0, len(text), "end", self._format
         start, stop, marker = place
         format, tables = self._format, self._tables
         if marker.action is Actions.OPEN:
@@ -133,7 +147,9 @@ class Shortcut:
                     return None
                 opened = closer[1]
                 closer = _find(tables.thinking, text, opened, long)
-            if closer is None or closer[2].action is not Actions.CLOSE:
+            if closer is None:
+                return _cut_off(text, opened, format) if self._takes_cut_off else None
+            if closer[2].action is not Actions.CLOSE:
                 return None
         start, stop, marker = closer
         if marker.target != TEXT or (text[start - 1] in PAIRS and quote_before(text, start, opened)):
@@ -157,6 +173,12 @@ class Shortcut:
         return found
 
 
+def _cut_off(text: str, opened: int, format: Format) -> OrdinaryCut:
+    """The cut of a thought that begins at `opened` and never closes."""
+    end = len(text)
+    return end - len(text[opened:].lstrip()), end, end, end, "cut", format
+
+
 def _cut_end(text: str, first: int, last: int, start: int, place: _Place | None, format: Format) -> OrdinaryCut | None:
     """The cut, if the text from `start` on ends as ordinary ones do: with the input, or with a stop marker."""
     if place is None:
@@ -168,7 +190,7 @@ def _cut_end(text: str, first: int, last: int, start: int, place: _Place | None,
     end = start + len(words)
     if start:
         start = end - len(words.lstrip())  # whitespace behind a marker is the marker's
-    return first, last, start, end, place is not None, format
+    return first, last, start, end, "end" if place is None else "stop", format
 
 
 def _find(table: Table, text: str, at: int, long: object) -> _Place | None:
@@ -199,6 +221,7 @@ def _shortcut(
     start: Start | None = None,
     calls_in_thinking: CallsInThinking | None = None,
     calls: bool = True,
+    takes_cut_off: bool = True,
 ) -> Shortcut | None:
     """The shortcut of a format; None where it has no ordinary shape."""
     if start is None and format.start == TEXT:
@@ -207,7 +230,7 @@ def _shortcut(
     if state not in (TEXT, THINKING) or format.start not in (TEXT, THINKING):
         return None
     undecided = start == "undecided"
-    found = Shortcut(format, state, undecided, calls_in_thinking or format.calls_in_thinking, calls)
+    found = Shortcut(format, state, undecided, calls_in_thinking or format.calls_in_thinking, calls, takes_cut_off)
     return found if found.applies else None
 
 
@@ -226,7 +249,9 @@ def shortcut_of(format: Format, policies: Policies) -> Shortcut | None:
         or not policies.collect
     ):
         return None
-    return _shortcut(format, policies.start, policies.calls_in_thinking, policies.calls)
+    strict = policies.strict
+    takes_cut_off = strict is not True and UNCLOSED not in (strict or ())
+    return _shortcut(format, policies.start, policies.calls_in_thinking, policies.calls, takes_cut_off)
 
 
 def parse_ordinary(text: str, format: Format, policies: Policies) -> Message | None:
@@ -242,13 +267,14 @@ def events_of(message: Message) -> list[Event]:
     """The events of a message of the ordinary shape, as the machine would emit them: each text is one delta."""
     events: list[Event] = []
     for index, part in enumerate(message.parts):
-        # At most one thought and one text, so neither has a gap before it, and both are complete.
+        # At most one thought and one text, so neither has a gap before it. The notice comes before the end of its part.
         if isinstance(part, Thinking):
             events += (
                 PartStart(index, "thinking"),
                 ThinkingDelta(index, part.text),
-                PartEnd(index, True, span=part.span),
+                *message.notices,
+                PartEnd(index, part.complete, span=part.span),
             )
         elif isinstance(part, Text):
             events += (PartStart(index, "text"), TextDelta(index, part.text), PartEnd(index, True, span=part.span))
-    return events
+    return events or [*message.notices]

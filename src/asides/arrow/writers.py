@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from .._engine.format import TEXT, THINKING, Format
-from .._engine.shortcut import OrdinaryCut, message_of
+from .._engine.shortcut import UNCLOSED, OrdinaryCut, message_of
 from .._engine.vocabulary import Vocabulary
 from ..analysis.figures import Figures, analyze
 from ..message import Message
@@ -83,11 +83,13 @@ class SplitWriter:
 
     def add_cut(self, text: str, cut: OrdinaryCut, given: Format) -> None:
         """A row of the ordinary shape."""
-        first, last, start, end, stopped, format = cut
+        first, last, start, end, termination, format = cut
         thinking, words = text[first:last], text[start:end]
         self._thinking.append(thinking)
         self._text.append(words)
-        self._termination.append("stop" if stopped else "end")
+        self._termination.append(termination)
+        if termination == "cut":
+            self._notices.append(UNCLOSED)
         self._format.append(taken(format))
         self._call_offsets.append(len(self._calls))
         self._notice_offsets.append(len(self._notices))
