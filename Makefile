@@ -40,6 +40,7 @@ READER_NEEDS := trl transformers regex xgrammar llguidance outlines_core openai-
 # The engines that are large, each in an environment of its own, and what the tests of all of them need beside them.
 HEAVY_ENGINES := ray spark daft
 ENGINE_TESTS := hypothesis pytest pytest-timeout
+OBJECT_STORAGE := 'moto[server]' s3fs boto3
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,8 +133,8 @@ test-xgrammar: .venv-xgrammar/.xgrammar ## Walk through the grammars that our st
 bench-batch: .venv-bench/.peers ## Measure splitting columns, up to a million rows (minutes; 3 GB of disk in BENCH_FOLDER or the temporary folder)
 	.venv-bench/bin/python -m benchmarks.arrow $(BATCH_ARGUMENTS)
 
-# Not part of `test`, but of continuous integration.
-test-engines-light: .venv-engines/.light ## Split columns in Polars, DuckDB and datasets themselves
+# Not part of `test`, but of continuous integration. The object storage is moto's S3 server, a process of its own.
+test-engines-light: .venv-engines/.light ## Split columns in Polars, DuckDB and datasets themselves, and from and to object storage
 	.venv-engines/bin/python -m pytest -q -rs tests/arrow/engines $(ENGINES_ARGUMENTS)
 
 # Not part of `test`: about 1.5 GB. An engine that cannot be installed is named and left out; pytest names what else was
@@ -231,7 +232,7 @@ clean: ## Remove the environments, the caches and what was built
 	@touch $@
 
 .venv-engines/.light: .venv-engines/.created pyproject.toml
-	.venv-engines/bin/python $(PIP) --editable '.[polars,duckdb,datasets]' $(ENGINE_TESTS)
+	.venv-engines/bin/python $(PIP) --editable '.[batch,polars,duckdb,datasets]' $(ENGINE_TESTS) $(OBJECT_STORAGE)
 	@touch $@
 
 .venv-bench/.package .venv-fuzz/.package: %/.package: %/.created pyproject.toml

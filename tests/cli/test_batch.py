@@ -365,6 +365,18 @@ def test_progress_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
 PAGE = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
 
 
+def test_a_large_compressed_file_is_named_beforehand(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is one range, so nothing is shown of it and nothing of it is kept until it is done."""
+    small, large = tmp_path / "small.jsonl.gz", tmp_path / "large.jsonl.gz"
+    small.write_bytes(gzip.compress(write_lines(tmp_path / "small.jsonl", RECORDS[:1]).read_bytes()))
+    large.write_bytes(gzip.compress(write_lines(tmp_path / "large.jsonl", RECORDS).read_bytes()))
+    size = large.stat().st_size / 1e6
+    assert batch(small, large, "-o", tmp_path / "out.jsonl", "--range-size", str(size * 0.9)) == 0
+    assert "large.jsonl.gz: 0 MB, compressed, and so one range: one process splits it" in capfd.readouterr().err
+    assert batch(small, large, "-o", tmp_path / "again.jsonl", "--range-size", str(size * 1.1)) == 0
+    assert "one range" not in capfd.readouterr().err
+
+
 def test_the_example_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

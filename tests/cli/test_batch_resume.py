@@ -8,6 +8,7 @@ import random
 import resource
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,19 @@ def test_ctrl_c_finishes_what_runs_and_prints_how_to_go_on(source: Path, tmp_pat
     assert f"{finished} of {RANGES} ranges were finished before" in done.stderr.decode()
     assert pq.read_metadata(out).num_rows == RANGES * 40
     assert not Path(f"{out}.partial").exists()
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="there is no second file system")
+def test_a_working_folder_on_another_disk(source: Path, tmp_path: Path) -> None:
+    """Where a file cannot simply be renamed, the output still has its name only when it is whole."""
+    out = tmp_path / "out.parquet"
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
+        done = run("batch", str(source), "-o", str(out), "--work", work, "--keep")
+        assert done.returncode == 0, done.stderr
+        folder = Path(work) / "out.parquet.partial"
+        assert sorted(path.name for path in folder.iterdir()) == ["lock", "manifest.jsonl", "range-000000.rows"]
+    assert pq.read_metadata(out).num_rows == RANGES * 40
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
 
 
 def begin(source: Path, out: Path, *options: str) -> None:

@@ -22,6 +22,7 @@ from ..options import Arguments, add_reading, policies
 from ..stats.command import job_count
 from ..stats.read import open_tokenizer
 from ..streams import STDOUT, Interrupt, OutputStream, Streams, complain
+from .addresses import check_target, is_remote, local_path
 from .workers import RangeWorkers
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ ROW_MEGABYTES = 64.0
 DESCRIPTION = """\
 Splits files of raw outputs: thinking, text and calls become columns. IN is a
 file of Parquet, JSON Lines (also .gz, .zst) or Arrow, a folder, a glob, or an
-address such as s3://bucket/*.parquet. OUT is one file; its name says what it is.
+address such as s3://bucket/*.parquet. OUT is one file or address; its name says
+what it is.
 """
 EXAMPLES = f"""\
 Each row stays a row with all its other columns; the raw text is replaced by
@@ -59,6 +61,7 @@ examples:
   asides batch big.parquet -o try.jsonl --sample 100        a look beforehand
   asides batch big.parquet -o split.parquet --resume        go on
   asides batch big.parquet -o split.parquet --by model --html report.html
+  asides batch 's3://bucket/traces/*.parquet' -o s3://bucket/split.parquet
 
 exit codes:
   {OK}    all went well
@@ -71,6 +74,7 @@ exit codes:
 def run(arguments: list[str]) -> int:
     """`asides batch`."""
     options = _parse(arguments)
+    options.output = local_path(options.output)
     find_format(options.format)
     try:
         import pyarrow  # type: ignore[import-untyped]  # noqa: F401
@@ -96,13 +100,21 @@ def _plan_and_run(options: argparse.Namespace, arguments: list[str], workers: Ra
     plan = _plan(options)
     from .manifest import PartialFolder, header_of
 
-    folder = PartialFolder(options.output)
+    folder = PartialFolder(_partial_folder(options))
     try:
         header = header_of(plan.inputs, _job_options(plan, options), len(plan.ranges))
         folder.begin(header, resume=options.resume, force=options.force)
         return _run(options, arguments, plan, folder, workers)
     finally:
         folder.close()
+
+
+def _partial_folder(options: argparse.Namespace) -> str:
+    """Where finished ranges are kept: beside the output, or where `--work` says; for an address here."""
+    name = f"{os.path.basename(options.output)}.partial"
+    if options.work:
+        return os.path.join(options.work, name)
+    return name if is_remote(options.output) else f"{options.output}.partial"
 
 
 def _run(
@@ -119,22 +131,26 @@ def _run(
     if before:
         streams.message(f"{before:,} of {len(plan.ranges):,} ranges were finished before")
         streams.flush()
+    _warn_of_one_range(options, plan, folder, streams)
     job = BatchJob(plan, options.output, folder)
     try:
         with Interrupt() as interrupt:
             job.run(workers, interrupt, streams)
         if not job.complete:
-            complain(f"interrupted; {_how_to_go_on(plan, folder, arguments)}")
+            complain(f"interrupted; {_how_to_go_on(options, plan, folder, arguments)}")
             return INTERRUPTED
         # A second Ctrl-C ends at once from here on: every range is finished, and --resume only has to join them.
         _write_beside(options, plan, job)
+        if is_remote(options.output):
+            streams.message(f"all ranges are finished; joining and sending them to {options.output}")
+            streams.flush()
         summary = job.finish()
     except (Error, OSError) as error:
         reason = str(error)
         if isinstance(error, OSError):
             reason = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
         complain(reason)
-        complain(_how_to_go_on(plan, folder, arguments))
+        complain(_how_to_go_on(options, plan, folder, arguments))
         return FAILED
     finally:
         job.close()
@@ -143,9 +159,22 @@ def _run(
     return _report(options, plan, summary)
 
 
-def _how_to_go_on(plan: BatchPlan, folder: PartialFolder, arguments: list[str]) -> str:
+def _warn_of_one_range(options: argparse.Namespace, plan: BatchPlan, folder: PartialFolder, streams: Streams) -> None:
+    """Name the largest compressed file that is left to do, if it is more than a range should be."""
+    left = [each for number, each in enumerate(plan.ranges) if number not in folder.finished]
+    large = [each for each in left if plan.inputs[each.input].compression and each.size > options.range_size * MEGABYTE]
+    if not large:
+        return
+    first = max(large, key=lambda each: each.size)
+    others = f", and {len(large) - 1:,} more like it" if len(large) > 1 else ""
+    about = f"{plan.inputs[first.input].path}{others}: {first.size / MEGABYTE:,.0f} MB, compressed, and so one range"
+    streams.message(f"{about}: one process splits it, progress shows when it is done, and after a crash it begins anew")
+    streams.flush()
+
+
+def _how_to_go_on(options: argparse.Namespace, plan: BatchPlan, folder: PartialFolder, arguments: list[str]) -> str:
     again = [argument for argument in arguments if argument not in ("--resume", "--force")]
-    if "--force" in arguments and os.path.exists(folder.path.removesuffix(".partial")):
+    if "--force" in arguments and (is_remote(options.output) or os.path.exists(options.output)):
         again.append("--force")
     finished = f"{len(folder.finished):,} of {len(plan.ranges):,} ranges are finished in {folder.path}"
     return f"{finished}; go on with: {shlex.join(['asides', 'batch', *again, '--resume'])}"
@@ -195,19 +224,22 @@ def _allowed(written: str, rows: int) -> float:
 
 
 def _plan(options: argparse.Namespace) -> BatchPlan:
-    from .inputs import find_inputs, is_remote
+    from .inputs import find_inputs
     from .output import output_kind
     from .plan import PlanSizes, make_plan
     from .splitting import SplitSettings
 
-    if is_remote(options.output):
-        raise UsageError(f"{options.output}: the output is a file here: ranges are renamed and locked beside it")
     output_kind(options.output)
-    for path in (options.output, options.errors, options.html):
-        folder = os.path.dirname(path or "")
-        if folder and not os.path.isdir(folder):
+    for path in (options.errors, options.html):
+        if path and is_remote(path):
+            raise UsageError(f"{path}: only OUT may be an address; --errors and --html are files here")
+    folders = {path: os.path.dirname(path) for path in (options.output, options.errors, options.html) if path}
+    for path, folder in {**folders, options.work: options.work}.items():
+        if folder and not is_remote(path) and not os.path.isdir(folder):
             raise UsageError(f"{path}: there is no folder {folder}")
-    if os.path.exists(options.output) and not options.force:
+    if is_remote(options.output):
+        check_target(options.output, force=options.force)
+    elif os.path.exists(options.output) and not options.force:
         raise UsageError(f"{options.output}: exists already; --force replaces it when the new one is whole")
     if options.tokenizer:
         open_tokenizer(options.tokenizer)
@@ -235,7 +267,10 @@ def _job_options(plan: BatchPlan, options: argparse.Namespace) -> dict[str, Any]
     """All that the rows depend on, by the names of the flags."""
     found = msgspec.to_builtins(plan.settings)
     how = {name: value for name, value in found.pop("policies").items() if name not in ("collect", "seed")}
-    return {**found, **how, "range_size": options.range_size, "limit_rows": options.rows, "sample": options.sample}
+    # Where the folder does not stand beside the output, that of another output may have its name.
+    elsewhere = {"output": options.output} if options.work or is_remote(options.output) else {}
+    amount = {"range_size": options.range_size, "limit_rows": options.rows, "sample": options.sample}
+    return {**found, **how, **amount, **elsewhere}
 
 
 def _positive(written: str) -> int:
@@ -313,6 +348,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         default=RANGE_MEGABYTES,
         metavar="MB",
         help=f"how much is finished at once, and lost by a crash at most (default {RANGE_MEGABYTES:.0f})",
+    )
+    working.add_argument(
+        "--work", metavar="FOLDER", help="where OUT.partial is made (default: beside OUT; for an address: here)"
     )
     working.add_argument("--keep", action="store_true", help="leave OUT.partial when OUT is written")
     showing = parser.add_argument_group("what to show")

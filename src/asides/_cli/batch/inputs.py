@@ -25,6 +25,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from ...errors import Error, UsageError
 from ..stats.read import TRACES
+from .addresses import file_system, is_remote, open_remote, protocol_of, remote_errors
 
 InputKind = Literal["parquet", "jsonl", "arrow"]
 Compression = Literal["", "gzip", "zstd"]
@@ -39,6 +40,10 @@ BATCH_ROWS = 2048
 BATCH_BYTES = 8 << 20
 """Rows, and bytes of JSON Lines, that are in memory at once."""
 CHUNK = 1 << 20
+AHEAD = 8 << 20
+"""Bytes of JSON Lines at an address that are fetched at once."""
+LINE_END = 1 << 16
+"""Bytes in which the end of a line is looked for."""
 
 
 class BatchInput(msgspec.Struct, frozen=True):
@@ -78,11 +83,6 @@ class Line(msgspec.Struct, frozen=True):
     """Its bytes; more than `data` has where it is too long to be read."""
 
 
-def is_remote(path: str) -> bool:
-    """Whether it is an address for fsspec."""
-    return "://" in path
-
-
 def kind_of(path: str) -> tuple[InputKind, Compression] | None:
     """What a file is, by its name."""
     name = path.lower()
@@ -97,7 +97,7 @@ def kind_of(path: str) -> tuple[InputKind, Compression] | None:
 
 def find_inputs(given: list[str], output: str = "") -> list[BatchInput]:
     """Every file that is meant, each once: those of a folder and of a glob sorted, and never the output itself."""
-    own = os.path.abspath(output) if output else ""
+    own = output if is_remote(output) else os.path.abspath(output) if output else ""
     found: dict[str, BatchInput] = {}
     for path in given:
         if path == "-":
@@ -132,9 +132,9 @@ def _expand(path: str) -> list[str]:
 
 
 def _expand_remote(path: str) -> list[str]:
-    system, inside = _remote(path)
-    protocol = path.split("://")[0]
-    with _remote_errors(path):
+    system, inside = file_system(path)
+    protocol = protocol_of(path)
+    with remote_errors(path):
         if glob.has_magic(inside):
             files = sorted(system.glob(inside))
         elif system.isdir(inside):
@@ -146,29 +146,6 @@ def _expand_remote(path: str) -> list[str]:
     return [f"{protocol}://{file.split('://')[-1]}" for file in files]
 
 
-def _remote(path: str) -> tuple[Any, str]:
-    try:
-        import fsspec  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise UsageError(f"{path}: addresses need fsspec: pip install 'asides[batch]'") from error
-    with _remote_errors(path):
-        system, inside = fsspec.core.url_to_fs(path)
-    return system, inside
-
-
-@contextmanager
-def _remote_errors(path: str) -> Iterator[None]:
-    """What file systems raise, as an error with a reason: packages that are missing, hosts that cannot be reached."""
-    try:
-        yield
-    except Error:
-        raise
-    except FileNotFoundError as error:
-        raise UsageError(f"{path}: no such file") from error
-    except Exception as error:  # every file system has exceptions of its own
-        raise UsageError(f"{path}: {error or type(error).__name__}") from error
-
-
 def _describe(path: str) -> BatchInput:
     found = kind_of(path) or _sniff(path)
     if found is None:
@@ -177,8 +154,8 @@ def _describe(path: str) -> BatchInput:
     if compression and not pa.Codec.is_available(compression):
         raise UsageError(f"{path}: this pyarrow was built without {compression}: pip install pyarrow")
     if is_remote(path):
-        system, inside = _remote(path)
-        with _remote_errors(path):
+        system, inside = file_system(path)
+        with remote_errors(path):
             about = system.info(inside)
         changed = next((about[key] for key in ("ETag", "etag", "mtime", "LastModified", "created") if key in about), "")
         return BatchInput(path, kind, compression, about.get("size") or 0, str(changed))
@@ -197,22 +174,18 @@ def _sniff(path: str) -> tuple[InputKind, Compression] | None:
     return ("jsonl", "") if first.lstrip().startswith((b"{", b'"')) else None
 
 
-def open_file(path: str) -> IO[bytes]:
-    """A file, here or at an address."""
-    if not is_remote(path):
-        return open(path, "rb")
-    system, inside = _remote(path)
-    with _remote_errors(path):
-        file: IO[bytes] = system.open(inside, "rb")
-    return file
+def open_file(path: str, ahead: int = 0) -> IO[bytes]:
+    """A file, here or at an address, where `ahead` bytes are fetched before they are read."""
+    return open_remote(path, ahead) if is_remote(path) else open(path, "rb")
 
 
 class _ParquetTable:
     """A Parquet file, by row groups."""
 
-    def __init__(self, file: Any) -> None:
-        # With a buffer, a row group is read as it is needed; without, each of its columns is in memory as a whole.
-        self._file = pq.ParquetFile(file, pre_buffer=False, buffer_size=CHUNK)
+    def __init__(self, file: Any, remote: bool) -> None:
+        # With a buffer, a row group is read as it is needed; without, each of its columns is in memory as a whole. At
+        # an address that is better: few requests for long stretches.
+        self._file = pq.ParquetFile(file, pre_buffer=remote, buffer_size=0 if remote else CHUNK)
         self.schema = self._file.schema_arrow
 
     def groups(self) -> Iterator[tuple[int, int]]:
@@ -269,7 +242,7 @@ def open_table(input: BatchInput) -> Iterator[_ParquetTable | _ArrowTable]:
     mapped = not parquet and not is_remote(input.path) and input.size
     with closing(pa.memory_map(input.path) if mapped else open_file(input.path)) as file:
         try:
-            opened = _ParquetTable(file) if parquet else _ArrowTable(file)
+            opened = _ParquetTable(file, is_remote(input.path)) if parquet else _ArrowTable(file)
         except (pa.ArrowException, OSError) as error:
             raise UsageError(
                 f"{input.path}: not {'a Parquet' if parquet else 'an Arrow'} file: {_brief(error)}"
@@ -368,12 +341,21 @@ def _stretches(input: BatchInput, size: int) -> Iterator[tuple[int, int]]:
         while start < input.size:
             stop = min(input.size, start + max(1, size))
             if stop < input.size:
-                file.seek(stop - 1)
-                while (piece := file.readline(CHUNK)) and not piece.endswith(b"\n"):
-                    pass
-                stop = file.tell()
+                stop = _line_start(file, stop)
             yield start, stop
             start = stop
+
+
+def _line_start(file: IO[bytes], at: int) -> int:
+    """Where the first line begins that does not begin before `at`; the end of the file where none does."""
+    at -= 1  # a line that ends just before it
+    file.seek(at)
+    while piece := file.read(LINE_END):
+        place = piece.find(b"\n")
+        if place >= 0:
+            return at + place + 1
+        at += len(piece)
+    return at
 
 
 def _count_lines(input: BatchInput, found: RowRange, most: int | None) -> tuple[int, int]:
@@ -405,12 +387,21 @@ def read_tables(input: BatchInput, wanted: RowRange) -> Iterator[tuple[list[int]
 
 
 def _tables(input: BatchInput, wanted: RowRange) -> Iterator[Any]:
+    where = f"{'row groups' if input.kind == 'parquet' else 'record batches'} {wanted.start} to {wanted.stop - 1}"
+    with _reading(input, f"{where} cannot be read"), open_table(input) as table:
+        yield from table.batches(BATCH_ROWS, wanted.start, wanted.stop)
+
+
+@contextmanager
+def _reading(input: BatchInput, what: str) -> Iterator[None]:
+    """What goes wrong while a file is read, as an error with a reason."""
+    expected = Exception if is_remote(input.path) else (pa.ArrowException, OSError)
     try:
-        with open_table(input) as table:
-            yield from table.batches(BATCH_ROWS, wanted.start, wanted.stop)
-    except (pa.ArrowException, OSError) as error:
-        where = f"{'row groups' if input.kind == 'parquet' else 'record batches'} {wanted.start} to {wanted.stop - 1}"
-        raise Error(f"{input.path}: {where} cannot be read: {_brief(error)}") from error
+        yield
+    except Error:
+        raise
+    except expected as error:
+        raise Error(f"{input.path}: {what}: {_brief(error)}") from error
 
 
 def read_lines(input: BatchInput, wanted: RowRange, longest: int) -> Iterator[tuple[list[Line], int]]:
@@ -418,7 +409,7 @@ def read_lines(input: BatchInput, wanted: RowRange, longest: int) -> Iterator[tu
     chosen = None if wanted.take is None else set(wanted.take)
     lines: list[Line] = []
     size = rows = count = 0
-    try:
+    with _reading(input, "cannot be read"):
         for line in _lines(input, wanted, longest):
             count += 1
             if not line.data.strip():
@@ -432,14 +423,12 @@ def read_lines(input: BatchInput, wanted: RowRange, longest: int) -> Iterator[tu
                 lines, size = [], 0
             if wanted.take is not None and rows > wanted.take[-1]:
                 break
-    except (pa.ArrowException, OSError) as error:
-        raise Error(f"{input.path}: cannot be read: {_brief(error)}") from error
     yield lines, count
 
 
 def _lines(input: BatchInput, wanted: RowRange, longest: int) -> Iterator[Line]:
     """Lines without their ends. Of one that is longer than `longest`, only the beginning."""
-    with closing(open_file(input.path)) as file:
+    with closing(open_file(input.path, AHEAD)) as file:
         source: Any = file
         if input.compression:
             source = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), input.compression)

@@ -27,7 +27,7 @@ from ..streams import Interrupt, Streams
 from ..worker_process import serve_tasks
 from .inputs import RowRange, read_lines, read_tables
 from .manifest import PartialFolder
-from .output import Joining, RangeFile, finished_file, read_schemas, sync_folder, unify, write_schemas
+from .output import Joining, RangeFile, deliver, finished_file, read_schemas, unify, write_schemas
 from .plan import BatchPlan, kept_columns
 from .splitting import RangeSplitter, RowProblem, new_fields
 from .summary import BatchSummary
@@ -257,9 +257,9 @@ class BatchJob:
 
         try:
             if workers is not None:
-                workers.run((self._plan, self._output, os.getpid()), given, done, meanwhile)
+                workers.run((self._plan, self._folder.path, os.getpid()), given, done, meanwhile)
             else:
-                here = RangeWork(self._plan, self._output)
+                here = RangeWork(self._plan, self._folder.path)
                 while (task := next_task()) is not None:
                     done(task.number, here.do(task))
                     meanwhile()
@@ -321,8 +321,7 @@ class BatchJob:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        os.replace(self._file.name, self._output)
-        sync_folder(os.path.dirname(self._output))
+        deliver(self._file.name, self._output)
         return self.summary()
 
     def summary(self) -> BatchSummary:

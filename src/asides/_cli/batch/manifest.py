@@ -48,8 +48,8 @@ class FinishedRange(msgspec.Struct, frozen=True):
 class PartialFolder:
     """The folder of an unfinished job, locked."""
 
-    def __init__(self, output: str) -> None:
-        self.path = f"{output}.partial"
+    def __init__(self, path: str) -> None:
+        self.path = path
         self.finished: dict[int, FinishedRange] = {}
         self._manifest: IO[bytes] | None = None
         self._lock: int | None = None

@@ -12,6 +12,7 @@ its own in the same file; when all have been seen, `RangeFile` encodes each rang
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -25,6 +26,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from ...errors import UsageError
+from .addresses import is_remote, upload
 from .inputs import COMPRESSIONS, ENDINGS, Compression, InputKind, kind_of
 from .parquet_join import ParquetJoin
 from .records import storable, to_array
@@ -68,6 +70,23 @@ def sync_folder(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def deliver(made: str, output: str) -> None:
+    """Give a finished file the name of the output, here or at an address: all of it at once."""
+    if is_remote(output):
+        upload(made, output)
+        os.unlink(made)
+        return
+    try:
+        os.replace(made, output)
+        sync_folder(os.path.dirname(output))
+    except OSError as error:
+        if error.errno != errno.EXDEV:  # the working folder is on another disk
+            raise
+        with finished_file(output) as file, open(made, "rb") as source:
+            shutil.copyfileobj(source, file, 1 << 20)
+        os.unlink(made)
 
 
 class RangeFile:
