@@ -35,6 +35,12 @@ class Client:
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         self.socket.sendall("\r\n".join([*lines, "", ""]).encode() + content)
 
+    def get(self, path: str, **headers: str) -> None:
+        """Send a request without a body."""
+        lines = [f"GET {path} HTTP/1.1", f"Host: {self._host}"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        self.socket.sendall("\r\n".join([*lines, "", ""]).encode())
+
     def read_until(self, wanted: bytes) -> bytes:
         """Read until this has come."""
         while wanted not in self.read:

@@ -27,6 +27,7 @@ from . import headers, model_list, routes, token_count
 from .bodies import off_loop, read_json
 from .exchange import STOPPED, BrokenOff, Exchange, pass_on
 from .http_request import ClientGone, HttpRequest, Receive, Scope, Send, while_there
+from .inspection import HEADER as INSPECT
 from .model_profile import can_model_think, fetch_json
 from .observe import logs
 from .observe.metrics import Metrics
@@ -76,8 +77,10 @@ class Gateway:
         answers: dict[str, Callable[..., bytes]] = {
             "metrics": lambda: self._metrics.render()[0],
             "running": self._find_running,
+            **self._page.requests.answers,
         }
         self._siblings = Siblings(worker.folder, worker.number, answers) if worker is not None else None
+        self._page.requests.siblings = self._siblings
         self._handlers: dict[str, Callable[[HttpRequest, routes.Match], Awaitable[None]]] = {
             "generate": self._generate,
             "stored": self._stored,
@@ -105,10 +108,14 @@ class Gateway:
         self._origins = Origins(config)
         self._keys = [entry.key for entry in keys_of(config)]
         self._router = routes.Router(config.pass_on, page=config.page.show)
+        self._watched = config.page.show and config.page.watch != "off"
 
     def reload(self, config: Config) -> None:
         """Take another configuration for the requests that come from now on; open ones end under theirs."""
-        old, answering = self._state, set(self._open)
+        # Who watches stays, and reads nothing of the old state.
+        old, answering = self._state, {record for record in self._open if record.route != "traffic"}
+        if (config.page, config.keys, config.listen) != (old.config.page, old.config.keys, old.config.listen):
+            self.end_watching()
         self._use(config, old.renewed(config))
         self._metrics.upstreams = frozenset(upstream.name for upstream in config.upstreams)
         self._watch_history()
@@ -123,6 +130,10 @@ class Gateway:
                 await asyncio.sleep(RETIRE_LOOKS)
         finally:
             await state.close()
+
+    def end_watching(self) -> None:
+        """End the streams that never end by themselves, so that nobody waits for them."""
+        self._page.requests.end_watching()
 
     def _watch_history(self) -> None:
         writer = self._state.history_writer
@@ -190,6 +201,8 @@ class Gateway:
         finally:
             self._open.discard(record)
             record.finish()
+            if record.inspected is not None:
+                record.inspected.finish()
             self._metrics.count(record)
             if spans is not None:
                 spans.end(record)
@@ -230,6 +243,8 @@ class Gateway:
         body = await http.read(self._config.limits)
         if self._config.log.bodies:
             http.record.request_body = body
+        if self._watched or (INSPECT in http.headers and self._config.page.show):
+            http.record.inspected = self._page.requests.inspect(http, self._state)
         await while_there(http, Exchange(self._state, http, match.route.dialect, match.route.path).run(body))
 
     async def _control(self, http: HttpRequest, match: routes.Match) -> None:

@@ -11,13 +11,14 @@ does, if it knows the marker that closes a thought and the server can go on from
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container
+import sys
+from collections.abc import Callable, Collection, Container
 from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
 
-from .._config.schema import ModelSettings
+from .._config.schema import BudgetSettings, ModelSettings
 from .._engine.format import thinking_pair
 from ..dialects.request import Request
 from ..dialects.servers import Engine
@@ -101,6 +102,22 @@ def plan_budget(
         continues=continues or {},
         tokenizer=configured.tokenizer,
     )
+
+
+def plan_on_demand(
+    request: Request,
+    settings: ModelSettings,
+    profile: ModelProfile,
+    engine: Engine | None,
+    refused: Collection[str] = (),
+) -> BudgetPlan | None:
+    """A budget without bound that the gateway could keep to: its thought can be ended when the client asks for it."""
+    boundless = msgspec.structs.replace(request.thinking, budget=sys.maxsize)
+    request = msgspec.structs.replace(request, thinking=boundless)
+    # As if the server kept to none, for the thought is to be ended here.
+    plain = msgspec.structs.replace(settings, budget=BudgetSettings(enforce=settings.budget.enforce))
+    found = plan_budget(request, plain, profile, engine, {FIELD, *refused})
+    return found if found is not None and found.by == "gateway" and not found.cut else None
 
 
 def may_have_budget(body: bytes) -> bool:

@@ -68,8 +68,10 @@ class EnforcedBudget:
         record: RequestRecord,
         plan: RequestPlan,
         ask: Callable[[bytes], AbstractAsyncContextManager[UpstreamResponse]],
+        budget: BudgetPlan,
     ) -> None:
         """`ask` sends the upstream a body, in the way of the first."""
+        self._budget = budget
         self._state = state
         self._record = record
         self._plan = plan
@@ -86,8 +88,7 @@ class EnforcedBudget:
 
     def watch(self, splitter: Splitter) -> ThoughtWatch:
         """What counts the reply's thinking."""
-        assert self._plan.budget is not None
-        self._watch = ThoughtWatch(self._plan.budget, splitter)
+        self._watch = ThoughtWatch(self._budget, splitter)
         return self._watch
 
     async def end_thought(self, answer: UpstreamResponse, pipeline: Pipeline) -> tuple[UpstreamResponse, bytes]:
@@ -105,7 +106,8 @@ class EnforcedBudget:
             error = b"" if next_answer.status == 200 else await next_answer.read(LONGEST_REFUSAL)
         except (Refusal, UpstreamLost) as lost:
             next_answer, error = answer, str(lost).encode()
-        if error or next_answer is answer or "application/json" in next_answer.headers.get("content-type", ""):
+        whole = "application/json" in next_answer.headers.get("content-type", "")
+        if next_answer is answer or next_answer.status != 200 or whole:
             self._record.budget = "not_enforced"
             refuse_budget(self._state, plan, CONTINUED)
             shown = error[:200].decode("utf-8", "replace")
@@ -129,12 +131,17 @@ class ThoughtWatch:
         self._exact = tokenizer_of(budget.tokenizer) if budget.tokenizer else None
         # No token is shorter than a byte, and no character longer than four.
         self._next = budget.tokens if self._exact is None else -(-budget.tokens // 4)
+        self._demanded = False
         self.counted = 0
         """Tokens of thinking, when it was last counted."""
         self.thought: OpenThought | None = None
         """The thought that has spent the budget."""
         self.unread = b""
         """What came behind it in the same chunk."""
+
+    def demand(self) -> None:
+        """End the thought that is open as soon as that can be done, whatever is left of the budget."""
+        self._demanded, self._next = True, 0
 
     def feed(self, pipeline: Pipeline, chunk: bytes) -> bytes:
         """Read bytes of the upstream, up to the line that spends the budget."""
@@ -158,7 +165,7 @@ class ThoughtWatch:
         text = thought.text.rpartition(self.budget.opening)[2] if self.budget.opening else thought.text
         self.counted = self._exact(text) if self._exact is not None else -(-len(text.encode()) // BYTES_PER_TOKEN)
         left = self.budget.tokens - self.counted
-        if left > 0:
+        if left > 0 and not self._demanded:
             # So few characters cannot be more tokens than are left; the nearer the end, the more often it is counted.
             self._next = thinking + max(1, left if self._exact is None else left // 4)
             return False

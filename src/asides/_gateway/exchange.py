@@ -32,6 +32,7 @@ from .bodies import holds_more, off_loop, read_json
 from .budgets import FIELD, BudgetPlan, may_have_budget, tokenizer_of
 from .enforcement import EnforcedBudget, ThoughtWatch, refuse_budget, report_budget
 from .http_request import Headers, HttpRequest
+from .inspection import MOST_CHARACTERS, InspectedRequest
 from .keepalive import KeepAlive
 from .pipeline import HEAD, CollectedItems, ItemFilter, Pipeline, explained, malformed, split_whole
 from .plan import RequestPlan, Target, make_plan
@@ -63,6 +64,8 @@ class Exchange:
         self._dialect = dialect
         self._path = path
         self._record = http.record
+        self._inspected: InspectedRequest | None = http.record.inspected
+        """What the page shows of it; None where it is neither watched nor looked into."""
         self._credential = headers.fingerprint(http.headers)
         self._recalled: Recalled | None = None
         """What it has to do with kept replies; None where that is nothing."""
@@ -87,6 +90,8 @@ class Exchange:
             if not self._private:
                 self._recalled = recalled = await state.responses.recall(api, self._credential, data, len(body))
                 data, self._private = recalled.body, recalled.private
+            if self._inspected is not None:
+                self._inspected.private = self._private
         await state.ask_any(upstreams, record, partial(self._ask, body, data, key))
 
     async def _ask(self, body: bytes, data: dict[str, Any], key: str, upstream: Upstream) -> None:
@@ -96,9 +101,10 @@ class Exchange:
         # Before the profile: how a server is asked for its template depends on what it is.
         kind = upstream.kind or await upstream.find_kind()
         profile = await state.profiles.resolve(upstream, model, settings, key)
-        # What runs there matters to budgets alone, and has to be asked for.
+        # What runs there matters to the end of thoughts alone, and has to be asked for.
         budgeted = settings.budget.tokens is not None or may_have_budget(body)
-        engine = await state.find_engine(upstream, key) if budgeted and kind is OPENAI else None
+        ends = self._inspected is not None and self._inspected.asked_for  # its thought may be ended on demand
+        engine = await state.find_engine(upstream, key) if (budgeted or ends) and kind is OPENAI else None
         if budgeted and settings.budget.tokenizer:
             await asyncio.to_thread(tokenizer_of, settings.budget.tokenizer)  # large; read once
         target = Target(upstream, kind, settings, profile, engine)
@@ -162,13 +168,20 @@ class Exchange:
 
     async def _send(self, plan: RequestPlan, *, learn: bool) -> bool:
         """Send the request and carry the reply back. False: something was learned, and it is to be planned again."""
+        inspected = self._inspected
+        if inspected is not None:
+            plan = inspected.planned(plan)
         same = plan.target.kind.speaks(self._dialect)
         sent = self._state.headers_for(self._http, plan.target.upstream, same=same)
         streams = plan.streams
         sent["accept"] = "text/event-stream, application/x-ndjson" if streams else "application/json"
         path = plan.upstream_dialect.upstream_path(plan.request)
         ask = partial(plan.target.upstream.ask, "POST", path, headers=sent)
-        self._enforced = EnforcedBudget(self._state, self._record, plan, ask) if plan.stops_thought else None
+        budget = plan.budget if plan.stops_thought else None
+        if budget is None and inspected is not None:
+            refused = self._state.budget_refusals.get((plan.target.upstream.name, plan.request.model), ())
+            budget = inspected.on_demand(plan, refused)
+        self._enforced = EnforcedBudget(self._state, self._record, plan, ask, budget) if budget is not None else None
         async with self._enforced or ask(plan.body) as answer:
             return await self._take(answer, plan, same=same, learn=learn, streams=streams)
 
@@ -226,7 +239,8 @@ class Exchange:
         """A reply that the client wants in one piece, and that is read as a stream so that its thought can be ended."""
         collected = CollectedItems()
         filter, watch = self._begin_reply(plan, whole=False)
-        pipeline = Pipeline(plan.upstream_dialect.ReplyReader(), filter, collected, on_error=self._log_failure)
+        writer = collected if self._inspected is None else self._inspected.tee(collected)
+        pipeline = Pipeline(plan.upstream_dialect.ReplyReader(), filter, writer, on_error=self._log_failure)
 
         def carry(chunk: bytes) -> bool:
             if watch is None:
@@ -261,6 +275,8 @@ class Exchange:
         filter, watch = self._begin_reply(plan, whole=False)
         # Before the head of the answer is sent: what goes wrong here is still an error with a status.
         writer = self._dialect.ReplyWriter(plan.request, **self._writer_options(plan))
+        if self._inspected is not None:
+            writer = self._inspected.tee(writer)
         pipeline = Pipeline(plan.upstream_dialect.ReplyReader(), filter, writer, on_error=self._log_failure)
         await self._begin_stream(back)
         keep_alive = KeepAlive(http, self._dialect, plan.request, self._state.config)
@@ -320,6 +336,8 @@ class Exchange:
             raise error.refusal from error
         filter, _ = self._begin_reply(plan, whole=True)
         items = await off_loop(len(body), self._read_items, body, filter, plan)
+        if self._inspected is not None:
+            self._inspected.show(items)
         await self._answer_whole(items, plan, back, len(body))
 
     async def _answer_whole(self, items: list[ReplyItem], plan: RequestPlan, back: Headers, size: int) -> None:
@@ -347,9 +365,14 @@ class Exchange:
         cached = self._state.replay_cache.limit if plan.request.tools and not self._private else 0
         all_of_it = fills or self._state.keeps_text
         limit = config.limits.body if all_of_it else cached
-        enforced = self._enforced if not whole else None
-        splitter = plan.splitter(whole=whole, keep=config.limits.body if enforced is not None else cached)
+        enforced, inspected = self._enforced if not whole else None, self._inspected
+        keep = config.limits.body if enforced is not None else cached
+        if inspected is not None:
+            keep, limit = max(keep, MOST_CHARACTERS), max(limit, MOST_CHARACTERS)
+        splitter = plan.splitter(whole=whole, keep=keep, shortcut=inspected is None)
         watch = enforced.watch(splitter) if enforced is not None else None
+        if inspected is not None:
+            inspected.watch = watch
         self._record.begin_reply(splitter, collect=limit > 0, limit=limit)
         model = plan.request.model if settings.name else ""
         stops = StopStrings(plan.stops, max(1, plan.request.choices)) if plan.stops else None

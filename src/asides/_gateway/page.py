@@ -14,14 +14,17 @@ import msgspec
 
 from .. import __version__
 from .._config.values import hide_url
+from .._engine.format import thinking_pair
 from .._page import files, splitting
+from ..dialects.servers import OPENAI
 from ..errors import Error
 from ..policies import Policies
 from . import headers
 from .http_request import HttpRequest
-from .model_profile import can_model_think
+from .model_profile import ModelProfile, can_model_think
 from .page_access import PageAccess, answer, find_visitor, read_object
 from .page_history import PageHistory
+from .page_requests import PageRequests
 from .readiness import Readiness
 from .refusals import Refusal
 from .routes import Match
@@ -39,6 +42,8 @@ class PageHandlers:
         self._access = access
         self._readiness = readiness
         self._history = PageHistory(access)
+        self.requests = PageRequests(access)
+        """What is watched and looked into."""
         self.handlers: dict[str, Callable[[HttpRequest, Match], Awaitable[None]]] = {
             "page": self._file,
             "about": self._about,
@@ -47,6 +52,9 @@ class PageHandlers:
             "split": self._split,
             "history": self._history.read,
             "purge": self._history.purge,
+            "traffic": self.requests.watch,
+            "requests": self.requests.read,
+            "answer_now": self.requests.answer_now,
         }
 
     def close(self) -> None:
@@ -154,8 +162,16 @@ async def _write_model(state: State, upstream: Upstream, model: str, key: str) -
         "thinks": can_model_think(profile, settings.name or model),
         "efforts": list(state.efforts.get((upstream.name, model)) or profile.efforts),
         "images": images,
-        "answer_now": False,
+        "answer_now": await _can_answer_now(state, upstream, profile, key),
     }
+
+
+async def _can_answer_now(state: State, upstream: Upstream, profile: ModelProfile, key: str) -> bool:
+    """Whether a thought can be ended by request: by the server itself, or by asking it to go on behind the thought."""
+    engine = await state.find_engine(upstream, key) if await upstream.find_kind() is OPENAI else None
+    if engine is None or profile.format is None:
+        return False
+    return bool(engine.control) or (engine.continues is not None and bool(thinking_pair(profile.format)[1]))
 
 
 async def _send_file(http: HttpRequest, file: files.StaticFile, *more: tuple[bytes, bytes]) -> None:

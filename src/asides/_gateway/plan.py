@@ -106,8 +106,11 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
         """How the model writes."""
         return self.target.profile.format or PASSTHROUGH
 
-    def splitter(self, *, whole: bool, keep: int = 0) -> Splitter:
-        """What takes the reply apart. `whole`: it comes in one piece; `keep`: characters of raw text that are kept."""
+    def splitter(self, *, whole: bool, keep: int = 0, shortcut: bool = True) -> Splitter:
+        """What takes the reply apart. `whole`: it comes in one piece; `keep`: characters of raw text that are kept.
+
+        Without `shortcut` raw text is kept of replies of the ordinary shape too.
+        """
         policies, own = self.policies, self.format
 
         def make(format: Format) -> Parser:
@@ -120,7 +123,7 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
             return Parser(format, chosen.but(start=None) if undecided else chosen)
 
         # As `make` does, the shortcut takes a text that has neither start nor prompt for undecided.
-        ordinary = partial(parse_ordinary, format=own, policies=policies) if whole else None
+        ordinary = partial(parse_ordinary, format=own, policies=policies) if whole and shortcut else None
         choices = max(1, self.request.choices)
         return Splitter(own, make, seed=policies.seed, choices=choices, parse_ordinary=ordinary, keep=keep)
 

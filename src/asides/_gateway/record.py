@@ -114,6 +114,8 @@ class RequestRecord(msgspec.Struct, eq=False):
     """Why the reply broke off."""
     splitter: Splitter | None = None
     """What takes the reply apart, and counts its characters."""
+    inspected: Any = None
+    """What the page shows of it (`inspection.InspectedRequest`), where it is watched or looked into."""
     span: Any = None
     """OpenTelemetry's record of it, where there is one."""
     reply_id: str = ""

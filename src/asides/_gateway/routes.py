@@ -100,6 +100,9 @@ PAGE = (
     Route(POST, "/asides/split", "split"),
     Route(GET, "/asides/history/*", "history", exclusive=False),
     Route(POST, "/asides/history/purge", "purge"),
+    Route(GET, "/asides/traffic", "traffic"),
+    Route(GET, "/asides/requests/*", "requests"),
+    Route(POST, "/asides/requests/+", "answer_now"),
 )
 """The page's files, and what it reads. Left out by `page: off`."""
 ROUTES = (

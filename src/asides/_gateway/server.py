@@ -83,6 +83,7 @@ def serve(config: Config, read_again: Callable[[], Config], flags: Sequence[str]
         server.announce = lambda: announce(config, url)
     else:
         server.announce = server.watch_supervisor
+    server.leave = gateway.end_watching
     server.reload = Reload(gateway, config, read_again)
     terminal = has_terminal()
     server.hung_up = lambda: terminal and not has_terminal()
@@ -119,6 +120,8 @@ class _Server(uvicorn.Server):
     announce = staticmethod(lambda: None)
     reload = staticmethod(lambda: None)
     hung_up = staticmethod(lambda: False)
+    leave = staticmethod(lambda: None)
+    """Called when it begins to stop, before it waits for open requests."""
     _signalled_early = False
     """Whether SIGHUP came while it was starting."""
     interrupted = False
@@ -148,6 +151,10 @@ class _Server(uvicorn.Server):
 
         loop = asyncio.get_running_loop()
         loop.add_reader(0, end)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.leave()
+        await super().shutdown(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if hasattr(signal, "SIGHUP"):  # not on Windows

@@ -61,6 +61,8 @@ def refusal(config: Config) -> str:
         "responses": (config.responses.store, config.responses.entries),
         "replay_cache": (config.replay_cache.store, config.replay_cache.entries),
     }
+    if config.page.show and config.page.watch != "off":
+        return "a page would see the traffic of one of them only; leave out `page.watch`, or have one worker"
     alone = [name for name, (store, entries) in stores.items() if entries and store == "memory"]
     if not alone:
         return ""

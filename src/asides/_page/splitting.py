@@ -43,6 +43,12 @@ def take_apart(text: str, format: str, policies: Policies) -> dict[str, Any]:
     }
 
 
+def thoughts_in(text: str, format: Format) -> list[str]:
+    """The thoughts between markers in a text."""
+    message = read_whole(text, format, Policies(calls=False)).message
+    return [part.text for part in message.parts if isinstance(part, Thinking)]
+
+
 def write_part(part: Part) -> dict[str, Any]:
     """A part as plain data, with its place in the raw text where it has one."""
     place = {"start": part.span[0], "end": part.span[1]} if part.span != (0, 0) else {}

@@ -65,6 +65,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it keeps to that; else only where it was started so, which nobody outside can see."""
     continues: dict[str, Any] | None
     """The fields that let it go on with the last message of the assistant; None where it cannot."""
+    control: str = ""
+    """The field of a request by which its thought can be ended later, with a request to `/chat/completions/control`."""
 
 
 ENGINES: dict[str, Engine] = {
@@ -86,7 +88,14 @@ ENGINES: dict[str, Engine] = {
             continues={"continue_final_message": True},
         ),
         # A last message of the assistant is continued by itself.
-        Engine(name="llamacpp", owner="llamacpp", budget="reasoning_budget_tokens", certain=True, continues={}),
+        Engine(
+            name="llamacpp",
+            owner="llamacpp",
+            budget="reasoning_budget_tokens",
+            certain=True,
+            continues={},
+            control="reasoning_control",
+        ),
     )
 }
 """Every engine, by the name that the configuration uses."""
