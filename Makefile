@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check format families bench bench-batch bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names page-vendor test-hf test-readers test-xgrammar clean
+.PHONY: help demo test test-pythons check lint types format families bench bench-batch bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names page-vendor test-hf test-readers test-xgrammar clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -14,7 +14,9 @@ PIP := -m pip install --quiet --disable-pip-version-check
 
 # Half as many again as there are cores, because tests of the gateway mostly wait for its process; at most eight: more only fight over memory.
 WORKERS := $(shell python3 -c 'import os; print(max(1, min(8, (os.cpu_count() or 1) * 3 // 2)))' 2>/dev/null || echo 2)
-PYTEST_ARGUMENTS ?= -n $(WORKERS)
+# Each worker begins with a stretch of neighbouring tests, so that the servers which the tests of a file share start once.
+PYTEST_ARGUMENTS ?= -n $(WORKERS) --dist worksteal
+TYPES := .venv/bin/mypy && .venv/bin/python -m tools.public_types
 LAWS_ARGUMENTS ?= $(PYTEST_ARGUMENTS)
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= parser tokens replies requests config
@@ -48,17 +50,25 @@ help: ## Say what each target does
 demo: .venv/.demo ## Show thoughts and answers being split, live, on recorded output
 	.venv/bin/python -m asides demo
 
-test: check ## Check, then run every test
-	.venv/bin/python -m pytest $(PYTEST_ARGUMENTS)
+# The types are checked beside the tests: alone, the checker would leave all cores but one idle for half a minute.
+test: lint ## Check, and run every test
+	@{ $(TYPES); } >.venv/types.txt 2>&1 & types=$$!; \
+	trap 'kill $$types 2>/dev/null' INT TERM; \
+	.venv/bin/python -m pytest $(PYTEST_ARGUMENTS); tests=$$?; \
+	wait $$types; types=$$?; cat .venv/types.txt; \
+	test $$tests -ne 0 && exit $$tests; exit $$types
 
 test-pythons: .venv/.created ## Run every test on each Python from 3.11 on that is here (PATH, pyenv)
 	.venv/bin/python -m tests.pythons $(PYTHONS_ARGUMENTS) $(PYTEST_ARGUMENTS) $(PYTHONS_TESTS)
 
-check: .venv/.test ## Compare the formatting, lint, check the types, also as users' checkers see them
+check: lint types ## Compare the formatting, lint, check the types, also as users' checkers see them
+
+lint: .venv/.test
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
-	.venv/bin/mypy
-	.venv/bin/python -m tools.public_types
+
+types: .venv/.test
+	$(TYPES)
 
 format: .venv/.test ## Format, and mend what the linter can mend
 	.venv/bin/ruff check --fix-only .
