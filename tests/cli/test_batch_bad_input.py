@@ -200,6 +200,17 @@ def test_an_output_that_exists(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert read_lines(out)[0]["text"] == "b"
 
 
+def test_tables_without_rows(tmp_path: Path) -> None:
+    """They have columns, and so has the output."""
+    source = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"id": pa.array([], pa.int64()), "text": pa.array([], pa.string())}), source)
+    for name in ("out.parquet", "out.jsonl", "out.arrow"):
+        assert main(["batch", str(source), "-o", str(tmp_path / name)]) == 0
+    names = ["id", "thinking", "text", "calls", "termination", "notices", "format", "row_error"]
+    assert pq.read_schema(tmp_path / "out.parquet").names == names
+    assert pq.read_metadata(tmp_path / "out.parquet").num_rows == 0
+
+
 def test_other_wrong_usage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """One line of reason each."""
     source = write_lines(tmp_path / "in.jsonl", [ROW])
@@ -207,6 +218,7 @@ def test_other_wrong_usage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     number = write_parquet(tmp_path / "number.parquet", [{**ROW, "id": "x"}])
     other = write_parquet(tmp_path / "other.parquet", [ROW])
     (tmp_path / "empty").mkdir()
+    (tmp_path / "folder.parquet").mkdir()
     out = tmp_path / "out.parquet"
     for arguments, words in (
         ([source], "required: -o"),
@@ -216,6 +228,7 @@ def test_other_wrong_usage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
         ([source, "-o", out, "--errors", "s3://bucket/bad.jsonl"], "only OUT may be an address"),
         ([source, "-o", out, "--work", tmp_path / "no"], "there is no folder"),
         ([source, "-o", source, "--force"], "the output cannot be an input too"),
+        ([source, "-o", tmp_path / "folder.parquet", "--force"], "is a folder; OUT is one file"),
         (["-", "-o", out], "standard input cannot be read twice"),
         ([tmp_path / "none.parquet", "-o", out], "no such file"),
         ([tmp_path / "empty", "-o", out], "no file here ends in .parquet"),

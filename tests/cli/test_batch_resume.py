@@ -116,6 +116,7 @@ def test_ctrl_c_finishes_what_runs_and_prints_how_to_go_on(source: Path, tmp_pat
     assert not list(Path(f"{out}.partial").glob("range-*.tmp"))
     finished = len(manifest(out))
     assert 0 < finished < RANGES
+    assert ("finishing the ranges that are being split; Ctrl-C once more" in printed) == (jobs == "2")
     assert f"{finished} of {RANGES} ranges are finished in {out}.partial; go on with: asides batch " in printed
     again = printed.partition("go on with: asides ")[2].split()
     done = run(*again)

@@ -211,6 +211,8 @@ def _report(options: argparse.Namespace, plan: BatchPlan, summary: BatchSummary)
     else:
         output.draw(describe(summary, options.by))
     output.flush()
+    if "too_long" in summary.errors:
+        complain(f"texts of more than {options.row_limit:g} MB were not split; --row-limit MB allows longer ones")
     if summary.bad and not options.errors:
         complain("--errors FILE would list the rows that could not be read")
     if options.fail_above is not None and summary.bad > _allowed(options.fail_above, summary.rows):
@@ -239,6 +241,8 @@ def _plan(options: argparse.Namespace) -> BatchPlan:
             raise UsageError(f"{path}: there is no folder {folder}")
     if is_remote(options.output):
         check_target(options.output, force=options.force)
+    elif os.path.isdir(options.output):
+        raise UsageError(f"{options.output}: is a folder; OUT is one file")
     elif os.path.exists(options.output) and not options.force:
         raise UsageError(f"{options.output}: exists already; --force replaces it when the new one is whole")
     if options.tokenizer:

@@ -197,6 +197,8 @@ class BatchJob:
         self._output = output
         self._folder = folder
         self._failure = ""
+        self._told = False
+        """Whether it was told that a Ctrl-C was noticed."""
         self._joining: Joining | None = None
         self._joined = 0
         self._file: IO[bytes] | None = None
@@ -253,6 +255,11 @@ class BatchJob:
             while finished:
                 self._note(*finished.pop(0), progress)
             progress.show()
+            if interrupt.came and workers is not None and not self._told:
+                self._told = True
+                progress.clear()
+                streams.message("finishing the ranges that are being split; Ctrl-C once more ends at once")
+                streams.flush()
             return self._join_next()
 
         try:
@@ -378,3 +385,5 @@ class BatchJob:
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
+            with suppress(OSError):  # where it was not finished it is of no use, and the disk may be full
+                os.unlink(self._file.name)

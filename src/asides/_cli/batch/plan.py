@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ...analysis.traces import decode, look_up
+from ...analysis.traces import OUTPUT_FIELDS, decode, look_up
 from ...arrow.columns import is_text
 from ...errors import UsageError
 from .inputs import (
@@ -120,7 +120,9 @@ def _find_field(
             return msgspec.structs.replace(settings, field=found)
         if not found and records:
             raise UsageError(f"{input.path}: no output found; it has {_names(_keys(records))}; --field names the field")
-    return settings
+    # Tables without rows still have columns.
+    empty = (name for schema in schemas.values() for name in OUTPUT_FIELDS if name in schema.names)
+    return msgspec.structs.replace(settings, field=next(empty, "")) if len(schemas) == len(inputs) else settings
 
 
 def _check_column(path: str, schema: Any, field: str) -> None:

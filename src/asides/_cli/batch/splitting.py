@@ -13,6 +13,7 @@ is; records, of JSON Lines or of nested columns, go by way of their replies (`re
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -384,6 +385,8 @@ def _decoded(line: Line) -> tuple[Any, tuple[str, str] | None]:
         return None, ("invalid_utf8", f"no UTF-8: byte {error.start} of the line cannot be decoded")
     try:
         return decode(line.data), None
+    except json.JSONDecodeError as error:
+        return None, ("no_json", f"no JSON: {error.msg}, at character {error.pos + 1} of the line")
     except ValueError as error:
         return None, ("no_json", f"no JSON: {error}")
 

@@ -230,9 +230,13 @@ def open_tokenizer(path: str) -> Any:
     if os.path.isdir(path):
         path = os.path.join(path, "tokenizer.json")
     if not os.path.exists(path):
-        raise UsageError(f"{path}: no such file")
+        raise UsageError(f"{path}: no such file; --tokenizer takes a tokenizer.json, or a folder with one")
     try:
-        return Tokenizer.from_file(path)
+        tokenizer = Tokenizer.from_file(path)
+        # Some files have these switched on, and then every long text would have as many tokens.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer
     except Exception as error:  # the package raises plain exceptions
         raise UsageError(f"{path}: not a tokenizer.json: {error}") from error
 
