@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "_config": VALUES | {"families"},  # whether a format's name in a file is one
     "_descriptor": set(),
     "terminal": VALUES,
-    "analysis": READING | {"_api", "terminal"},  # the table printer, for reports in plain text
+    "analysis": READING | {"_api", "reply", "terminal"},  # the table printer, for reports in plain text
     "arrow": READING | {"_api", "analysis"},
     "_history": VALUES | {"dialects", "reply"},
     "history": {"_history"},

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import httpx
 import pytest
 
+from asides._gateway.routes import PAGE
 from asides._page.files import POLICY, static_files
-from tests.gateway.clients import get, post
+from tests.gateway.clients import body_of, get, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import Upstream, upstream
 
@@ -192,9 +193,13 @@ def test_examples_can_be_taken_apart(servers: Servers) -> None:
 
 def test_page_off_leaves_nothing(servers: Servers) -> None:
     """Neither files nor what is read; `/` is the line of text for everybody."""
-    for path in (*ROUTES, "/asides/page/index.html"):
-        assert get(servers.off.url, path).status_code == 404
-    assert post(servers.off.url, "/asides/split", {"text": "x"}).status_code == 404
+    for route in PAGE:
+        path = route.path.replace("*", "x").replace("+", "index.html")
+        for method in route.methods:
+            found = httpx.request(method, servers.off.url + path, verify=False)
+            assert (found.status_code, found.json()["error"]["code"]) == (404, "not_found")
+    inspected = {"x-asides-inspect": "1", "x-request-id": "off-1"}
+    assert post(servers.off.url, "/v1/chat/completions", body_of("chat"), headers=inspected).status_code == 200
     assert get(servers.off.url, "/", **BROWSER).text == "asides is running\n"
 
 

@@ -100,6 +100,40 @@ EVERYTHING = [
 ]
 
 
+def figures(running: Gateway, query: str = "", key: str = "") -> httpx.Response:
+    """Get figures with a key."""
+    return get(running.url, f"/asides/figures{query}", **({"x_api_key": key} if key else {}))
+
+
+def test_figures(servers: Servers) -> None:
+    """By model and by day, of one's own replies; with the charts of `asides stats` and their numbers."""
+    for key in (A, B):
+        found = figures(servers.guarded, "", key)
+        assert found.status_code == 200
+        assert words_in(found.text) == {WORDS[key]}
+    own = figures(servers.guarded, "", A).json()
+    (model,) = own["models"]
+    assert (own["replies"], own["truncated"], model["model"], model["replies"]) == (2, False, "model-apricots", 2)
+    assert (model["think"], model["words_median"], model["unclosed"], model["seconds_median"]) == (1.0, 4, 0.0, None)
+    assert [(day["day"], day["replies"]) for day in own["by_day"]] == [("2026-01-01", 2)]
+    whole = figures(servers.guarded, "", OPERATOR).json()
+    assert [day["day"] for day in whole["by_day"]] == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert {chart["section"] for chart in whole["charts"]} >= {"How long it thinks", "Over time"}
+    for chart in whole["charts"]:
+        assert chart["svg"].startswith("<div")
+        assert "style=" not in chart["svg"]
+        assert {len(row) for row in chart["table"]["rows"]} == {len(chart["table"]["heads"]) + 1}
+    assert whole["definitions"]
+    assert figures(servers.guarded, "?model=*&since=2026-01-03", OPERATOR).json()["replies"] == 2
+    assert figures(servers.guarded, "?model=nothing", A).json()["charts"] == []
+    assert figures(servers.guarded, f"?client={fingerprint_of(B)}", A).status_code == 403
+    assert figures(servers.guarded, "?modle=x", A).status_code == 400
+    assert figures(servers.guarded).status_code == 401
+    assert figures(servers.beyond).json()["error"]["code"] == "no_access"
+    assert figures(servers.off).json()["error"]["code"] == "history_off"
+    assert get(servers.open.url, "/asides/figures", origin="https://evil.example").status_code == 403
+
+
 @pytest.mark.parametrize("path", EVERYTHING)
 def test_a_key_reads_its_own(servers: Servers, path: str) -> None:
     """Two keys see nothing of each other, and neither sees what is nobody's; operators and this machine see all."""

@@ -9,6 +9,7 @@ import pytest
 from asides import parse
 from asides._history import History, ReplyFilter, text_turn
 from asides._history import listing as listing_module
+from asides._history import store as store_module
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -40,6 +41,18 @@ def test_pages_hold_each_reply_once(store: History) -> None:
     assert [reply.id for reply in store.overview_of([ids[3], ids[0], "0" * 32])] == [ids[3], ids[0]]
     assert store.overview_of([ids[3]], ReplyFilter(client="k0")) == []
     assert [reply.id for reply in store.newest(ReplyFilter(id=ids[2]))] == [ids[2]]
+
+
+def test_latest(store: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole replies, newest first, over several pages."""
+    monkeypatch.setattr(store_module, "PAGE", 2)
+    ids = fill(store, 7)
+    assert [reply.id for reply in store.latest()] == ids[::-1]
+    assert [reply.thoughts[0].text for reply in store.latest(ReplyFilter(client="k1"))] == [
+        "thought 5",
+        "thought 3",
+        "thought 1",
+    ]
 
 
 def test_conversations(store: History) -> None:

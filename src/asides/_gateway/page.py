@@ -52,6 +52,7 @@ class PageHandlers:
             "split": self._split,
             "history": self._history.read,
             "purge": self._history.purge,
+            "figures": self._history.figures,
             "traffic": self.requests.watch,
             "requests": self.requests.read,
             "answer_now": self.requests.answer_now,

@@ -18,6 +18,7 @@ import msgspec
 from .. import _history
 from .._history import DamagedError, History, HistoryError, ReplyFilter
 from .._page import kept
+from .._page.figures import count_history
 from ..errors import UsageError
 from .http_request import HttpRequest, while_there
 from .page_access import NO_STORE, PageAccess, answer, check_query, names_of, read_object, read_query
@@ -81,6 +82,13 @@ class PageHistory:
             await answer(http, {**found, "owner": "all" if owner is None else "own"})
         else:
             raise Refusal(404, f"history has nothing at {match.rest[:200]!r}", code="not_found")
+
+    async def figures(self, http: HttpRequest, match: Match) -> None:
+        """`GET /asides/figures`."""
+        state, query = self._access.open(http), read_query(http)
+        check_query(query, kept.FILTERS)
+        owner = self._access.owner(http, state, query.get("client", ""))
+        await answer(http, await self.ask(state, lambda store: count_history(store, _filter(query, owner))))
 
     async def purge(self, http: HttpRequest, match: Match) -> None:
         """`POST /asides/history/purge`."""

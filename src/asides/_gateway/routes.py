@@ -100,6 +100,7 @@ PAGE = (
     Route(POST, "/asides/split", "split"),
     Route(GET, "/asides/history/*", "history", exclusive=False),
     Route(POST, "/asides/history/purge", "purge"),
+    Route(GET, "/asides/figures", "figures"),
     Route(GET, "/asides/traffic", "traffic"),
     Route(GET, "/asides/requests/*", "requests"),
     Route(POST, "/asides/requests/+", "answer_now"),

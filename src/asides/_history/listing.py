@@ -35,7 +35,7 @@ SEARCHED_AT_ONCE = 500
 
 def list_replies(rows: Rows, where: ReplyFilter, before: Cursor | None, limit: int) -> list[ReplyOverview]:
     """The replies of latest time, newest first, behind a row."""
-    conditions, values = _behind(where, before)
+    conditions, values = behind(where, before)
     found = rows(f"SELECT {OVERVIEW} FROM replies AS r WHERE 1 = 1{conditions} {NEWEST_FIRST}", [*values, limit])
     return [_overview(row) for row in found]
 
@@ -88,7 +88,7 @@ def search_answers(rows: Rows, terms: list[Term], where: ReplyFilter, limit: int
     hits: list[AnswerHit] = []
     before: Cursor | None = None
     while True:
-        conditions, values = _behind(where, before)
+        conditions, values = behind(where, before)
         found = rows(
             "SELECT r.time, r.number, r.id, r.text, r.exact FROM replies AS r "
             f"WHERE r.text <> ''{conditions} {NEWEST_FIRST}",
@@ -107,7 +107,8 @@ def search_answers(rows: Rows, terms: list[Term], where: ReplyFilter, limit: int
         before = (found[-1][0], found[-1][1])
 
 
-def _behind(where: ReplyFilter, before: Cursor | None) -> tuple[str, list[str | int]]:
+def behind(where: ReplyFilter, before: Cursor | None) -> tuple[str, list[str | int]]:
+    """The conditions of a filter for rows behind another, newest first, and their values."""
     conditions, values = where.conditions()
     if before is None:
         return conditions, values

@@ -26,7 +26,16 @@ from ..message import Message
 from ..reply.reply import Reply
 from .entries import EntryTable, purge_entries
 from .errors import DamagedError, HistoryError
-from .listing import Cursor, list_by_id, list_conversations, list_labels, list_replies, search_answers
+from .listing import (
+    NEWEST_FIRST,
+    Cursor,
+    behind,
+    list_by_id,
+    list_conversations,
+    list_labels,
+    list_replies,
+    search_answers,
+)
 from .records import (
     KeptReply,
     ThoughtRow,
@@ -220,6 +229,18 @@ class History(ABC):
                 [*values, limit],
             )
         )
+
+    def latest(self, where: ReplyFilter = ALL) -> Iterator[KeptReply]:
+        """Every reply, those of latest time first, read page by page."""
+        before: Cursor | None = None
+        while True:
+            conditions, values = behind(where, before)
+            sql = f"SELECT {REPLY} FROM replies AS r WHERE 1 = 1{conditions} {NEWEST_FIRST}"
+            rows = self._rows(sql, [*values, PAGE])
+            yield from self._replies(rows)
+            if len(rows) < PAGE:
+                return
+            before = (rows[-1][2], rows[-1][0])
 
     def listed(self, where: ReplyFilter = ALL, *, limit: int = 20) -> list[ReplySummary]:
         """What a list shows of the replies of latest time, newest first. Reads no thought."""

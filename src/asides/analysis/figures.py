@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -28,6 +28,9 @@ from ..parts import Text, Thinking, ToolCall
 from .repetition import Loop, repetition
 from .turns import TurnKind, count_turns
 from .words import count_questions, count_steps, count_words, words
+
+if TYPE_CHECKING:
+    from ..reply.reply import Reply
 
 CountTokens = Callable[[str], int]
 ENOUGH_WORDS = 20
@@ -149,6 +152,19 @@ def analyze_thoughts(
         drafts=drafts,
         tokens=tokens,
         seconds=seconds,
+    )
+
+
+def analyze_reply(reply: Reply, tokens: CountTokens | None = None) -> Figures:
+    """The figures of a reply that a server sent, or that history kept."""
+    known = [seconds for seconds in reply.times.thoughts if seconds is not None]
+    return analyze_thoughts(
+        reply.thoughts,
+        reply.text,
+        reply.tool_calls,
+        drafts=sum(notice.code == "draft_call" for notice in reply.notices),
+        tokens=tokens,
+        seconds=sum(known) if known else None,
     )
 
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..._api import parse
-from ...analysis import analyze, analyze_thoughts
+from ...analysis import analyze
+from ...analysis.figures import analyze_reply
 from ...analysis.summary import EXCERPT, Groups
 from ...analysis.traces import FoundReplies, decode, find_replies, find_seconds, look_up
 from ...errors import UsageError
@@ -144,15 +145,7 @@ class Counting:
         """Count a reply of the history in."""
         reply = kept.reply
         thoughts = reply.thoughts
-        known = [seconds for seconds in reply.times.thoughts if seconds is not None]
-        figures = analyze_thoughts(
-            thoughts,
-            reply.text,
-            reply.tool_calls,
-            drafts=sum(notice.code == "draft_call" for notice in reply.notices),
-            tokens=self._tokens,
-            seconds=sum(known) if known else None,
-        )
+        figures = analyze_reply(reply, self._tokens)
         group = (reply.model if self.by == "model" else getattr(kept, self.by)) if self.by else ""
         first = thoughts[0].text if thoughts else ""
         self.groups.add(group, figures, f"history {kept.id[:12]}", first[:EXCERPT])
