@@ -22,6 +22,7 @@ from tests.client.upstream import Script, Upstream, chat, fails, serve, think
 from tests.waiting import PATIENCE
 
 ANSWER = chat(think("2+2"), "It is 4.")
+TIMES = ("first thought", "first answer", "whole reply")
 CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>78DM]")
 
 
@@ -399,6 +400,150 @@ def test_a_talk_is_kept_as_one_conversation(start: Start, tmp_path: Path) -> Non
         ("user", "Sure?"),
         ("assistant", "Sure."),
     ]
+
+
+def test_another_model_another_prompt_other_parameters(start: Start, tmp_path: Path) -> None:
+    """/model, /system, /set and -o hold from then on; what cannot be is refused, and nothing is lost."""
+    (tmp_path / "asides").mkdir()
+    settings = "models: {other: {extra_body: {top_p: 0.5}}}\n"
+    (tmp_path / "asides" / "asides.yaml").write_text(settings, encoding="utf-8")
+    with serve(ANSWER, models=("m", "other")) as upstream:
+        terminal = start(upstream, "-o", "temperature=0.7", "--option", 'stop=["x"]')
+        assert re.search(r"\* m\r\n +other", terminal.say("/model"))
+        assert "there is no model 'third'" in terminal.say("/model third")
+        terminal.say("One.")
+        assert "talking with other" in terminal.say("/model other")
+        assert "no system prompt" in terminal.say("/system")
+        assert "system prompt: Be short." in terminal.say("/system Be short.")
+        assert 'top_p 0.5, temperature 0.2, stop ["x"]' in terminal.say("/set temperature 0.2")
+        assert "max_tokens must be a whole number" in terminal.say("/set max_tokens many")
+        assert "not to be set here" in terminal.say("/set messages []")
+        assert "wants a name and a value" in terminal.say("/set top_k")
+        assert "stop [" not in terminal.say("/unset stop")
+        assert "not set here" in terminal.say("/unset stop")
+        assert "thinking: off" in terminal.say("/think off")
+        terminal.say("Two.")
+        terminal.say("/system none")
+        assert "thinking: high" in terminal.say("/think high")
+        terminal.say("/clear")
+        terminal.say("Three.")
+    first, second, third = upstream.asked
+    assert (first["model"], first["temperature"], first["stop"], "top_p" in first) == ("m", 0.7, ["x"], False)
+    assert (second["model"], second["temperature"], second["top_p"], "stop" in second) == ("other", 0.2, 0.5, False)
+    assert second["reasoning_effort"] == "none"
+    assert second["messages"][0] == {"role": "system", "content": "Be short."}
+    assert third["messages"] == [{"role": "user", "content": "Three."}]
+    assert third["reasoning_effort"] == "high"
+
+
+def test_tokens_and_times(start: Start) -> None:
+    """Behind each reply with --verbose, until /verbose turns it off."""
+    with serve(ANSWER) as upstream:
+        terminal = start(upstream, "-v")
+        shown = terminal.say("What?")
+        for figure in (
+            r"tokens +5 \(about \d of them thinking, 3 in the prompt\)",
+            *(rf"{each} +\d+\.\d\d s" for each in TIMES),
+        ):
+            assert re.search(figure, shown)
+        terminal.say("/verbose")
+        assert "tokens" not in terminal.say("What?")
+
+
+def test_a_talk_goes_on_from_the_history(start: Start, tmp_path: Path) -> None:
+    """-c has the turns, model, thoughts and system prompt of the last talk, and keeps what follows there."""
+    with serve(ANSWER, chat("Wrong."), chat("Right."), chat(think("three"), "Third."), chat("Once.")) as upstream:
+        terminal = start(upstream, "--save", "--system", "S")
+        terminal.say("First?")
+        terminal.say("Second?")
+        terminal.say("/retry")
+        terminal.type("/bye\r")
+        terminal.end()
+        terminal = Terminal(tmp_path, "-c", "--url", upstream.url)
+        assert "goes on with a talk of 3 replies" in terminal.ready()
+        assert "  2+2" in terminal.say("/thought")
+        terminal.say("Third?")
+        terminal.type("/view\r")
+        assert "First?" in terminal.see("q quit")
+        terminal.type("q")
+        terminal.ready()
+        terminal.type("/bye\r")
+        terminal.end()
+        once = Terminal(tmp_path, "m", "-c", "Fourth?", "--url", upstream.url)
+        assert "Once." in once.rest()
+    assert [body["model"] for body in upstream.asked] == ["m"] * 5
+    answers = [("user", "First?"), ("assistant", "It is 4."), ("user", "Second?"), ("assistant", "Right.")]
+    third = [("user", "Third?"), ("assistant", "Third.")]
+    assert said(upstream) == [("system", "S"), *answers, *third, ("user", "Fourth?")]
+    with history.open(str(tmp_path / "data" / "asides" / "history.db")) as store:
+        assert len({reply.conversation for reply in store.newest()}) == 1
+
+
+def test_there_must_be_a_talk_to_go_on_with(tmp_path: Path) -> None:
+    """Else it is an error in words."""
+    terminal = Terminal(tmp_path, "-c")
+    assert "asides:" in terminal.rest()
+    assert terminal.end() == 2
+
+
+class UntilOrdered(list[bytes]):
+    """Pieces of which those behind the first wait for an order."""
+
+    upstream: Upstream
+
+    def __iter__(self) -> Iterator[bytes]:
+        for place, piece in enumerate(super().__iter__()):
+            if place:
+                assert self.upstream.ordered.wait(PATIENCE)
+            yield piece
+
+
+@pytest.mark.parametrize(
+    ("owner", "paths"),
+    [
+        ("llamacpp", ["/v1/chat/completions/control"]),
+        ("gateway", ["/asides/requests/r7/answer-now"]),
+        ("nobody", ["/v1/chat/completions/control"]),
+    ],
+)
+def test_answer_now(start: Start, owner: str, paths: list[str]) -> None:
+    """Ctrl-N ends the thought at llama.cpp and behind the gateway; another server is said to have no such thing."""
+    pieces = UntilOrdered(chat(think("hmm"), "It is 4."))
+    headers = [("X-Request-Id", "r7")] if owner == "gateway" else []
+    with serve(Script(pieces, headers=headers), owner=owner) as upstream:
+        pieces.upstream = upstream
+        terminal = start(upstream, "--hidethinking")
+        terminal.type("What?\r")
+        terminal.see("Ctrl-N answers now" if owner == "llamacpp" else "Ctrl-T shows it")
+        terminal.type("\x0e")
+        if owner == "nobody":
+            assert upstream.url in terminal.see("cannot end a thought")
+            upstream.ordered.set()
+        assert "It is 4." in terminal.ready()
+    assert [path for path, _ in upstream.orders] == paths
+    if paths[0].endswith("control"):
+        assert upstream.orders[0][1] == {"id": "c1", "action": "reasoning_end"}
+    assert upstream.asked[0].get("reasoning_control", False) is (owner == "llamacpp")
+
+
+def test_what_went_wrong_is_reported_as_what_it_is(start: Start) -> None:
+    """A connection that breaks, a server that wants to be left alone for a while, a web page."""
+    busy = Script([b'{"error": {"message": "slow down"}}'], 429, "application/json", headers=[("Retry-After", "20")])
+    page = Script([b"<html><body>Sign in</body></html>"], 200, "text/html; charset=utf-8")
+    gone = Script(chat(think("hm"), "Half", end=None), breaks=True)
+    with serve(busy, page, gone, chat("Fine.")) as upstream:
+        terminal = start(upstream)
+        assert "answered 429: slow down; it may be asked again in 20 s" in plain(terminal.say("a"))
+        assert "answered with a web page; is this the address of a model server?" in plain(terminal.say("b"))
+        broken = plain(terminal.say("c"))
+        assert "Half" in broken
+        assert "the connection broke in the middle of the reply (Connection reset by peer)" in broken
+        assert "Fine." in terminal.say("d")
+
+
+def plain(shown: str) -> str:
+    """What was shown, without the line ends at which it was broken."""
+    return " ".join(shown.split())
 
 
 @contextmanager

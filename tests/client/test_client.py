@@ -140,6 +140,18 @@ def test_other_fields_are_translated() -> None:
     assert upstream.asked[0]["options"] == {"temperature": 0, "num_predict": 9}
 
 
+def test_no_parameter_is_lost() -> None:
+    """One that no dialect has a name for stands beside the others, and in Ollama's options."""
+    extra = {"temperature": 0.2, "num_ctx": 8192, "keep_alive": "5m"}
+    with serve(ANSWER) as upstream:
+        Client(upstream.url).ask("?", model="m", extra=extra)
+    assert extra.items() <= upstream.asked[0].items()
+    with serve(lines("Hi"), kind="ollama") as upstream:
+        Client(upstream.url).ask("?", model="m", extra=extra)
+    assert upstream.asked[0]["options"] == {"temperature": 0.2, "num_ctx": 8192}
+    assert upstream.asked[0]["keep_alive"] == "5m"
+
+
 def test_raw_markers_are_split_by_the_models_name() -> None:
     """Words with markers are split by the format that the model's name tells, or `auto`."""
     harmony = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hi"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +28,14 @@ class Script:
     hangs: bool = False
     """Whether nothing follows the pieces, not even an end, until the client goes away."""
     location: str = ""
+    headers: Sequence[tuple[str, str]] = ()
+    breaks: bool = False
+    """Whether the connection is reset behind the pieces."""
+
+    def all_headers(self, usual: str) -> list[tuple[str, str]]:
+        """The headers, with the usual content type unless another is named."""
+        moved = [("Location", self.location)] if self.location else []
+        return [("Content-Type", self.type or usual), *moved, *self.headers]
 
 
 @dataclass
@@ -43,8 +53,24 @@ class Upstream:
     """The bodies of the requests for replies, in order."""
     paths: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    owner: str = ""
+    """Whose its models are, as OpenAI-compatible servers say it; `llamacpp` takes orders for a running reply."""
+    orders: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """Where each order was sent to, and what it was."""
+    ordered: threading.Event = field(default_factory=threading.Event)
+    """Set when an order has come."""
     left: threading.Event = field(default_factory=threading.Event)
     """Set when a client has gone away in the middle of a reply."""
+
+    def take_order(self, path: str, order: bytes) -> bool:
+        """An order for a running reply; False where such a server takes none there."""
+        if not path.endswith(("/control", "/answer-now")):
+            return False
+        self.orders.append((path, json.loads(order)))
+        if {"llamacpp": "/control", "gateway": "/answer-now"}.get(self.owner, "?") not in path:
+            return False
+        self.ordered.set()
+        return True
 
     def next(self) -> Script:
         """What the next request gets."""
@@ -95,11 +121,12 @@ def serve(
     kind: Literal["openai", "ollama"] = "openai",
     models: Sequence[str] = ("m",),
     key: str = "",
+    owner: str = "",
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[Upstream]:
     """A server that gives each request the next script."""
     found = deque(script if isinstance(script, Script) else Script(script) for script in scripts)
-    upstream = Upstream(kind, list(models), found, key=key)
+    upstream = Upstream(kind, list(models), found, key=key, owner=owner)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(upstream))
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
@@ -115,12 +142,19 @@ def serve(
 
 
 _OWN_ROUTES: dict[str, Callable[[Upstream], dict[str, Any]]] = {
-    "openai": lambda upstream: {"/v1/models": {"data": [{"id": name} for name in upstream.models]}},
+    "openai": lambda upstream: {
+        "/v1/models": {"data": [{"id": name, "owned_by": upstream.owner} for name in upstream.models]}
+    },
     "ollama": lambda upstream: {
         "/api/version": {"version": "0.12.0"},
         "/api/tags": {"models": [{"name": name} for name in upstream.models]},
     },
 }
+
+
+def _reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
 
 
 def _handler(upstream: Upstream) -> type[BaseHTTPRequestHandler]:
@@ -144,7 +178,8 @@ def _handler(upstream: Upstream) -> type[BaseHTTPRequestHandler]:
                 self.whole({"error": {"message": "no good key"}}, 401)
                 return
             if self.path != replies:
-                self.whole({"error": {"message": "no such route"}}, 404)
+                taken = upstream.take_order(self.path, sent)
+                self.whole({} if taken else {"error": {"message": "no such route"}}, 200 if taken else 404)
                 return
             upstream.asked.append(json.loads(sent))
             self.follow(upstream.next())
@@ -154,14 +189,15 @@ def _handler(upstream: Upstream) -> type[BaseHTTPRequestHandler]:
 
         def follow(self, script: Script) -> None:
             self.send_response(script.status)
-            self.send_header("Content-Type", script.type or usual)
-            if script.location:
-                self.send_header("Location", script.location)
+            for name, value in script.all_headers(usual):
+                self.send_header(name, value)
             self.end_headers()
             try:
                 for piece in script.pieces:
                     self.wfile.write(piece)
                     self.wfile.flush()
+                if script.breaks:
+                    return _reset(self.connection)
                 self.connection.settimeout(PATIENCE)
                 if script.hangs and not self.connection.recv(1):
                     upstream.left.set()

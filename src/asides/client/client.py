@@ -16,19 +16,33 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 import msgspec
 
 from .._engine.format import THINKING, Format
 from .._engine.parser import Parser
 from ..dialects import openai_chat
+from ..dialects.errors import UPSTREAM_ENDED
 from ..dialects.request import Request, ThinkingOptions, WriteOptions
-from ..dialects.servers import KINDS, OPENAI, VERSION_PATH, KindName, ServerKind, kind_of
+from ..dialects.servers import (
+    CONTROL_PATH,
+    END_THOUGHT,
+    KINDS,
+    OPENAI,
+    VERSION_PATH,
+    Engine,
+    KindName,
+    ServerKind,
+    engine_of,
+    kind_of,
+)
+from ..errors import UsageError
 from ..events import Notice, PartStart
 from ..families import get_format
 from ..policies import DEFAULTS, Policies, Start
 from ..reply.fold import Fold
-from ..reply.items import Chunk, Failed, ReplyEvent, ReplyItem, ThinkingChunk
+from ..reply.items import Begin, Chunk, Failed, ReplyEvent, ReplyItem, ThinkingChunk
 from ..reply.reply import Reply
 from ..reply.splitter import Splitter
 from .http import MOST_ERROR, MOST_WHOLE, HttpExchange, Stopped, UpstreamError, read_address
@@ -49,6 +63,8 @@ SHOWN_MODELS = 12
 CONNECT, IDLE = 10.0, 600.0
 """Timeouts in seconds: to connect, and between two bytes. There is none for a whole reply."""
 
+_OWN_FIELDS = frozenset({"model", "messages", "n", "stream", "stream_options", "tools"})
+"""Fields of a request that `talk` sets by itself."""
 _VERSIONED = re.compile(r"/(?:v\d+\w*|openai)$")
 """How an address ends that has the version of the API in it."""
 
@@ -79,6 +95,9 @@ class Client:
         """By model: the field in which the server sends thinking."""
         self._starts: dict[tuple[str, bool], Start] = {}
         """By model, and whether thinking was turned off: where its output was seen to begin."""
+        self._engine: Engine | None = None
+        self._running = ("", "")
+        """The reply that is being read: the id of its request for the gateway, and its own."""
 
     def __str__(self) -> str:
         return str(self._address)
@@ -109,6 +128,7 @@ class Client:
         listed = self.server.read_models(found)
         if listed is None:
             raise UpstreamError(f"{self} sent no list of models; is this the address of a model server?")
+        self._engine = engine_of(listed)
         return [model.id for model in listed]
 
     def talk(
@@ -151,6 +171,7 @@ class Client:
             while True:
                 with self._send(request, switch) as exchange:
                     if exchange.status == 200:
+                        self._running = (exchange.request_id, "")
                         yield from self._read(exchange, request, found, policies)
                         return
                     error = self._refusal(exchange, model)
@@ -165,6 +186,8 @@ class Client:
                     raise error
         except Stopped:
             return
+        finally:
+            self._running = ("", "")
 
     def ask(self, messages: str | Sequence[Message], *, model: str, **choices: Any) -> Reply:
         """The whole reply. The choices are those of `talk`."""
@@ -180,6 +203,37 @@ class Client:
         """
         return any([exchange.stop() for exchange in list(self._exchanges)])
 
+    @property
+    def ends_thoughts(self) -> bool:
+        """Whether the server is known to end a thought on demand: once its models were listed."""
+        return self._engine is not None and bool(self._engine.control)
+
+    def answer_now(self) -> None:
+        """End the thought of the reply that is being read, where the server can; may be called from another thread.
+
+        The gateway does it by the id of the request, llama.cpp by that of the reply. An `UpstreamError` says why not.
+        """
+        request, reply = self._running
+        if not request and not reply:
+            raise UpstreamError("no reply is being written")
+        root = _VERSIONED.sub("", self._address.path)
+        status, reason = 404, ""
+        if request:
+            status, reason = self._order(f"{root}/asides/requests/{quote(request, safe='')}/answer-now", {})
+        if status in (404, 405) and reply:
+            status, reason = self._order(root + CONTROL_PATH, {"id": reply, "action": END_THOUGHT})
+        if not 200 <= status < 300:
+            cannot = f"{self} cannot end a thought"
+            raise UpstreamError(cannot if status in (404, 405) else f"{cannot}: {reason}", status=status)
+
+    def _order(self, path: str, body: dict[str, Any]) -> tuple[int, str]:
+        """Send an order; the status, and the reason where it was refused."""
+        with self._exchange("POST", path, body, prefix=False) as exchange:
+            data = exchange.read_whole(MOST_ERROR)
+            return exchange.status, "" if exchange.status < 300 else openai_chat.read_error(
+                exchange.status, data
+            ).message
+
     # Requests.
 
     def _send(self, request: Request, switch: Switch | None) -> HttpExchange:
@@ -189,18 +243,23 @@ class Client:
         for message in body["messages"]:
             if message["content"] is None:
                 message["content"] = ""  # beside calls: some servers refuse null
+        if self._engine is not None and self._engine.control:
+            body[self._engine.control] = True
+        if not self.server.speaks(openai_chat):
+            # They came by the names of the API in whose shape requests are made here; none may be lost.
+            body = self.server.add_parameters(body, request.extra)
         return self._exchange("POST", self._route(self.server.chat.upstream_path(request)), body)
 
     def _route(self, path: str) -> str:
         return path.removeprefix("/v1") if _VERSIONED.search(self._address.path) else path
 
-    def _exchange(self, method: str, path: str, body: Any = None) -> HttpExchange:
+    def _exchange(self, method: str, path: str, body: Any = None, *, prefix: bool = True) -> HttpExchange:
         headers = {"Accept": "text/event-stream, application/json", "User-Agent": "asides"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        path = self._address.path + path
+        path = self._address.path + path if prefix else path
         times = {"connect": self._connect, "idle": self._idle}
         return HttpExchange(self._address, method, path, headers, body, among=self._exchanges, **times)
 
@@ -234,13 +293,18 @@ class Client:
                     continue
                 if isinstance(item, ReplyEvent) and not split_by_server:
                     self._learn(key, item, format)
+                elif isinstance(item, Begin):
+                    self._running = (self._running[0], item.id)
                 yield item
         yield from splitter.finish()
         if split_by_server:
             self._starts[key] = "text"
             self._fields[request.model] = next(iter(splitter.fields), "reasoning_content")
         if failed is not None and not exchange.stopped:
-            raise UpstreamError(f"{self}: {failed.message}", status=failed.status)
+            reason = failed.message
+            if exchange.broken and failed.code == UPSTREAM_ENDED.code:
+                reason = f"the connection broke in the middle of the reply ({exchange.broken})"
+            raise UpstreamError(f"{self}: {reason}", status=failed.status)
 
     def _learn(self, key: tuple[str, bool], item: ReplyEvent, format: Format) -> None:
         """Remember for the next reply where output begins: a lone close means that the prompt had opened thinking."""
@@ -297,6 +361,14 @@ class Client:
         if all(name in reason for name in names):
             return ""
         return f"; it has {name_some(names)}"
+
+
+def check_extra(extra: Mapping[str, Any]) -> None:
+    """Raise an `asides.Error` for fields that `talk` cannot send: of the wrong kind, or those that it sets itself."""
+    own = [name for name in extra if name in _OWN_FIELDS]
+    if own:
+        raise UsageError(f"{', '.join(own)}: not to be set here")
+    _request("", "", None, None, extra)
 
 
 def name_some(models: Sequence[str]) -> str:

@@ -116,6 +116,8 @@ class HttpExchange:
         self.status: int = 0
         self.kind: str = ""
         """The media type of the response, such as `text/event-stream`."""
+        self.broken: str = ""
+        """Why the body ended where it did, if the connection broke."""
 
     def __enter__(self) -> Self:
         self._among.add(self)
@@ -166,6 +168,11 @@ class HttpExchange:
             self._socket.close()
 
     @property
+    def request_id(self) -> str:
+        """The header `X-Request-Id`, by which the gateway knows the request; empty where there is none."""
+        return str(self._reply_headers.get("X-Request-Id", "")).strip()
+
+    @property
     def retry_after(self) -> str:
         """The header `Retry-After`: seconds, or a date; empty where there is none."""
         return str(self._reply_headers.get("Retry-After", "")).strip()
@@ -184,9 +191,10 @@ class HttpExchange:
                 data = self._reply.read1(READ_SIZE)
             except TimeoutError as error:
                 raise self._failure(error) from error
-            except (OSError, http.client.HTTPException, ValueError):
+            except (OSError, http.client.HTTPException, ValueError) as error:
                 # Also how a read ends that `stop` has cut off. A reply that is not whole is reported by its dialect,
                 # behind all that had come.
+                self.broken = error.strerror or "" if isinstance(error, OSError) else "it was closed too early"
                 return
             if not data:
                 return

@@ -30,6 +30,12 @@ KindName = Literal["openai", "ollama"]
 """The names of `KINDS`. (The configuration repeats them, because it loads no dialect; a test compares the two.)"""
 
 
+CONTROL_PATH = "/v1/chat/completions/control"
+"""Where llama.cpp takes orders for a reply that it is writing."""
+END_THOUGHT = "reasoning_end"
+"""The order to end the thought and to answer."""
+
+
 class ListedModel(msgspec.Struct, frozen=True):
     """A model that a server lists."""
 
@@ -140,6 +146,16 @@ class ServerKind(msgspec.Struct, frozen=True, kw_only=True):
     """Where it says which models are loaded."""
     tokenize_path: str = ""
     """Where it counts tokens."""
+    parameters: str = ""
+    """The field of a request for parameters that no dialect has a name for; empty: they stand beside all others."""
+    beside: frozenset[str] = frozenset()
+    """Those of them that stand beside all others nevertheless."""
+
+    def add_parameters(self, body: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+        """The body of a request with parameters that no dialect has a name for."""
+        beside = {name: value for name, value in parameters.items() if not self.parameters or name in self.beside}
+        rest = {name: value for name, value in parameters.items() if name not in beside}
+        return body | beside | ({self.parameters: body.get(self.parameters, {}) | rest} if rest else {})
 
     def read_models(self, answer: Any) -> list[ListedModel] | None:
         """The models in the answer from `models_path`; None where it holds no list."""
@@ -220,6 +236,8 @@ OLLAMA = ServerKind(
     show_path="/api/show",
     version_path="/api/version",
     running_path="/api/ps",
+    parameters="options",
+    beside=frozenset({"keep_alive"}),
 )
 KINDS: dict[str, ServerKind] = {kind.name: kind for kind in (OPENAI, OLLAMA)}
 """Every kind, by the name that the configuration uses."""

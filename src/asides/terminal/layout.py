@@ -35,12 +35,12 @@ def elapsed(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-def summary(text: str, seconds: float, *, complete: bool = True) -> str:
-    """A folded thought in a line: `Thought for 9 s, 245 words`."""
+def summary(text: str, seconds: float | None, *, complete: bool = True) -> str:
+    """A folded thought in a line: `Thought for 9 s, 245 words`; without a time where that is not known."""
     words = len(text.split())
     length = describe(len(text)) if len(text) > LONG_WORD * words else f"{words:,} word{'' if words == 1 else 's'}"
-    took = elapsed(seconds) if seconds >= 1 else f"{seconds:.1f} s"
-    return f"Thought for {took}, {length}{'' if complete else ', cut off'}"
+    took = "" if seconds is None else f" for {elapsed(seconds) if seconds >= 1 else f'{seconds:.1f} s'}"
+    return f"Thought{took}, {length}{'' if complete else ', cut off'}"
 
 
 def fold_line(mark: str, summary: str, action: str, width: int) -> str:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, OK
@@ -21,6 +24,7 @@ from ..streams import READ_SIZE, STDIN, Streams, complain
 if TYPE_CHECKING:
     from ..._config import Config
     from ...client.client import Client, Think
+    from .continued import LastTalk
     from .reply import Choices, ReplySaver
 
 DESCRIPTION = """\
@@ -39,6 +43,8 @@ examples:
   asides run qwen3 --hidethinking < question.txt
   git diff | asides run qwen3 "Review this:" > review.md
   asides run gpt-oss --url http://gpu:8000/v1
+  asides run qwen3 -o temperature=0.2 -v "Prove it."
+  asides run -c                                  go on with the last conversation
   asides run                                     the server's only model
 
 which server (the first that is set):
@@ -55,7 +61,8 @@ exit codes:
   141  the reader of the output has gone
 """
 LEVELS = ("low", "medium", "high", "max")
-_VALUES: dict[str, Think] = {"": True, "true": True, "false": False, **{level: level for level in LEVELS}}
+_SWITCHES: dict[str, Think] = {"": True, "true": True, "on": True, "false": False, "off": False}
+_VALUES: dict[str, Think] = _SWITCHES | {level: level for level in LEVELS}
 
 
 def run(arguments: list[str]) -> int:
@@ -68,16 +75,24 @@ def run(arguments: list[str]) -> int:
     from .server import addresses, find, only_model, unreached
 
     config = load(options.config, without=("upstreams", "keys"))
+    store = options.store or os.environ.get("ASIDES_HISTORY") or config.history.store
+    before = _before(store) if options.goes_on else None
     candidates = addresses(options.url, config, os.environ)
     client = find(candidates, config)
     try:
-        model = options.model or config.run.model or only_model(client)
-        choices = _choices(options, config, model, config.run.think if think is None else think)
-        saving = _saving(options, config)
+        kept = before.model if before is not None else ""
+        model = options.model or kept or config.run.model or only_model(client)
+        given = config.run.think if think is None else think
+
+        def choices_for(model: str) -> Choices:
+            return _choices(options, config, model, given)
+
+        choices = choices_for(model)
+        saving = _saving(options, config, store, before)
         streams = Streams(raw=options.raw, wrap=choices.wrap)
         if not options.prompt and os.isatty(STDIN) and streams.out.terminal:
-            return _converse(client, choices, streams, options, saving)
-        return _ask_once(client, choices, streams, options, saving)
+            return _converse(client, choices, choices_for, streams, options, saving, before)
+        return _ask_once(client, choices, streams, options, saving, before)
     except UpstreamError as error:
         raise unreached(error, candidates, config) from error
 
@@ -99,23 +114,39 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
         policies=policies_of(settings, **given_policies(options)),
         extra=settings.extra_body,
         mode="collapse" if options.collapse else "hide" if options.hidethinking or config.run.hide_thinking else "show",
+        options=read_options(options.option),
+        verbose=options.verbose,
         style=style,
         wrap=options.wordwrap and config.terminal.wrap,
     )
 
 
-def _saving(options: argparse.Namespace, config: Config) -> ReplySaver | None:
-    if not (options.save or config.history.save):
-        if options.store:
-            raise UsageError("--store says where replies are kept; it goes with --save")
-        return None
+def _before(store: str) -> LastTalk:
+    from .continued import last_talk  # here, because most who talk begin anew
+
+    return last_talk(store)
+
+
+def _saving(options: argparse.Namespace, config: Config, store: str, before: LastTalk | None) -> ReplySaver | None:
     from .reply import ReplySaver
 
-    return ReplySaver(options.store or os.environ.get("ASIDES_HISTORY") or config.history.store)
+    if before is not None:
+        return ReplySaver(store, before.id)  # it was kept, so what follows is kept with it
+    if options.save or config.history.save:
+        return ReplySaver(store)
+    if options.store:
+        raise UsageError("--store says where replies are kept; it goes with --save")
+    return None
 
 
 def _converse(
-    client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: ReplySaver | None
+    client: Client,
+    choices: Choices,
+    choices_for: Callable[[str], Choices],
+    streams: Streams,
+    options: argparse.Namespace,
+    saving: ReplySaver | None,
+    before: LastTalk | None,
 ) -> int:
     from .conversation import Conversation
     from .folds import ScreenFolds
@@ -124,22 +155,35 @@ def _converse(
 
     greet(client)
     folds = ScreenFolds(streams, choices.style, mouse=options.mouse)
-    reader = choose(folds, mouse=options.mouse)
-    code = Conversation(client, choices, reader, streams, folds, system=options.system, saving=saving).run()
+    conversation = Conversation(
+        client, choices, choose(folds, mouse=options.mouse), streams, folds,
+        choices_for=choices_for, system=options.system, saving=saving,
+    )  # fmt: skip
+    if before is not None:
+        conversation.go_on(before)
+    code = conversation.run()
     return FAILED if saving is not None and saving.failed else code
 
 
 def _ask_once(
-    client: Client, choices: Choices, streams: Streams, options: argparse.Namespace, saving: ReplySaver | None
+    client: Client,
+    choices: Choices,
+    streams: Streams,
+    options: argparse.Namespace,
+    saving: ReplySaver | None,
+    before: LastTalk | None,
 ) -> int:
     from .reply import ask
 
     prompt = _prompt(options.prompt, streams)
+    earlier = [] if before is None else before.messages
     system = [{"role": "system", "content": options.system}] if options.system else []
-    messages = [*system, {"role": "user", "content": prompt}]
-    outcome = ask(client, messages, choices, streams)
+    if system:
+        earlier = [message for message in earlier if message["role"] != "system"]
+    asked = [*system, {"role": "user", "content": prompt}]
+    outcome = ask(client, [*system, *earlier, asked[-1]], choices, streams)
     if saving is not None:
-        saving.save(messages, outcome, choices)
+        saving.save(asked, outcome, choices)
     if outcome.error is not None:
         raise outcome.error
     if outcome.stopped:
@@ -170,6 +214,30 @@ def _read_stdin(*, needed: bool) -> str:
             error.filename = "standard input"
             raise
     return data.decode("utf-8", "replace")
+
+
+def read_options(given: list[str]) -> dict[str, Any]:
+    """Fields of the request, from `key=value`."""
+    found: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"-o wants key=value, such as temperature=0.2, and not {each!r}")
+        found |= read_option(name, value)
+    return found
+
+
+def read_option(name: str, value: str) -> dict[str, Any]:
+    """One field of the request: its value is JSON, or else a text. One that cannot be sent is refused."""
+    from ...client.client import check_extra
+
+    try:
+        found: Any = msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        found = value.strip()
+    field = {name.strip(): found}
+    check_extra(field)
+    return field
 
 
 def read_think(value: str, flag: str = "--think") -> Think:
@@ -218,6 +286,21 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="=VALUE",
         help="think; a value stands only behind `=`: true, false, low, medium, high or max",
     )
+    asking.add_argument(
+        "-o",
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a parameter of the request, such as temperature=0.2 or max_tokens=500; may be given again",
+    )
+    asking.add_argument(
+        "-c",
+        "--continue",
+        dest="goes_on",
+        action="store_true",
+        help="go on with the last conversation that was kept (--save), and keep what follows with it",
+    )
     asking.add_argument("--system", default="", metavar="TEXT", help="what the model is told before all else")
     asking.add_argument(
         "--tools", metavar="FILE", help="a JSON list of tool definitions; in a conversation you give their results"
@@ -236,6 +319,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="a click on the line of a thought folds and unfolds it; selecting and scrolling with the mouse then need "
         "the key that your terminal has for it, mostly Shift",
+    )
+    showing.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="behind each reply: its tokens, tokens per second, and the time to the first thought and answer",
     )
     add_style(showing)
     add_wordwrap(showing)

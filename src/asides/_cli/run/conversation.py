@@ -11,23 +11,33 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...client.client import Client, Reply
+from ...client.client import Client, Reply, UpstreamError, name_some
 from ...errors import Error, UsageError
 from ...terminal import Mode
+from ...terminal.layout import summary
 from .. import OK
 from ..streams import Streams
-from .command import read_think, think_in_words
+from .command import read_option, read_think, think_in_words
 from .folds import ScreenFolds
 from .input import PROMPT, MessageReader, ReplyKeys
 from .reply import Choices, ReplySaver, ask, display_reply
 
+if TYPE_CHECKING:
+    from .continued import LastTalk
+
 HELP = """\
-  /think [LEVEL]  think from now on; LEVEL is low, medium, high or max
+  /model [NAME]   list the models, or talk with another one
+  /think [LEVEL]  think from now on; LEVEL is low, medium, high, max or off
   /nothink        do not think
+  /system [TEXT]  show the system prompt, or set it; `none` takes it away
+  /set [KEY VALUE], /unset KEY
+                  parameters of the request, such as temperature 0.2
+  /verbose        write tokens and times behind each reply, or stop it
   /hide, /show    make a line of each thought, or show them; so does /collapse
   /thought [N]    write the last thought, or the one of this number
   /view           the talk on the whole screen; thoughts open with a click
@@ -40,9 +50,10 @@ HELP = """\
 
   Alt-Enter begins a new line; so does Enter between \"\"\" and \"\"\".
   Ctrl-T unfolds the last thought, and folds it again.
+  Ctrl-N during a thought ends it, where the server can: answer now.
   Ctrl-C stops a reply. What had come of it stays in the talk.
   To send a message that begins with a slash, put a space before it."""
-UNFOLD_KEY, UNFOLD_HINT = "\x14", "(Ctrl-T shows it)"
+UNFOLD_KEY, ANSWER_KEY = "\x14", "\x0e"
 COMMAND = re.compile(r"/([a-z]+|\?)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
 """A word behind a slash. `/usr/bin/env` is none, and is sent."""
 
@@ -58,23 +69,32 @@ class Conversation:
         streams: Streams,
         folds: ScreenFolds,
         *,
+        choices_for: Callable[[str], Choices],
         system: str = "",
         saving: ReplySaver | None = None,
     ) -> None:
+        """`choices_for`: how another model is asked and read, by its name."""
         self._client = client
         self._choices = choices
+        self._choices_for = choices_for
         self._reader = reader
         self._streams = streams
         self._folds = folds
         self._exchanges: list[tuple[str, Reply]] = []
         """What was asked and what came, thoughts included, for the viewer."""
-        self._system = [{"role": "system", "content": system}] if system else []
-        self._talk = Talk(self._system)
+        self._unsaid: list[str] = []
+        """Messages of other threads, written when the main one comes to it."""
+        self._talk = Talk(system)
         self._saving = saving
-        self._unkept: list[dict[str, Any]] = [*self._system]
+        self._unkept: list[dict[str, Any]] = self._talk.messages
         """What was asked since the last reply that is kept in the history."""
         self._saved: set[Path] = set()
         self._commands: dict[str, Callable[[str], None]] = {
+            "model": self._model,
+            "system": self._set_system,
+            "set": self._set,
+            "unset": self._unset,
+            "verbose": self._verbose,
             "think": self._think,
             "nothink": lambda rest: self._think("false"),
             "hide": lambda rest: self._set_mode("hide"),
@@ -88,6 +108,18 @@ class Conversation:
             "help": lambda rest: self._write(HELP),
             "?": lambda rest: self._write(HELP),
         }
+
+    def go_on(self, before: LastTalk) -> None:
+        """Begin with a conversation of the history."""
+        if self._talk.go_on(before.messages):
+            self._unkept = []
+        for kept in before.replies:
+            asked = "\n\n".join(turn.text for turn in kept.asked if turn.role != "system")
+            self._exchanges.append((asked, kept.reply))
+            for thought in kept.thoughts:
+                self._folds.add(thought.text, summary(thought.text, thought.seconds, complete=thought.complete))
+        count = len(before.replies)
+        self._write(f"goes on with a talk of {count} {'reply' if count == 1 else 'replies'}; /view shows it")
 
     def run(self) -> int:
         """Talk until the person ends it."""
@@ -139,10 +171,9 @@ class Conversation:
         """Ask until the model calls nothing more."""
         while self._talk.waits:
             messages = self._talk.messages
-            display = display_reply(
-                self._streams, self._choices, self._folds, UNFOLD_HINT if self._reader.edits else ""
-            )
-            with ReplyKeys(self._reader, {UNFOLD_KEY: display.unfold}) as keys:
+            display = display_reply(self._streams, self._choices, self._folds, self._hint())
+            actions = {UNFOLD_KEY: display.unfold, ANSWER_KEY: self._answer_now}
+            with ReplyKeys(self._reader, actions, self._write_unsaid) as keys:
                 outcome = ask(self._client, messages, self._choices, self._streams, display, keys)
             reply = outcome.reply
             self._exchanges.append((messages[-1]["content"], reply))
@@ -163,6 +194,27 @@ class Conversation:
             if not results:
                 return
 
+    def _hint(self) -> str:
+        if not self._reader.edits:
+            return ""
+        return f"(Ctrl-T shows it{', Ctrl-N answers now' if self._client.ends_thoughts else ''})"
+
+    def _answer_now(self) -> bool:
+        """End the thought, in a thread: the server may take its time, and the reply comes on meanwhile."""
+
+        def order() -> None:
+            try:
+                self._client.answer_now()
+            except Error as error:
+                self._unsaid.append(str(error))
+
+        Thread(target=order, daemon=True).start()
+        return True
+
+    def _write_unsaid(self) -> None:
+        while self._unsaid:
+            self._streams.message(self._unsaid.pop(0))
+
     def _results(self, reply: Reply) -> list[dict[str, Any]]:
         """What the calls gave, where there are tools: the person is asked. Without an answer they count as not made."""
         results: list[dict[str, Any]] = []
@@ -177,6 +229,50 @@ class Conversation:
         return results
 
     # Commands.
+
+    def _model(self, name: str) -> None:
+        try:
+            names = self._client.models()
+        except UpstreamError as error:
+            names = []
+            if not name:
+                raise UsageError(f"this is {self._choices.model}; {error}") from error
+        if not name:
+            for each in names or [self._choices.model]:
+                self._write(f"{'*' if each == self._choices.model else ' '} {each}")
+            return
+        if names and name not in names and f"{name}:latest" not in names:
+            raise UsageError(f"there is no model {name!r}; {self._client} has {name_some(names)}")
+        found = self._choices_for(name)
+        for field in ("model", "format", "policies", "extra"):
+            setattr(self._choices, field, getattr(found, field))
+        self._write(f"talking with {name} from now on")
+
+    def _set_system(self, text: str) -> None:
+        if text:
+            prompt = self._talk.set_system("" if text.lower() == "none" else text)
+            self._unkept = [*prompt, *(message for message in self._unkept if message["role"] != "system")]
+        self._write(f"system prompt: {self._talk.system}" if self._talk.system else "there is no system prompt")
+
+    def _set(self, rest: str) -> None:
+        name, _, value = rest.partition(" ")
+        if name and not value.strip():
+            raise UsageError("/set wants a name and a value, such as: /set temperature 0.2")
+        if name:
+            self._choices.options = self._choices.options | read_option(name, value)
+        options = self._choices.extra | self._choices.options
+        set_to = ", ".join(f"{name} {msgspec.json.encode(value).decode()}" for name, value in options.items())
+        self._write(set_to or "no parameter is set")
+
+    def _unset(self, name: str) -> None:
+        if name not in self._choices.options:
+            raise UsageError(f"{name or 'nothing'} is not set here; /set lists what is")
+        self._choices.options = {each: value for each, value in self._choices.options.items() if each != name}
+        self._set("")
+
+    def _verbose(self, rest: str) -> None:
+        self._choices.verbose = not self._choices.verbose
+        self._write(f"tokens and times are {'written' if self._choices.verbose else 'not written any more'}")
 
     def _think(self, level: str) -> None:
         self._choices.think = read_think(level, "/think")
@@ -213,7 +309,7 @@ class Conversation:
 
     def _clear(self, rest: str) -> None:
         self._talk.clear()
-        self._unkept = [*self._system]
+        self._unkept = self._talk.messages
         if self._saving is not None:
             self._saving.begin()
         self._write("the talk is forgotten")
@@ -239,21 +335,38 @@ class Conversation:
 class Talk:
     """The messages so far. Thoughts are not part of them, but for those of turns with calls."""
 
-    def __init__(self, system: Sequence[dict[str, Any]] = ()) -> None:
-        self._system = system
+    def __init__(self, system: str = "") -> None:
+        self.system = system
+        """The system prompt."""
         self._turns: list[dict[str, Any]] = []
         self._given_up = ""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
         """What is sent. A question without an answer goes together with the next: many models want turns to change."""
-        found = [*self._system]
+        found = self._prompt()
         for turn in self._turns:
             if turn["role"] == "user" and found and found[-1]["role"] == "user":
                 found[-1] = {"role": "user", "content": f"{found[-1]['content']}\n\n{turn['content']}"}
             else:
                 found.append(turn)
         return found
+
+    def _prompt(self) -> list[dict[str, Any]]:
+        return [{"role": "system", "content": self.system}] if self.system else []
+
+    def set_system(self, text: str) -> list[dict[str, Any]]:
+        """Another system prompt holds from now on, or none; its message."""
+        self.system = text
+        return self._prompt()
+
+    def go_on(self, messages: Sequence[dict[str, Any]]) -> bool:
+        """Begin with these messages. False where they had another system prompt than the one that holds."""
+        before = next((message["content"] for message in messages if message["role"] == "system"), "")
+        self._turns += [message for message in messages if message["role"] != "system"]
+        same = not self.system or self.system == before
+        self.system = self.system or before
+        return same
 
     @property
     def waits(self) -> bool:

@@ -90,6 +90,10 @@ class ScreenFolds:
             self._written[self._begun :] = [fold]
         self._begun = None
 
+    def add(self, text: str, summary: str) -> None:
+        """A thought of before, which is not on the screen."""
+        self.thoughts.append(FoldedThought(text, summary, False, 0))
+
     def typed(self, echo: str | None) -> None:
         """The person has typed something that stands on the screen as this; None where nobody knows."""
         self._forget_what_is_gone()

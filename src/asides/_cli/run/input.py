@@ -95,10 +95,13 @@ def unwrap(text: str) -> str:
 class ReplyKeys:
     """The keyboard while a reply comes. Nothing that is typed stands in what is written."""
 
-    def __init__(self, reader: MessageReader, actions: Mapping[str, Callable[[], bool]]) -> None:
-        """`actions`: what keys do at once; False where there was nothing to do."""
+    def __init__(
+        self, reader: MessageReader, actions: Mapping[str, Callable[[], bool]], idle: Callable[[], object]
+    ) -> None:
+        """`actions`: what keys do at once; False where there was nothing to do. `idle` is called with every `poll`."""
         self._reader = reader
         self._actions = actions
+        self._idle = idle
         self._held: list[str] = []
 
     def __enter__(self) -> Self:
@@ -123,6 +126,7 @@ class ReplyKeys:
 
     def poll(self) -> None:
         """Do what the keys ask for that were pressed since the last time."""
+        self._idle()
         while self._reader.edits and select.select([STDIN], [], [], 0)[0]:
             data = os.read(STDIN, READ_SIZE)
             if not data:

@@ -18,7 +18,8 @@ from uuid import uuid4
 
 import msgspec
 
-from ...client.client import Client, Message, Reply, Think, UpstreamError
+from ...client.client import Client, Message, Reply, Think
+from ...errors import Error
 from ...policies import DEFAULTS, Policies
 from ...reply.fold import Fold
 from ...reply.items import ReplyEvent, ReplyItem
@@ -41,6 +42,11 @@ class Choices(msgspec.Struct, kw_only=True):
     policies: Policies = DEFAULTS
     """How to read the reply. Its `tools` are what the model is offered."""
     extra: dict[str, Any] = {}
+    """Fields of the request that the configuration gives for this model."""
+    options: dict[str, Any] = {}
+    """Fields of the request that the person has set (`-o`, `/set`); they win."""
+    verbose: bool = False
+    """Whether figures are written behind each reply."""
     mode: Mode = "show"
     """What becomes of thoughts. On a terminal one that is not shown is a line."""
     style: Style = Style()
@@ -55,7 +61,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """What came."""
     stopped: bool = False
     """Whether Ctrl-C ended it."""
-    error: UpstreamError | None = None
+    error: Error | None = None
     """What ended it otherwise."""
 
 
@@ -89,7 +95,7 @@ def ask(
     """Ask for a reply and show it. `keys` may act meanwhile."""
     display = display or display_reply(streams, choices)
     fold = Fold(clock=time.monotonic)
-    error: UpstreamError | None = None
+    error: Error | None = None
 
     def tick() -> float | None:
         if keys is not None:
@@ -108,7 +114,7 @@ def ask(
                 if isinstance(item, ReplyEvent) and item.choice == 0:
                     display.show((item.event,))
                     streams.flush()
-        except UpstreamError as failure:
+        except Error as failure:
             error = failure
         display.end()
         streams.flush()
@@ -117,6 +123,10 @@ def ask(
     reply = fold.reply
     if error is None and not receiving.stopped:
         _remark(reply, streams)
+    if choices.verbose:
+        for line in figures(reply):
+            streams.line(line)
+        streams.flush()
     return Outcome(reply, receiving.stopped, error)
 
 
@@ -129,7 +139,8 @@ class _Receiving:
     def __init__(self, client: Client, messages: Sequence[Message], choices: Choices) -> None:
         self._client = client
         self._queue: SimpleQueue[ReplyItem | Exception | None] = SimpleQueue()
-        self._asked = {name: getattr(choices, name) for name in ("model", "think", "format", "policies", "extra")}
+        self._asked = {name: getattr(choices, name) for name in ("model", "think", "format", "policies")}
+        self._asked["extra"] = choices.extra | choices.options
         self._messages = list(messages)
         self.stopped = False
         """Whether Ctrl-C was pressed."""
@@ -180,6 +191,29 @@ class _Receiving:
             yield item
 
 
+def figures(reply: Reply) -> list[str]:
+    """What a reply cost, as lines: tokens, tokens per second, and how long each thing took."""
+    usage, times = reply.usage, reply.times
+    facts: dict[str, str] = {}
+    if usage is not None:
+        thinking = "" if usage.reasoning_tokens is None else f"{usage.reasoning_tokens:,} of them thinking, "
+        about = "about " if usage.estimated and thinking else ""
+        facts["tokens"] = f"{usage.output_tokens:,} ({about}{thinking}{usage.input_tokens:,} in the prompt)"
+    else:
+        facts["tokens"] = "not counted by the server"
+    first = min((time for time in (times.first_thought, times.first_answer) if time is not None), default=None)
+    if usage is not None and first is not None and times.seconds is not None and times.seconds > first:
+        facts["speed"] = f"{usage.output_tokens / (times.seconds - first):,.1f} tokens/s"
+    for name, seconds in (
+        ("first thought", times.first_thought),
+        ("first answer", times.first_answer),
+        ("whole reply", times.seconds),
+    ):
+        if seconds is not None:
+            facts[name] = f"{seconds:.2f} s"
+    return [f"{name:<15}{fact}" for name, fact in facts.items()]
+
+
 def _remark(reply: Reply, streams: Streams) -> None:
     """Say what the person should know of a reply that has ended."""
     if reply.reason == "length":
@@ -197,11 +231,12 @@ def _remark(reply: Reply, streams: Streams) -> None:
 class ReplySaver:
     """Saves the replies of one conversation after another in the history, with their thoughts."""
 
-    def __init__(self, store: str) -> None:
+    def __init__(self, store: str, conversation: str = "") -> None:
+        """`conversation`: the one to go on with; else a new one begins."""
         self._store = store
         self.failed = False
         """Whether a reply could not be saved; that was reported."""
-        self.begin()
+        self._conversation = conversation or uuid4().hex
 
     def begin(self) -> None:
         """Another conversation begins."""
