@@ -14,6 +14,7 @@ import msgspec
 
 from .._page import traffic
 from ..dialects.framing import to_json
+from ..dialects.servers import CONTROL_PATH, END_THOUGHT
 from . import headers
 from .http_request import HttpRequest, while_there
 from .inspection import InspectedRequest, Registry
@@ -28,7 +29,6 @@ MOST_WATCHERS = 50
 WAIT = 5.0
 """Seconds that the end of a thought may take till it is reported."""
 LOOKS = 0.05
-CONTROL_PATH = "/v1/chat/completions/control"
 LONGEST_ERROR = 1000
 
 
@@ -164,7 +164,7 @@ class PageRequests:
         upstream = next((each for each in state.upstreams if each.name == done["upstream"]), None)
         if upstream is None:
             return "the upstream is not configured any more"
-        body = to_json({"id": done["control"], "action": "reasoning_end"})
+        body = to_json({"id": done["control"], "action": END_THOUGHT})
         sent = state.headers_for(http, upstream, same=True)
         try:
             async with upstream.ask("POST", CONTROL_PATH, body, sent) as response:

@@ -95,6 +95,8 @@ class Client:
         """By model: the field in which the server sends thinking."""
         self._starts: dict[tuple[str, bool], Start] = {}
         """By model, and whether thinking was turned off: where its output was seen to begin."""
+        self.may_end_thoughts: bool = False
+        """Whether `answer_now` may be called: the gateway then holds each request where it can be found."""
         self._engine: Engine | None = None
         self._running = ("", "")
         """The reply that is being read: the id of its request for the gateway, and its own."""
@@ -211,6 +213,7 @@ class Client:
     def answer_now(self) -> None:
         """End the thought of the reply that is being read, where the server can; may be called from another thread.
 
+        Set `may_end_thoughts` before the reply is asked for.
         The gateway does it by the id of the request, llama.cpp by that of the reply. An `UpstreamError` says why not.
         """
         request, reply = self._running
@@ -243,7 +246,7 @@ class Client:
         for message in body["messages"]:
             if message["content"] is None:
                 message["content"] = ""  # beside calls: some servers refuse null
-        if self._engine is not None and self._engine.control:
+        if self.may_end_thoughts and self._engine is not None and self._engine.control:
             body[self._engine.control] = True
         if not self.server.speaks(openai_chat):
             # They came by the names of the API in whose shape requests are made here; none may be lost.
@@ -257,6 +260,8 @@ class Client:
         headers = {"Accept": "text/event-stream, application/json", "User-Agent": "asides"}
         if body is not None:
             headers["Content-Type"] = "application/json"
+            if self.may_end_thoughts:
+                headers["X-Asides-Inspect"] = "1"
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         path = self._address.path + path if prefix else path

@@ -75,6 +75,7 @@ class Conversation:
     ) -> None:
         """`choices_for`: how another model is asked and read, by its name."""
         self._client = client
+        client.may_end_thoughts = True
         self._choices = choices
         self._choices_for = choices_for
         self._reader = reader

@@ -124,7 +124,7 @@ def ask(
     if error is None and not receiving.stopped:
         _remark(reply, streams)
     if choices.verbose:
-        for line in figures(reply):
+        for line in ("", *figures(reply)):
             streams.line(line)
         streams.flush()
     return Outcome(reply, receiving.stopped, error)
