@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check lint types format families bench bench-batch bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names page-vendor test-hf test-readers test-xgrammar clean
+.PHONY: help demo test test-pythons check lint types format families bench bench-batch bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names test-page page-vendor test-hf test-readers test-xgrammar clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -43,6 +43,9 @@ READER_NEEDS := trl transformers regex xgrammar llguidance outlines_core openai-
 HEAVY_ENGINES := ray spark daft
 ENGINE_TESTS := hypothesis pytest pytest-timeout
 OBJECT_STORAGE := 'moto[server]' s3fs boto3
+
+# What `make test-page` needs beside the gateway. Playwright drives the browser of this machine and downloads none.
+PAGE_TESTS := hypothesis 'playwright>=1.60' psutil pytest pytest-timeout
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +124,10 @@ test-browser: .venv/.test ## Look at the report in a real browser (Debian: apt-g
 # Not part of `test`: it needs the network, and what other projects release is no fault of ours.
 peer-names: .venv/.test ## List the names of other projects' parsers, in their newest packages, that do not resolve here
 	.venv/bin/python -m tools.peer_names
+
+# Not part of `test`: it needs Playwright, and a browser. Without the browser every test is skipped, with the reason.
+test-page: .venv-page/.page ## Use the gateway's page in a real browser (Debian: apt-get install chromium); writes tests/page/screenshots
+	.venv-page/bin/python -m pytest -q -rs tests/page $(PAGE_ARGUMENTS)
 
 # Not part of `test`: it needs the network.
 page-vendor: .venv/.created ## Fetch again what the page uses of others (npm), and compare it with what is in the repository
@@ -239,6 +246,10 @@ clean: ## Remove the environments, the caches and what was built
 		echo "What needs neither is part of make test: tests/engine/test_structural_tag.py" >&2; \
 		exit 1; \
 	}
+	@touch $@
+
+.venv-page/.page: .venv-page/.created pyproject.toml
+	.venv-page/bin/python $(PIP) --editable '.[gateway]' $(PAGE_TESTS)
 	@touch $@
 
 .venv-engines/.light: .venv-engines/.created pyproject.toml

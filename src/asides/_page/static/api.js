@@ -1,7 +1,7 @@
-// Everything that the page asks of the gateway goes through here: the key, errors in words, streams over fetch.
+// Everything that the page asks of the gateway: the key, errors in words, streams over fetch.
 //
-// The key is kept for this tab alone (sessionStorage) and sent as a header; it is never part of an address. Where the gateway
-// wants one, the request waits until the person has given it (`askForKey`, set by app.js), and is then sent again.
+// The key is kept for this tab alone and sent as a header, never in an address. Where the gateway wants one, a request waits
+// until the person has given it (`askForKey`), and is sent again.
 //
 //   const about = await getJSON("asides/about");
 //   for await (const { event, data } of stream("v1/chat/completions", { body, signal })) ...
@@ -114,7 +114,7 @@ async function readOrLost(reader) {
     return await reader.read();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError("The connection was lost.", { lost: true });
+    throw new ApiError("The gateway, or the way to it, broke off.", { lost: true });
   }
 }
 

@@ -1,13 +1,10 @@
 // Where the page starts: which view the address names, the key prompt, settings, the connection to the gateway.
 //
-// A view is a module that exports one component. It gets {route, about, settings, refresh}:
-//   route     {view, path: ["reply", "ID"], query: URLSearchParams}, from an address such as #/read/reply/ID?search=x
-//   about     what GET asides/about answered
-//   settings  what the person chose (settings.js)
-// and changes the address with `go`. The address holds the state of a view, never a key. Views are loaded when first opened.
+// A view is a module that exports one component, loaded when first opened. It gets `route` (route.js: the state of a view, never
+// a key), `about` (what GET asides/about answered), `settings`, and `refresh`, which asks for `about` again.
 
 import { getJSON, key, onKeyNeeded } from "./api.js";
-import { announce, Dialog, Message, toggleAll } from "./parts.js";
+import { Dialog, Message, toggleAll } from "./parts.js";
 import { go, readRoute } from "./route.js";
 import { applyScheme, loadSettings, saveSettings, Settings } from "./settings.js";
 import { html, render, useCallback, useEffect, useRef, useState } from "./ui.js";
@@ -154,10 +151,7 @@ function App() {
             ${title}</a>`,
         )}
       </nav>
-      <button type="button" class="plain settings" aria-label="Settings" title="Settings" onClick=${() => setShowSettings(true)}>
-        <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><path d="M3 6h8m4 0h2M3 14h2m4 0h8" /><circle
-          cx="13" cy="6" r="2" /><circle cx="7" cy="14" r="2" /></svg>
-      </button>
+      <button type="button" class="plain settings" onClick=${() => setShowSettings(true)}>Settings</button>
     </header>
     <main id="main" tabindex="-1" class="view-${name}">
       ${error &&
@@ -173,7 +167,7 @@ function App() {
     ${showSettings &&
     html`<${Dialog} label="Settings" onClose=${() => setShowSettings(false)}>
       <${Settings} settings=${settings} change=${change} hasKey=${Boolean(key.get())}
-        forgetKey=${() => (key.set(""), announce("The key is forgotten"))} />
+        forgetKey=${() => key.set("")} />
     <//>`}
     ${prompt && html`<${KeyPrompt} key=${prompt.message} ...${prompt} />`}
   `;

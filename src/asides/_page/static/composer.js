@@ -1,10 +1,21 @@
-// Where a question is written: model, effort, system prompt, tools, images. Its text is its own state, so that typing draws
-// nothing else.
+// Where a question is written. Its text is its own state, so that typing draws nothing else.
 
 import { Dialog, Message } from "./parts.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
 
-const EFFORTS = ["none", "low", "medium", "high"]; // where the gateway does not know which ones a model takes
+// Where nothing is known of a model, what most take; where it knows no efforts, thinking can still be turned off or on.
+const named = (effort) => [effort, `effort: ${effort}`];
+const USUAL = ["none", "low", "medium", "high"].map(named);
+const SWITCH = [
+  ["none", "thinking: off"],
+  ["high", "thinking: on"],
+];
+
+// The choices for a model, beside its own default, and what the address names: what is sent, and its name.
+function effortsOf(model, chosen) {
+  const known = !model?.efforts ? USUAL : model.efforts.length ? model.efforts.map(named) : SWITCH;
+  return !chosen || known.some(([effort]) => effort === chosen) ? known : [...known, named(chosen)];
+}
 const LARGEST_IMAGE = 8 * 1024 * 1024;
 
 const WEATHER = [
@@ -19,10 +30,9 @@ const WEATHER = [
 ];
 
 function readImage(file) {
-  return new Promise((resolve, reject) => {
+  return new Promise((resolve) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result);
-    reader.onerror = () => reject(reader.error);
     reader.readAsDataURL(file);
   });
 }
@@ -80,6 +90,8 @@ export function Composer(props) {
 
   // A link may bring a question; it waits to be sent.
   useEffect(() => first && setText(first), [first]);
+  // One can type at once; on a touch screen that would only bring up its keyboard.
+  useEffect(() => matchMedia("(pointer: fine)").matches && area.current.focus({ preventScroll: true }), []);
   // As high as its text, up to a third of the window (style.css).
   useEffect(() => {
     area.current.style.height = "auto";
@@ -112,7 +124,7 @@ export function Composer(props) {
     submit();
   };
   const listed = models.some((each) => each.id === model) || !model ? models : [{ id: model }, ...models];
-  const efforts = known?.efforts ?? EFFORTS;
+  const efforts = effortsOf(known, effort);
   return html`
     <form class="composer" onSubmit=${(event) => (event.preventDefault(), submit())}
       onDragOver=${(event) => event.preventDefault()}
@@ -134,10 +146,9 @@ export function Composer(props) {
           ${listed.length === 0 && html`<option value="">no models</option>`}
           ${listed.map((each) => html`<option key=${each.id} value=${each.id}>${each.id}</option>`)}
         </select>
-        <select aria-label="Effort" value=${effort} disabled=${!efforts.length} onChange=${(event) => choose({ effort: event.target.value })}>
-          <option value="">effort: usual</option>
-          ${efforts.map((each) => html`<option key=${each} value=${each}>effort: ${each}</option>`)}
-          ${effort && !efforts.includes(effort) && html`<option value=${effort}>effort: ${effort}</option>`}
+        <select aria-label="Effort" value=${effort} onChange=${(event) => choose({ effort: event.target.value })}>
+          <option value="">${efforts.includes(SWITCH[0]) ? "thinking" : "effort"}: usual</option>
+          ${efforts.map(([value, name]) => html`<option key=${value} value=${value}>${name}</option>`)}
         </select>
         <button type="button" class="plain" aria-haspopup="dialog" title="System prompt and tools" onClick=${() => setOptions(true)}>
           ${system || tools.length ? "Prompt, tools ✓" : "Prompt, tools"}</button>

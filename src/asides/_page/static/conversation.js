@@ -1,11 +1,8 @@
-// A conversation with a model: its turns, what is sent for them, and the reply that comes. No drawing is done here.
+// A conversation with a model: its turns, what is sent for them, and the reply that comes. Nothing is drawn here.
 //
-// A turn is {role: "user", text, images} or {role: "assistant", parts, model, state, ...}. A reply is one turn, also where calls
-// and their results stand in it: its parts then hold what becomes several messages on the wire. It is changed in place while
-// it comes; `subscribe` tells who draws it.
-//
-//   const reply = newReply(model, effort);
-//   await ask(reply, { turns, system, tools, signal });
+// A turn is {role: "user", text, images} or {role: "assistant", parts, model, state, ...}. A reply is one turn, also where its
+// parts hold calls and results, which are several messages on the wire. It is changed in place while it comes; `subscribe`
+// tells who draws it.
 
 import { ApiError, stream } from "./api.js";
 import { announce, count, countWords, seconds } from "./parts.js";
@@ -82,7 +79,7 @@ export async function ask(reply, { turns, system, tools, signal }) {
       take(reply, reading, JSON.parse(data));
       changed(reply);
     }
-    if (!reading.reason) throw new ApiError("The connection was lost before the reply was complete.", { lost: true });
+    if (!reading.reason) throw new ApiError("The stream ended before the reply was complete.", { lost: true });
     reply.state = "done";
   } catch (error) {
     reply.state = error.name === "AbortError" ? "stopped" : error.lost ? "lost" : "refused";
@@ -94,18 +91,16 @@ export async function ask(reply, { turns, system, tools, signal }) {
   }
 }
 
-const ENDS = { thinking: "reasoning_content", text: "content" };
-
 // One chunk of the stream.
 function take(reply, reading, chunk) {
   if (chunk.error) throw new ApiError(chunk.error.message ?? String(chunk.error));
   if (chunk.usage) takeUsage(reply, reading, chunk.usage);
   const choice = chunk.choices?.[0];
   if (!choice) return;
-  for (const [kind, field] of Object.entries(ENDS)) {
-    if (choice.delta?.[field]) grow(reply, reading, kind, choice.delta[field]);
-  }
-  for (const call of choice.delta?.tool_calls ?? []) growCall(reply, reading, call);
+  const { reasoning_content: thought, content: text, tool_calls: calls } = choice.delta ?? {};
+  if (thought) grow(reply, reading, "thinking", thought);
+  if (text) grow(reply, reading, "text", text);
+  for (const call of calls ?? []) growCall(reply, reading, call);
   if (choice.finish_reason) reading.reason = choice.finish_reason;
 }
 
@@ -114,10 +109,8 @@ function begin(reply, reading, part) {
   part.began = performance.now();
   reading.part = part;
   reply.parts.push(part);
-  if (part.kind !== reply.now) {
-    if (part.kind === "thinking") announce("The model is thinking");
-    if (part.kind === "text") announce("The answer begins");
-  }
+  if (part.kind === "thinking") announce("The model is thinking");
+  if (part.kind === "text") announce("The answer begins");
   reply.now = part.kind;
 }
 
@@ -135,10 +128,12 @@ function grow(reply, reading, kind, text) {
     // What stands between two parts of a kind is no part of the second.
     if (!text.trim() && kind === "thinking") return;
     begin(reply, reading, { kind, text: "", words: 0, complete: false });
+    reading.inWord = false;
   }
   const part = reading.part;
-  // A word that goes on in the next piece counts once.
-  part.words += countWords(text) - (/\S$/.test(part.text.slice(-1)) && /^\S/.test(text) ? 1 : 0);
+  // A word that goes on in the next piece counts once. (The text itself is not looked at here: that would join its pieces.)
+  part.words += countWords(text) - (reading.inWord && /^\S/.test(text) ? 1 : 0);
+  reading.inWord = /\S$/.test(text);
   part.text += text;
   if (kind === "thinking") {
     part.tokens = part.text.length / 4;
@@ -188,14 +183,10 @@ function finish(reply, reading) {
   } else if (part) {
     part.complete = whole;
   }
-  if (reply.state === "done") announce(summary(reply));
-  else announce(reply.state === "stopped" ? "Stopped" : reply.error);
+  const words = reply.parts.reduce((sum, each) => sum + (each.kind === "text" ? each.words : 0), 0);
+  const summary = `The answer is complete: ${count(words, "word")}, ${seconds(reply.seconds)}`;
+  announce({ done: summary, stopped: "Stopped" }[reply.state] ?? reply.error);
 }
-
-const summary = (reply) => {
-  const words = reply.parts.reduce((sum, part) => sum + (part.kind === "text" ? part.words : 0), 0);
-  return `The answer is complete: ${count(words, "word")}, ${seconds(reply.seconds)}`;
-};
 
 // The conversation survives a reload of this tab, and nothing else. Whether there was room for it.
 export function store(turns) {

@@ -1,4 +1,4 @@
-// The view follows the end of what grows, until the person scrolls up; at the end again, it follows again.
+// The view follows the end of what grows, until the person scrolls up or opens a thought; at the end again, it follows again.
 
 import { useEffect, useState } from "./ui.js";
 
@@ -25,24 +25,31 @@ addEventListener("scroll", () => {
 
 export const following = () => follows;
 
+// The person is looking at something else than the end.
+export const stay = () => set(false);
+
 export function toEnd() {
   set(true);
   page().scrollTop = lastTop = page().scrollHeight;
 }
 
-// Follow the end of an element (a ref) while the component is there; whether it is being followed.
-export function useFollow(element) {
+// Follow the end of an element (a ref) while it grows by itself (`active`); whether it is being followed.
+export function useFollow(element, active) {
   const [value, setValue] = useState(follows);
   useEffect(() => {
     watchers.add(setValue);
-    // It reports before the next picture, so nobody sees the step in between.
-    const observer = new ResizeObserver(() => follows && toEnd());
-    observer.observe(element.current);
     return () => {
       watchers.delete(setValue);
-      observer.disconnect();
       follows = true;
     };
   }, []);
+  useEffect(() => {
+    if (!active) return undefined;
+    // It reports before the next picture, so nobody sees the step in between.
+    const observer = new ResizeObserver(() => follows && toEnd());
+    observer.observe(element.current);
+    // The last step of a reply, its actions, is drawn when it is no longer active.
+    return () => setTimeout(() => (observer.disconnect(), follows && toEnd()), 50);
+  }, [active]);
   return value;
 }

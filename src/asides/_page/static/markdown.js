@@ -1,15 +1,13 @@
-// Model text on the screen: plain, or Markdown that has passed the sanitizer. Nothing that a model wrote becomes markup in
-// any other way, and nothing of it is loaded by itself.
+// Model text on the screen: plain, or Markdown that has passed the sanitizer. It becomes markup in no other way, and nothing of
+// it is loaded by itself.
 //
-// - `visible` makes characters that act (bidi overrides, control characters) visible, as the terminal's sanitizer does.
-// - HTML that a model writes is shown as the text it is: the Markdown renderer escapes it. What comes out still passes
-//   DOMPurify, with a short list of elements and attributes: no style, no script, no form, no image.
-// - An image becomes a link that says so; a link opens in a new tab, names its destination when pointed at, and is one
-//   only for http, https and mailto.
+// - Characters that act (bidi overrides, control characters) are made visible, as the terminal's sanitizer does.
+// - HTML that a model writes is shown as text: the renderer escapes it. What comes out still passes DOMPurify, with a short
+//   list of elements and attributes: no style, no script, no form, no image.
+// - An image becomes a link; a link is one only for http, https and mailto, and names its destination when pointed at.
 //
-// Both components take text that grows. Each frame costs as much as what is new, however long the text is: plain text is
-// appended to its last block, and of Markdown only the last blocks are read again (what stands before a finished block can
-// no longer change it).
+// Both components take text that grows, and each frame costs as much as what is new: plain text is appended to its last block,
+// and of Markdown only the last blocks are read again (no later one can change a finished block).
 
 import { Marked } from "./vendor/marked.js";
 import "./vendor/purify.js"; // sets globalThis.DOMPurify
@@ -48,6 +46,7 @@ const RULES = {
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  ADD_URI_SAFE_ATTR: ["align", "start"], // every other attribute must be such an address
   RETURN_DOM_FRAGMENT: true,
 };
 const DRAWN = new Set(["div", "svg", "rect", "line", "text", "title"]);
@@ -72,6 +71,18 @@ purifier.addHook("afterSanitizeAttributes", (element) => {
 // A chart of the gateway as elements. Its texts are escaped where it is drawn; here nothing else than a drawing gets through.
 export const chartFragment = (markup) => purifier.sanitize(markup, CHART);
 
+// The blocks of a text. Markdown can be written so that reading it takes time with the square of its length: a long text is
+// first read in part, and is null where that took too long twice (once may have been the machine).
+function lex(source) {
+  for (let size = 4000, slow = 0; size < source.length; ) {
+    const began = performance.now();
+    marked.lexer(source.slice(0, size));
+    if (performance.now() - began < 150) [size, slow] = [size * 2, 0];
+    else if (slow++) return null;
+  }
+  return marked.lexer(source);
+}
+
 // A fragment of safe elements for tokens of the renderer.
 function fragmentOf(tokens) {
   const fragment = purifier.sanitize(marked.parser(tokens), RULES);
@@ -94,7 +105,7 @@ function addCodeHead(block) {
   language.textContent = /language-(\S+)/.exec(code.className)?.[1] ?? "";
   const button = Object.assign(document.createElement("button"), { type: "button", className: "plain" });
   button.textContent = "Copy";
-  button.setAttribute("aria-label", "Copy code");
+  button.ariaLabel = "Copy code";
   button.addEventListener("click", () => {
     copyText(code.textContent).then((done) => (button.textContent = done ? "Copied" : "Not copied"));
     setTimeout(() => (button.textContent = "Copy"), 2000);
@@ -120,6 +131,11 @@ export async function copyText(text) {
   }
 }
 
+// Whether a text goes on from what was taken of it. A `source` (the part that it is the text of) that is the same object only
+// grows, so that it need not be compared: that would cost more with every token of a long thought.
+const goesOn = (before, next, taken) =>
+  (next.source && next.source === before.source && next.text.length >= taken.length) || next.text.startsWith(taken);
+
 const frame = (work) => (document.hidden ? setTimeout(work, 50) : requestAnimationFrame(work));
 
 // Markdown that may grow. It works on its own element, so that finished blocks are never touched again.
@@ -140,6 +156,7 @@ export class Markdown extends Component {
     this.element = null;
   }
   shouldComponentUpdate(next) {
+    if (!goesOn(this.props, next, this.taken)) this.restart();
     this.props = next;
     if (next.text !== this.taken || next.running !== this.wasRunning) this.schedule();
     return false;
@@ -159,10 +176,13 @@ export class Markdown extends Component {
     const began = performance.now();
     const { text, running } = this.props;
     this.wasRunning = running;
-    if (!text.startsWith(this.taken)) this.restart();
     this.source += visible(text.slice(this.taken.length));
     this.taken = text;
-    const tokens = marked.lexer(this.source);
+    if (!this.tail) this.element.append((this.tail = document.createElement("div")));
+    const tokens = !this.tooMuch && lex(this.source);
+    this.tooMuch ||= !tokens;
+    this.tail.classList.toggle("too-much", this.tooMuch);
+    if (this.tooMuch) return this.tail.replaceChildren(this.source);
     // A definition of a link may stand anywhere, so the end of a text that has one reads all of it again.
     this.defines ||= Object.keys(tokens.links).length > 0;
     if (!running && this.defines && this.element.childElementCount > 1) {
@@ -176,12 +196,11 @@ export class Markdown extends Component {
   restart() {
     this.element.replaceChildren();
     this.tail = null;
-    this.defines = false;
+    this.defines = this.tooMuch = false;
     this.taken = this.source = "";
   }
   // Move blocks that can no longer change out of the tail: all but the last two that are more than whitespace.
   settle(tokens, running) {
-    if (!this.tail) this.element.append((this.tail = document.createElement("div")));
     const solid = tokens.flatMap((token, index) => (token.type === "space" ? [] : [index]));
     if (!running || solid.length < 3) return;
     const done = tokens.splice(0, solid.at(-2));
@@ -208,8 +227,7 @@ export class Plain extends Component {
     this.append(this.props.text);
   }
   shouldComponentUpdate(next) {
-    if (next.text === this.taken) return false;
-    if (!next.text.startsWith(this.taken)) {
+    if (!goesOn(this.props, next, this.taken)) {
       this.element.replaceChildren();
       this.taken = "";
       this.last = null;
@@ -218,6 +236,7 @@ export class Plain extends Component {
     return false;
   }
   append(text) {
+    if (text.length === this.taken.length) return;
     let fresh = visible(text.slice(this.taken.length));
     this.taken = text;
     while (fresh) {

@@ -3,16 +3,18 @@
 // A part is a record as the read API has it: {kind: "thinking" | "text" | "tool_call" | "result", text, complete, seconds?,
 // name?, arguments?, id?, error?}. A running one may grow: draw again with the same part whenever it did. Optional fields that
 // a view may set on a thought: `words` (else counted), `tokens` and `estimated` (for tokens a second), `ended` (why it is not
-// complete: "cut off", "stopped"; else "never closed").
+// complete: "cut off", "stopped"; else "never closed"). The text of one and the same part object may only grow.
 //
 //   <${Timeline} parts=${reply.parts} running=${false} settings=${settings} />
 
+import { following, stay } from "./follow.js";
 import { copyText, Markdown, Plain, visible } from "./markdown.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./ui.js";
 
 // Figures as people read them.
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
-export const seconds = (value) => (value < 10 ? `${value.toFixed(1)} s` : duration(Math.round(value)));
+export const seconds = (value) =>
+  value < 0.1 ? "under 0.1 s" : value < 9.95 ? `${value.toFixed(1)} s` : duration(Math.round(value));
 const duration = (value) => (value < 60 ? `${value} s` : `${Math.floor(value / 60)} min ${value % 60} s`);
 export const countWords = (text) => text.match(/\S+/g)?.length ?? 0;
 
@@ -49,7 +51,12 @@ export function Thought({ part, running, settings, note }) {
   const [chosen, setChosen] = useState(null); // what the person wants; null: what the setting says
   const id = useMemo(() => `thought-${++lastId}`, []);
   const section = useRef();
-  const open = chosen ?? (settings.fold === "open" || (settings.fold === "auto" && running));
+  // A thought does not fold under the eyes of somebody who has scrolled up to read it.
+  const was = useRef({ running, read: false });
+  if (was.current.running && !running) was.current.read = !following();
+  was.current.running = running;
+  const automatic = settings.fold === "auto" && (running || was.current.read);
+  const open = chosen ?? (settings.fold === "open" || automatic);
   const words = useMemo(() => part.words ?? countWords(part.text), [part.words ?? part.text]);
 
   const handle = useMemo(() => ({}), []);
@@ -62,6 +69,7 @@ export function Thought({ part, running, settings, note }) {
 
   const toggle = () => {
     setChosen(!open);
+    if (!open) stay();
     announce(open ? "Thought folded" : "Thought opened");
   };
   // Folding a long thought from its middle or its end would leave the reader far below: its heading comes into view instead.
@@ -81,9 +89,11 @@ export function Thought({ part, running, settings, note }) {
       <h3 class="thought-head">
         <button type="button" aria-expanded=${String(open)} aria-controls=${id} onClick=${toggle}>
           <span class="chevron" aria-hidden="true"></span>
-          <span class="thought-name">${running ? "Thinking" : "Thought"}</span>
-          <span class="figures">${figuresOf(part, words)}</span>
-          ${ended && html`<span class="badge warn">${ended}</span>`}
+          <span class="thought-title">
+            <span class="thought-name">${running ? "Thinking" : "Thought"}</span>${" "}
+            <span class="figures">${figuresOf(part, words)}</span>
+            ${ended && html`<span class="badge warn">${ended}</span>`}
+          </span>
         </button>
         ${note}
       </h3>
@@ -91,7 +101,7 @@ export function Thought({ part, running, settings, note }) {
         <button type="button" class="thought-margin" tabindex="-1" aria-hidden="true" title="Fold this thought"
           onClick=${toggle}></button>
         <div class="thought-inner">
-          <div class="thought-text"><${Text} text=${part.text} running=${running} /></div>
+          <div class="thought-text"><${Text} source=${part} text=${part.text} running=${running} /></div>
           ${!running &&
           html`<button type="button" class="thought-end plain" onClick=${toggle}>
             <span class="chevron up" aria-hidden="true"></span> Fold this thought
@@ -112,15 +122,15 @@ function laidOut(text) {
 }
 
 export function Call({ part, running, children, note }) {
-  const written = part.arguments ?? "";
-  const shown = running ? written : laidOut(written);
+  const result = part.kind === "result";
+  const written = (result ? part.text : part.arguments) ?? "";
+  const shown = running || result ? written : laidOut(written);
+  const cut = part.complete === false && !running ? "cut off" : "";
   return html`
-    <section class="call">
+    <section class="call ${result ? "result" : ""}">
       <h3 class="call-head">
-        <span class="call-word">Call</span> <code>${visible(part.name || "unnamed")}</code>
-        ${part.error && html`<span class="badge warn">${part.error}</span>`}
-        ${part.complete === false && !running && !part.error && html`<span class="badge warn">cut off</span>`}
-        ${note}
+        <span class="call-word">${result ? "Result" : "Call"}</span> <code>${visible(part.name || "unnamed")}</code>
+        ${(part.error || cut) && html`<span class="badge warn">${part.error || cut}</span>`} ${note}
       </h3>
       ${shown && shown !== "{}" && html`<pre tabindex="0">${visible(shown)}</pre>`}
       ${children}
@@ -128,18 +138,11 @@ export function Call({ part, running, children, note }) {
   `;
 }
 
-export function Result({ part }) {
-  return html`
-    <section class="call result">
-      <h3 class="call-head"><span class="call-word">Result</span> <code>${visible(part.name ?? "")}</code></h3>
-      <pre tabindex="0">${visible(part.text)}</pre>
-    </section>
-  `;
+export function Answer({ part, running }) {
+  return html`<div class="answer"><${Markdown} source=${part} text=${part.text} running=${running} /></div>`;
 }
 
-export function Answer({ part, running }) {
-  return html`<div class="answer"><${Markdown} text=${part.text} running=${running} /></div>`;
-}
+const KINDS = { thinking: Thought, tool_call: Call, result: Call, text: Answer };
 
 // Parts in the order in which they were written. `running`: the last one still grows. `notes(part, index)` gives what stands
 // beside a heading; `below(part, index)` what stands below a call.
@@ -147,25 +150,18 @@ export function Timeline({ parts, running, settings, notes, below }) {
   const several = parts.length > 2 || parts.some((part) => part.kind === "tool_call");
   return html`
     <ol class="timeline ${several ? "several" : ""}">
-      ${parts.map((part, index) => {
-        const grows = Boolean(running) && index === parts.length - 1;
-        const note = notes?.(part, index);
-        return html`<li key=${index} class="part-${part.kind}">
-          ${part.kind === "thinking"
-            ? html`<${Thought} part=${part} running=${grows} settings=${settings} note=${note} />`
-            : part.kind === "tool_call"
-              ? html`<${Call} part=${part} running=${grows} note=${note}>${below?.(part, index)}<//>`
-              : part.kind === "result"
-                ? html`<${Result} part=${part} />`
-                : html`<${Answer} part=${part} running=${grows} />`}
-        </li>`;
-      })}
+      ${parts.map(
+        (part, index) => html`<li key=${index} class="part-${part.kind}">
+          <${KINDS[part.kind]} part=${part} running=${Boolean(running) && index === parts.length - 1} settings=${settings}
+            note=${notes?.(part, index)}>${below?.(part, index)}<//>
+        </li>`,
+      )}
     </ol>
   `;
 }
 
 // A button that copies a text, or what a function gives, and says so.
-export function CopyButton({ text, label = "Copy", title }) {
+export function CopyButton({ text, label = "Copy" }) {
   const [done, setDone] = useState("");
   const copy = async () => {
     const copied = await copyText(typeof text === "function" ? text() : text);
@@ -173,10 +169,10 @@ export function CopyButton({ text, label = "Copy", title }) {
     announce(copied ? "Copied" : "The browser does not let this page copy");
     setTimeout(() => setDone(""), 2000);
   };
-  return html`<button type="button" class="plain" title=${title} onClick=${copy}>${done || label}</button>`;
+  return html`<button type="button" class="plain" onClick=${copy}>${done || label}</button>`;
 }
 
-// Something that a person must know: what happened, and what can be done about it.
+// What happened, and what can be done about it.
 export function Message({ tone = "info", title, children, action, onAction }) {
   return html`
     <div class="message ${tone}" role=${tone === "error" ? "alert" : "status"}>
@@ -186,10 +182,10 @@ export function Message({ tone = "info", title, children, action, onAction }) {
   `;
 }
 
-// A dialog of the browser's own, which keeps the focus inside and closes with Escape.
+// The browser's own dialog keeps the focus inside and closes with Escape.
 export function Dialog({ children, onClose, label }) {
   const element = useRef();
-  useEffect(() => element.current.showModal(), []);
+  useLayoutEffect(() => element.current.showModal(), []);
   return html`
     <dialog ref=${element} aria-label=${label} onClose=${onClose}
       onClick=${(event) => event.target === element.current && element.current.close()}>

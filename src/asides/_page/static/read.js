@@ -3,7 +3,7 @@
 
 import { getJSON, saveFrom } from "./api.js";
 import { visible } from "./markdown.js";
-import { announce, CopyButton, count, Dialog, Message, replyAsMarkdown, Result, seconds, Timeline } from "./parts.js";
+import { announce, Call, CopyButton, count, Dialog, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
 import { Card, closed, DateField, Excerpt, facts, Loading, moment, parameters, Select, useLoaded } from "./loading.js";
 import { address, go } from "./route.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
@@ -202,7 +202,7 @@ function Kept({ reply, settings }) {
   return html`<div class="turn">
       ${reply.asked.map(({ role, text, call_id }) =>
         role === "tool"
-          ? html`<${Result} part=${{ name: call_id, text }} />`
+          ? html`<${Call} part=${{ kind: "result", name: call_id, text }} />`
           : html`<div class="question ${role}"><h2 class=${role === "user" ? "off-screen" : "small-head"}>${role}</h2><div class="bubble">${visible(text)}</div></div>`,
       )}
     </div>

@@ -39,17 +39,14 @@ export const CHOICES = {
 
 // The stored choices; anything that is none of the options is the first one.
 export function loadSettings() {
-  let stored = {};
+  let stored = null;
   try {
-    stored = JSON.parse(localStorage.getItem(PLACE)) ?? {};
+    stored = JSON.parse(localStorage.getItem(PLACE));
   } catch {
-    // Nothing stored, or nothing that can be read.
+    // Nothing that can be read.
   }
-  const known = Object.entries(CHOICES).map(([name, { options }]) => [
-    name,
-    options.some(([value]) => value === stored[name]) ? stored[name] : options[0][0],
-  ]);
-  return Object.fromEntries(known);
+  const chosen = ([name, { options }]) => [name, (options.find(([value]) => value === stored?.[name]) ?? options[0])[0]];
+  return Object.fromEntries(Object.entries(CHOICES).map(chosen));
 }
 
 export function saveSettings(settings) {
@@ -88,7 +85,7 @@ export function Settings({ settings, change, hasKey, forgetKey }) {
       `,
     )}
     <h3>Keys</h3>
-    <dl class="shortcuts">
+    <dl class="terms">
       ${SHORTCUTS.map(([name, meaning]) => html`<dt><kbd>${name}</kbd></dt><dd>${meaning}</dd>`)}
     </dl>
     ${hasKey &&

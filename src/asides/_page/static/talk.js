@@ -4,10 +4,11 @@ import { getJSON, request } from "./api.js";
 import { ask, newQuestion, newReply, openCalls, store, stored, subscribe } from "./conversation.js";
 import { Composer } from "./composer.js";
 import { toEnd, useFollow } from "./follow.js";
+import { visible } from "./markdown.js";
 import { CopyButton, count, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
 import { address, go } from "./route.js";
 import { Share } from "./share.js";
-import { html, memo, useCallback, useEffect, useRef, useState } from "./ui.js";
+import { html, memo, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 import { Welcome } from "./welcome.js";
 
 // Draw again when a reply has grown, once for each picture that the screen shows.
@@ -31,6 +32,8 @@ function useGrowing(turn) {
 
 const Question = memo(({ turn, busy, onEdit }) => {
   const [draft, setDraft] = useState(null);
+  const area = useRef();
+  useLayoutEffect(() => area.current?.focus(), [draft === null]);
   if (draft !== null) {
     const send = (event) => {
       event.preventDefault();
@@ -45,9 +48,7 @@ const Question = memo(({ turn, busy, onEdit }) => {
     };
     return html`
       <form class="turn question editing" onSubmit=${send} onKeyDown=${pressed}>
-        <label><span class="off-screen">Your question</span>
-          <textarea rows="3" value=${draft} autofocus ref=${(area) => area?.dataset.seen || (area && ((area.dataset.seen = 1), area.focus()))}
-            onInput=${(event) => setDraft(event.target.value)}></textarea></label>
+        <textarea aria-label="Your question" rows="3" value=${draft} ref=${area} onInput=${(event) => setDraft(event.target.value)}></textarea>
         <p class="row end">
           <span class="muted small">What came after it is dropped.</span>
           <button type="button" onClick=${() => setDraft(null)}>Cancel</button>
@@ -61,7 +62,7 @@ const Question = memo(({ turn, busy, onEdit }) => {
       <h2 class="off-screen">You</h2>
       <div class="bubble">
         ${turn.images.map((url) => html`<img src=${url} alt="Attached image" />`)}
-        ${turn.text}
+        ${visible(turn.text)}
       </div>
       <p class="actions">
         <button type="button" class="plain" disabled=${busy} onClick=${() => setDraft(turn.text)}>Edit</button>
@@ -86,10 +87,11 @@ function ResultForm({ part, onResult }) {
   `;
 }
 
-const Reply = memo(({ turn, last, busy, settings, canEnd, onAgain, onResult, onStop }) => {
+const Reply = memo(({ turn, last, busy, settings, canEnd, onAgain, onResult, }) => {
   useGrowing(turn);
   const [problem, setProblem] = useState("");
   const running = turn.state === "running";
+  const failed = turn.state === "lost" || turn.state === "refused";
   const open = running ? [] : openCalls(turn);
   const below = (part) => last && open.includes(part) && html`<${ResultForm} part=${part} onResult=${onResult} />`;
   const answerNow = async () => {
@@ -122,7 +124,7 @@ const Reply = memo(({ turn, last, busy, settings, canEnd, onAgain, onResult, onS
         ${turn.parts.length > 0 &&
         html`<${CopyButton} label="Copy answer" text=${() => replyAsMarkdown(turn.parts, false)} />
           <${CopyButton} label="Copy with thoughts" text=${() => replyAsMarkdown(turn.parts, true)} />`}
-        <button type="button" class="plain" disabled=${busy} onClick=${() => onAgain(turn)}>Ask again</button>
+        ${failed || html`<button type="button" class="plain" disabled=${busy} onClick=${() => onAgain(turn)}>Ask again</button>`}
         ${turn.request && html`<a class="plain-link" href=${address(`inside/request/${encodeURIComponent(turn.request)}`)}>Look inside</a>`}
         <span class="muted figures">${figuresOf(turn)}</span>
       </p>`}
@@ -160,7 +162,9 @@ export default function Talk({ route, about, settings, refresh }) {
   const [sharing, setSharing] = useState(false);
   const list = useRef();
   const running = useRef(null);
-  const follows = useFollow(list);
+  // A stored conversation opens where it ended.
+  useEffect(() => turns.length && toEnd(), []);
+  const follows = useFollow(list, busy);
 
   const query = route.query;
   const model = query.get("model") ?? models?.[0]?.id ?? "";
@@ -169,7 +173,7 @@ export default function Talk({ route, about, settings, refresh }) {
   const system = query.get("system") ?? "";
   const choose = (changes) => go("talk", { model, effort, system, ...changes }, true);
 
-  // Handlers keep their identity, so that a long conversation is not drawn again for them; what they need is read from here.
+  // Handlers keep their identity, so that nothing is drawn again for them; what they need is read from here.
   const current = useRef();
   current.current = { turns, model, effort, system, tools };
 
@@ -188,7 +192,6 @@ export default function Talk({ route, about, settings, refresh }) {
     if (running.current !== controller) return;
     running.current = null;
     setBusy(false);
-    // A new list draws the reply's actions; the turns in it are the same.
     setTurns((now) => [...now]);
     setTooLarge(!store(current.current.turns));
   }, []);
@@ -212,17 +215,25 @@ export default function Talk({ route, about, settings, refresh }) {
   }, []);
   const stop = useCallback(() => running.current?.abort(), []);
   useEffect(() => {
-    const leave = () => running.current && store(current.current.turns);
+    // Leaving breaks the stream; what the store then says of the reply is that the page was left.
+    const leave = () => {
+      if (running.current) store(current.current.turns);
+      running.current = null;
+    };
     addEventListener("pagehide", leave);
     return () => {
       removeEventListener("pagehide", leave);
+      const controller = running.current;
       leave();
-      stop();
+      controller?.abort();
     };
   }, []);
   useEffect(() => {
     const pressed = (event) => {
-      if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open]")) stop();
+      if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+      // Without a reply to stop it leaves the field, so that `a` is a key of the page again.
+      if (!running.current) document.activeElement.blur();
+      stop();
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);

@@ -24,7 +24,7 @@ export function Welcome({ about, models, begin, refresh }) {
   return html`
     <section class="welcome">
       <h1>Watch a model think</h1>
-      <p class="muted lead">The thought appears while it comes, above the answer, and folds when the answer begins.</p>
+      <p class="muted">The thought appears while it comes, above the answer, and folds when the answer begins.</p>
       ${about.recorded &&
       html`<div class="card">
         <h2>No model server is connected yet</h2>

@@ -1,0 +1,430 @@
+"""Talk: a question, the thought while it comes, the answer, and what can be done with them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.gateway.running import Gateway
+from tests.gateway.servers import Servers
+from tests.gateway.upstream import Gate, Reply, left
+from tests.page.conftest import Visitor
+from tests.page.talking import END, ask, complete, heading, pieces, script, thought, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+LONG = "\n".join(f"Step {number}: I look at it once more." for number in range(120))
+
+
+def test_a_thought_appears_while_it_comes_and_folds_when_the_answer_begins(visit: Visitor, servers: Servers) -> None:
+    begun, answered = Gate(), Gate()
+    script(servers.upstream, "<think>First I add", begun, " two and two.</think>\n\nIt is", answered, " **four**.")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    expect(thought(page)).to_contain_text("First I add")
+    expect(heading(page)).to_have_attribute("aria-expanded", "true")
+    expect(heading(page)).to_contain_text("Thinking")
+    begun.open()
+    expect(page.locator(".answer")).to_contain_text("It is")
+    expect(heading(page)).to_have_attribute("aria-expanded", "false")
+    expect(thought(page).locator(".thought-text")).to_be_hidden()
+    answered.open()
+    complete(page)
+    expect(page.locator(".answer strong")).to_have_text("four")
+    above = page.evaluate(
+        "document.querySelector('.thought').compareDocumentPosition(document.querySelector('.answer')) & 4"
+    )
+    assert above, "the thought stands above the answer"
+
+
+@pytest.mark.parametrize(("choice", "open_at_the_end"), [("open", "true"), ("folded", "false")])
+def test_thoughts_are_always_open_or_always_folded_where_a_setting_says_so(
+    visit: Visitor, servers: Servers, choice: str, open_at_the_end: str
+) -> None:
+    gate = Gate()
+    script(servers.upstream, "<think>Let me see", gate, "</think>Done.")
+    page = visit(servers.gateway.url)
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Always open" if choice == "open" else "Always folded").check()
+    page.keyboard.press("Escape")
+    ask(page, "2+2?")
+    expect(heading(page)).to_have_attribute("aria-expanded", open_at_the_end)
+    gate.open()
+    complete(page)
+    expect(heading(page)).to_have_attribute("aria-expanded", open_at_the_end)
+    page.reload()
+    complete(page)
+    expect(heading(page)).to_have_attribute("aria-expanded", open_at_the_end)
+
+
+def test_the_heading_has_seconds_words_and_tokens_a_second(visit: Visitor, servers: Servers) -> None:
+    gate = Gate()
+    script(servers.upstream, "<think>one two th", "ree four", gate, " five</think>", "Done.")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    expect(heading(page)).to_contain_text("4 words")
+    # The clock goes on while nothing comes.
+    expect(heading(page)).to_contain_text(re.compile(r"[1-9]\.\d s"))
+    gate.open()
+    complete(page)
+    expect(heading(page)).to_have_text(
+        re.compile(r"^\s*Thought\s*\d+(\.\d)? s · 5 words · about \d+(\.\d)? tokens/s\s*$")
+    )
+
+
+def test_a_thought_that_ran_out_of_tokens_was_cut_off(visit: Visitor, servers: Servers) -> None:
+    script(servers.upstream, "<think>I never come to", reason="length")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    expect(heading(page)).to_contain_text("cut off")
+    expect(page.locator(".turn.reply")).to_contain_text("out of tokens")
+
+
+def test_a_thought_that_the_model_did_not_end_was_never_closed(visit: Visitor, servers: Servers) -> None:
+    script(servers.upstream, "<think>I forgot the end")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    expect(heading(page)).to_contain_text("never closed")
+
+
+def _long(visit: Visitor, servers: Servers) -> Page:
+    """A finished reply with a long thought, opened."""
+    script(servers.upstream, f"<think>{LONG}</think>", "Done.")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    complete(page)
+    heading(page).click()
+    expect(heading(page)).to_have_attribute("aria-expanded", "true")
+    return page
+
+
+def test_a_thought_folds_from_its_heading(visit: Visitor, servers: Servers) -> None:
+    page = _long(visit, servers)
+    heading(page).click()
+    expect(thought(page).locator(".thought-text")).to_be_hidden()
+    heading(page).click()
+    expect(thought(page).locator(".thought-text")).to_be_visible()
+
+
+def test_a_thought_folds_from_its_margin_all_along(visit: Visitor, servers: Servers) -> None:
+    page = _long(visit, servers)
+    margin, text = thought(page).locator(".thought-margin"), thought(page).locator(".thought-text")
+    assert margin.bounding_box()["height"] >= text.bounding_box()["height"]
+    thought(page).get_by_text("Step 60:").scroll_into_view_if_needed()
+    box = thought(page).bounding_box()
+    page.mouse.click(box["x"] + 12, 400)
+    expect(text).to_be_hidden()
+    # The reader is not left far below: the heading is in view.
+    expect(heading(page)).to_be_in_viewport()
+
+
+def test_a_thought_folds_from_its_end(visit: Visitor, servers: Servers) -> None:
+    page = _long(visit, servers)
+    thought(page).get_by_role("button", name="Fold this thought").click()
+    expect(thought(page).locator(".thought-text")).to_be_hidden()
+    expect(heading(page)).to_be_in_viewport()
+
+
+def test_the_heading_sticks_while_a_long_thought_is_scrolled(visit: Visitor, servers: Servers) -> None:
+    page = _long(visit, servers)
+    thought(page).get_by_text("Step 60:").evaluate("element => element.scrollIntoView()")
+    page.evaluate("scrollTo(0, document.querySelector('.thought').offsetTop + 1200)")
+    expect(heading(page)).to_be_in_viewport()
+    top = page.locator("header.top").bounding_box()
+    assert heading(page).bounding_box()["y"] == pytest.approx(top["y"] + top["height"], abs=2)
+
+
+def test_a_folds_and_opens_all_thoughts_but_not_while_one_types(visit: Visitor, servers: Servers) -> None:
+    page = visit(servers.gateway.url)
+    for question in ("first", "second"):
+        script(servers.upstream, f"<think>about {question}</think>", "Done.")
+        ask(page, question)
+        expect(page.locator(".turn.reply")).to_have_count(1 if question == "first" else 2)
+        complete(page)
+    page.locator("body").click(position={"x": 5, "y": 300})
+    page.keyboard.press("a")
+    for number in range(2):
+        expect(heading(page, number)).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("a")
+    for number in range(2):
+        expect(heading(page, number)).to_have_attribute("aria-expanded", "false")
+    page.get_by_label("Your question").press("a")
+    expect(page.get_by_label("Your question")).to_have_value("a")
+    expect(heading(page)).to_have_attribute("aria-expanded", "false")
+
+
+def test_the_view_follows_the_end_until_one_scrolls_up(visit: Visitor, servers: Servers) -> None:
+    first, second, third = Gate(), Gate(), Gate()
+    half = LONG[: len(LONG) // 2]
+    script(servers.upstream, f"<think>{half}", first, LONG, second, "\nnearly there", third, "</think>Done.")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    until(page, f"document.querySelector('.thought-text')?.textContent.length > 1000 && {END} < 24")
+    first.open()
+    until(page, f"document.querySelector('.thought-text').textContent.length > 5000 && {END} < 24")
+    page.mouse.move(600, 300)
+    page.mouse.wheel(0, -900)
+    until(page, f"{END} > 500")
+    before = page.evaluate("scrollY")
+    second.open()
+    expect(thought(page)).to_contain_text("nearly there")
+    assert page.evaluate("scrollY") == before
+    page.get_by_role("button", name="To the newest").click()
+    until(page, f"{END} < 24")
+    third.open()
+    complete(page)
+    until(page, f"{END} < 24")
+
+
+def test_a_thought_that_is_opened_is_what_is_looked_at(visit: Visitor, servers: Servers) -> None:
+    """Neither a finished reply nor one that still grows pulls the view to its end."""
+    page = _long(visit, servers)
+    expect(heading(page)).to_be_in_viewport()
+    expect(thought(page).get_by_text("Step 0:")).to_be_in_viewport()
+    heading(page).click()
+    gate, more = Gate(), Gate()
+    script(servers.upstream, "<think>hm", gate, LONG, more, "</think>Done.")
+    ask(page, "Again?")
+    expect(thought(page, 1)).to_contain_text("hm")
+    heading(page, 0).click()
+    gate.open()
+    expect(thought(page, 1)).to_contain_text("Step 119")
+    expect(thought(page).get_by_text("Step 0:")).to_be_in_viewport()
+    more.open()
+    complete(page)
+
+
+def test_a_thought_stays_open_for_who_is_reading_it(visit: Visitor, servers: Servers) -> None:
+    gate = Gate()
+    script(servers.upstream, f"<think>{LONG}", gate, "</think>Done.")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    expect(thought(page)).to_contain_text("Step 119")
+    page.mouse.move(600, 300)
+    page.mouse.wheel(0, -900)
+    page.get_by_role("button", name="To the newest").wait_for()
+    gate.open()
+    complete(page)
+    expect(heading(page)).to_have_attribute("aria-expanded", "true")
+
+
+def test_thoughts_calls_and_results_stand_in_their_order(visit: Visitor, recorded: Gateway) -> None:
+    page = visit(recorded.url)
+    page.get_by_role("button", name="What is the weather in Lisbon?").click()
+    page.get_by_label("What the tool answers").fill("21 degrees, sunny")
+    page.get_by_role("button", name="Send the result").click()
+    expect(page.locator(".answer").last).to_contain_text("The tool says: 21 degrees, sunny")
+    complete(page)
+    kinds = page.locator(".timeline > li").evaluate_all("items => items.map(item => item.className)")
+    assert kinds == ["part-thinking", "part-text", "part-tool_call", "part-result", "part-thinking", "part-text"]
+    expect(page.locator(".call").first).to_contain_text("get_weather")
+    expect(page.locator(".call").first).to_contain_text('"city": "Lisbon"')
+
+
+def test_a_second_thought_behind_text_is_a_thought_of_its_own(visit: Visitor, servers: Servers) -> None:
+    script(servers.upstream, "<think>one</think>", "First.", "<think>two</think>", "Second.")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    complete(page)
+    kinds = page.locator(".timeline > li").evaluate_all("items => items.map(item => item.className)")
+    assert kinds == ["part-thinking", "part-text"] * 2
+    expect(thought(page, 1).locator(".thought-text")).to_have_text("two")
+
+
+def test_what_a_call_answered_is_sent_back_with_the_thought(visit: Visitor, servers: Servers) -> None:
+    servers.upstream.say(
+        "<think>look it up</think>", calls=(("get_weather", '{"city": "Lisbon"}'),), reason="tool_calls"
+    )
+    page = visit(servers.gateway.url)
+    page.get_by_role("button", name="Prompt, tools").click()
+    page.get_by_role("button", name="Insert an example").click()
+    page.get_by_label("System prompt", exact=True).fill("Be brief.")
+    page.get_by_role("button", name="Use these").click()
+    ask(page, "Weather?")
+    page.get_by_label("What the tool answers").fill("rain")
+    script(servers.upstream, "<think>fine</think>", "It rains.")
+    page.get_by_role("button", name="Send the result").click()
+    expect(page.locator(".answer")).to_contain_text("It rains.")
+    sent = servers.upstream.question().body["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool"]
+    assert sent[0]["content"] == "Be brief."
+    assert sent[3]["content"] == "rain"
+    assert "look it up" in json.dumps(sent[2])
+
+
+def test_model_effort_and_system_prompt_are_sent_and_stand_in_the_address(visit: Visitor, recorded: Gateway) -> None:
+    page = visit(recorded.url)
+    page.get_by_label("Model").select_option("recorded-gpt-oss")
+    page.get_by_label("Effort").select_option("high")
+    page.get_by_role("button", name="Prompt, tools").click()
+    page.get_by_label("System prompt", exact=True).fill("Be brief & kind.")
+    page.get_by_role("button", name="Use these").click()
+    expect(page).to_have_url(re.compile(r"#/talk\?model=recorded-gpt-oss&effort=high&system=Be\+brief"))
+    with page.expect_request("**/v1/chat/completions") as asked:
+        ask(page, "What is 17 times 23?")
+    body = asked.value.post_data_json
+    assert (body["model"], body["reasoning_effort"]) == ("recorded-gpt-oss", "high")
+    assert body["messages"][0] == {"role": "system", "content": "Be brief & kind."}
+    complete(page)
+    # The same address opens the same choices.
+    other = visit(recorded.url, page.url.partition("/#")[2].join(("#", "")))
+    expect(other.get_by_label("Model")).to_have_value("recorded-gpt-oss")
+    expect(other.get_by_label("Effort")).to_have_value("high")
+    other.get_by_role("button", name="Prompt, tools").click()
+    expect(other.get_by_label("System prompt", exact=True)).to_have_value("Be brief & kind.")
+
+
+@pytest.mark.parametrize("way", ["button", "key"])
+def test_a_reply_can_be_stopped(visit: Visitor, servers: Servers, way: str) -> None:
+    gate = Gate()
+    script(servers.upstream, "<think>I go on and on", gate)
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    expect(thought(page)).to_contain_text("I go on and on")
+    if way == "button":
+        page.get_by_role("button", name="Stop").click()
+    else:
+        page.keyboard.press("Escape")
+    expect(heading(page)).to_contain_text("stopped")
+    assert left(servers.upstream), "the upstream saw its client leave"
+    gate.open()
+    expect(thought(page).locator(".thought-text")).to_have_text("I go on and on")
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+
+
+def test_a_question_can_be_edited_and_asked_again(visit: Visitor, servers: Servers) -> None:
+    page = visit(servers.gateway.url)
+    for question in ("one?", "two?"):
+        script(servers.upstream, f"<think>hm</think>Answer to {question}")
+        ask(page, question)
+        expect(page.locator(".answer").last).to_contain_text(question)
+        complete(page)
+    script(servers.upstream, "<think>hm</think>Another answer.")
+    page.get_by_role("button", name="Edit").first.click()
+    page.get_by_role("textbox", name="Your question").first.fill("three?")
+    page.get_by_role("button", name="Ask again").first.click()
+    expect(page.locator(".answer")).to_have_text(["Another answer."])
+    expect(page.locator(".bubble")).to_have_text(["three?"])
+    assert [message["content"] for message in servers.upstream.question().body["messages"]] == ["three?"]
+
+
+def test_an_answer_can_be_asked_for_again(visit: Visitor, servers: Servers) -> None:
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    expect(page.locator(".answer")).to_have_text("It is 4.")
+    complete(page)
+    servers.upstream.say("It is four.")
+    page.locator(".turn.reply").get_by_role("button", name="Ask again").click()
+    expect(page.locator(".answer")).to_have_text("It is four.")
+    expect(page.locator(".turn.reply")).to_have_count(1)
+
+
+def test_an_answer_is_copied_with_and_without_its_thoughts(visit: Visitor, servers: Servers) -> None:
+    script(servers.upstream, "<think>add\nthem</think>", "It is **4**.")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    complete(page)
+    page.get_by_role("button", name="Copy answer").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == "It is **4**."
+    page.get_by_role("button", name="Copy with thoughts").click()
+    expect(page.get_by_role("button", name="Copied")).to_have_count(2)
+    assert page.evaluate("navigator.clipboard.readText()") == "> **Thought**\n>\n> add\n> them\n\nIt is **4**."
+
+
+MARKDOWN = """# Head
+
+A [link](https://example.org/x) and `code`.
+
+- one
+- two
+
+```python
+print("</think>")
+```
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+"""
+
+
+@pytest.mark.parametrize("size", [3, 10_000])
+def test_an_answer_is_markdown_with_code_blocks(visit: Visitor, servers: Servers, size: int) -> None:
+    script(servers.upstream, "<think>hm</think>", *pieces(MARKDOWN, size))
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    complete(page)
+    answer = page.locator(".answer")
+    expect(answer.get_by_role("heading", name="Head")).to_be_visible()
+    expect(answer.get_by_role("listitem")).to_have_text(["one", "two"])
+    expect(answer.locator("pre")).to_have_text('print("</think>")\n')
+    expect(answer.locator(".code-head")).to_contain_text("python")
+    expect(answer.get_by_role("cell")).to_have_text(["1", "2"])
+    expect(answer.get_by_role("cell").last).to_have_css("text-align", "right")
+    link = answer.get_by_role("link")
+    expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
+    answer.get_by_role("button", name="Copy code").click()
+    expect(answer.get_by_role("button", name="Copy code")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == 'print("</think>")\n'
+
+
+def test_markdown_in_pieces_is_the_markdown_of_the_whole(visit: Visitor, servers: Servers) -> None:
+    """Also with a link that is defined only at the end, and a list whose items stand apart."""
+    text = (
+        MARKDOWN
+        + "\nSee [that][1].\n\n1. a\n\n2. b\n\n   more\n\n> quote\n\nTitle\n=====\n\n[1]: https://example.org/y\n"
+    )
+    found = []
+    for size in (1, 7, 100_000):
+        script(servers.upstream, "<think>hm</think>", *pieces(text, size))
+        page = visit(servers.gateway.url)
+        ask(page, "2+2?")
+        complete(page)
+        blocks = page.locator(".answer .markdown > div").evaluate_all("divs => divs.map(div => div.innerHTML)")
+        found.append("".join(blocks))
+    assert found[0] == found[1] == found[2]
+    assert 'href="https://example.org/y"' in found[0]
+
+
+def test_thoughts_are_plain_unless_a_setting_wants_markdown(visit: Visitor, servers: Servers) -> None:
+    script(servers.upstream, "<think>It is **bold**\n  and indented</think>", "Done.")
+    page = visit(servers.gateway.url, settings='{"fold": "open"}')
+    ask(page, "2+2?")
+    complete(page)
+    text = thought(page).locator(".thought-text")
+    assert text.inner_text() == "It is **bold**\n  and indented"
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Markdown").check()
+    page.keyboard.press("Escape")
+    expect(text.locator("strong")).to_have_text("bold")
+
+
+def test_a_conversation_survives_a_reload_and_a_new_one_begins_empty(visit: Visitor, servers: Servers) -> None:
+    script(servers.upstream, "<think>hm</think>", "It is 4.")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    complete(page)
+    page.reload()
+    expect(page.locator(".answer")).to_have_text("It is 4.")
+    expect(heading(page)).to_contain_text("1 word")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator(".turn")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_role("heading", name="Watch a model think")).to_be_visible()
+    expect(page.locator(".turn")).to_have_count(0)
+
+
+def test_an_error_of_the_upstream_is_shown_and_can_be_tried_again(visit: Visitor, servers: Servers) -> None:
+    servers.upstream.send(Reply([b'{"error": {"message": "the model is on fire"}}'], 400, whole=True))
+    page = visit(servers.gateway.url, complaints=True)
+    ask(page, "2+2?")
+    expect(page.get_by_role("alert")).to_contain_text("the model is on fire")
+    servers.upstream.say("It is 4.")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".answer")).to_have_text("It is 4.")
