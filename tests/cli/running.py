@@ -13,8 +13,11 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+from tests.cli import fork_server
 from tests.terminal.emulator import Emulator
 from tests.waiting import PATIENCE
 
@@ -32,10 +35,26 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def run(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run the command to its end."""
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)], input=given, capture_output=True, timeout=PATIENCE, env=environment()
-    )
+    """Run the command to its end, in a process that was forked for it."""
+    stdin, stdout, stderr = (os.pipe() for _ in range(3))
+    words = [str(argument) for argument in arguments]
+    fork_server.start(words, environment(), [stdin[0], stdout[1], stderr[1]])
+    for descriptor in (stdin[0], stdout[1], stderr[1]):
+        os.close(descriptor)
+    with ThreadPoolExecutor(3) as threads:
+        threads.submit(_write_all, stdin[1], given)
+        output, errors = threads.map(_read_all, (stdout[0], stderr[0]))
+    return subprocess.CompletedProcess(words, fork_server.wait(PATIENCE), output, errors)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    with suppress(BrokenPipeError), os.fdopen(descriptor, "wb", buffering=0) as pipe:
+        pipe.write(data)
+
+
+def _read_all(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as pipe:
+        return pipe.read()
 
 
 class OnScreen:
