@@ -229,11 +229,18 @@ def bind(host: str, port: int, *, shared: bool = False, listen: bool = True) -> 
 def announce(config: Config, url: str) -> None:
     """Log where the gateway listens and what its upstreams are; without any, print how to try it."""
     log.info("listening on %s", url, extra={"event": "listening", "url": url})
+    if config.page.show:
+        log.info("open %s in a browser to watch a model think", page_address(url), extra={"event": "page"})
     for upstream in config.upstreams:
         log.info("upstream %s", upstream.name or upstream.url.rpartition("@")[2], extra={"event": "upstream"})
     if not config.upstreams and sys.stderr is not None:
         logs.flush()  # what follows is no line of the log, and belongs behind it
         print(no_upstream(url), file=sys.stderr, flush=True)
+
+
+def page_address(url: str) -> str:
+    """Where a browser on this machine finds the page: one that listens everywhere is here too."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def no_upstream(url: str) -> str:

@@ -23,9 +23,11 @@ TYPES = {
 """By the end of a name. A file of any other kind is not served: sources of the vendored modules, say."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-    "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types dompurify"
 )
-"""The content security policy: whatever a model writes, nothing is loaded from elsewhere and no script in it runs."""
+"""The content security policy: whatever a model writes, nothing is loaded from elsewhere and no script in it runs; and
+no text becomes markup but through the sanitizer."""
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
