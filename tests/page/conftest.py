@@ -64,8 +64,8 @@ Visitor = Callable[..., "Page"]
 def visit(browser: Browser) -> Iterator[Visitor]:
     """Open the page: `visit(url, "#/talk", width=360, scheme="dark")`, and whatever a browser's context takes.
 
-    `settings` (JSON) and `key` are what the browser has stored from earlier. `complaints=True` is for tests in which the
-    browser itself has to complain: of a request that was refused, say.
+    `settings` (JSON) and `key` are what the browser has stored from earlier. `complaints=True` is for tests in which
+    the browser itself has to complain: of a request that was refused, say.
     """
     contexts = []
     visits: list[Visit] = []
