@@ -63,6 +63,9 @@ def servers() -> Iterator[Servers]:
             "sglang-default": {"budget": {"tokens": 20}},
             "sglang-opened": {"start": "thinking"},
             "sglang-harmony": {"format": "harmony"},
+            "sglang-auto": {"format": "auto"},
+            "sglang-auto-2": {"format": "auto"},
+            "sglang-counts": {"format": "qwen3"},
             "vllm-bytes": {"format": "none"},
             "other-cut": {"budget": {"enforce": "cut"}},
             "other-field": {"budget": "my.limit"},
@@ -244,6 +247,104 @@ def test_a_prompt_goes_on_at_any_server(servers: Servers) -> None:
     first, second = servers.other.questions
     assert second.body["prompt"].startswith(first.body["prompt"] + "<think>\n" + THOUGHT[:60])
     assert second.body["prompt"].endswith("\n</think>\n\n")
+
+
+def test_llama_cpp_does_not_know_a_prompts_thoughts(servers: Servers) -> None:
+    """It takes the field at `/v1/completions` too, and ignores it: so the gateway keeps to the budget."""
+    servers.llamacpp.send(continuing())
+    raw = post(servers.gateway.url, "/v1/completions", body_of("completions", model="llamacpp", thinking_budget=20))
+    assert raw.headers["x-asides-budget"].startswith("gateway")
+    first, second = servers.llamacpp.questions
+    assert "reasoning_budget_tokens" not in first.body
+    assert second.body["prompt"].endswith("\n</think>\n\n")
+
+
+PLAIN_TEMPLATE = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+THINKING_TEMPLATE = PLAIN_TEMPLATE.replace(
+    "{{ m.content }}",
+    "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}",
+)
+
+
+@pytest.mark.parametrize(("template", "told"), [(PLAIN_TEMPLATE, "gateway"), (THINKING_TEMPLATE, "server")])
+def test_llama_cpp_keeps_to_budgets_by_its_template(template: str, told: str) -> None:
+    """Where its chat template shows no thoughts it takes the field and ignores it: so the gateway keeps to the
+    budget."""
+
+    def answer(asked: Asked) -> Reply:
+        goes_on = asked.body["messages"][-1]["role"] == "assistant"
+        said = Speech(ANSWER if goes_on else RAW, size=5)
+        return Reply(list(cut(speech.chat_stream(said, asked.body), 2000)), headers=SSE)
+
+    with upstream() as server:
+        server.send(models("llamacpp"), "/v1/models")
+        server.send(json_reply({"chat_template": template + "<|im_start|>assistant\n"}), "/props")
+        server.send(answer)
+        with gateway({"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}}) as running:
+            body = body_of("chat", model="m", thinking_budget=20, stream=True)
+            reply = post(running.url, CHAT, body)
+            assert reply.headers["x-asides-budget"].partition(";")[0] == told
+            assert server.questions[0].body["reasoning_budget_tokens"] == 20
+            assert len(server.questions) == (2 if told == "gateway" else 1)
+            if told == "gateway":
+                assert server.questions[1].body["messages"][-1]["content"].endswith("\n</think>\n\n")
+
+
+@pytest.mark.parametrize("tag", ["think", "reasoning"])
+def test_auto_closes_with_the_markers_that_it_met(servers: Servers, tag: str) -> None:
+    """The format need not be known before: what opened the thought says what closes it."""
+
+    def answer(asked: Asked) -> Reply:
+        said = ANSWER if asked.body.get("continue_final_message") else RAW.replace("think>", f"{tag}>")
+        return Reply(list(cut(speech.chat_stream(Speech(said, size=5), asked.body), 2000)), headers=SSE)
+
+    servers.sglang.send(answer)
+    seen = ask("chat", servers.gateway.url, model="sglang-auto", extra_body={"thinking_budget": 20})
+    assert seen.text == ANSWER
+    assert 70 <= len(seen.thinking) <= 90
+    content = servers.sglang.questions[1].body["messages"][-1]["content"]
+    assert content == f"<{tag}>\n{seen.thinking.rstrip()}\n</{tag}>\n\n"
+
+
+def test_auto_that_meets_headers_lets_the_thought_run_on(servers: Servers) -> None:
+    """There is no marker that closes such a thought: nothing is lost, and the next client is told."""
+    said = f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>Done."
+    servers.sglang.send(
+        lambda asked: Reply(list(cut(speech.chat_stream(Speech(said, size=5), asked.body), 2000)), headers=SSE)
+    )
+    body = body_of("chat", model="sglang-auto-2", stream=True, thinking_budget=20)
+    reply = post(servers.gateway.url, CHAT, body)
+    assert reply.headers["x-asides-budget"].startswith("gateway")
+    line = servers.gateway.wait_for_record(lambda record: record.get("request_id") == reply.headers["x-request-id"])
+    assert (line["budget"], line["answer_characters"]) == ("not_enforced", len("Done."))
+    assert line["thinking_characters"] == len(THOUGHT.strip())
+    assert len(servers.sglang.questions) == 1
+    assert post(servers.gateway.url, CHAT, body).headers["x-asides-budget"] == "not-enforced"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("ratio", [2, 6])
+def test_the_server_counts_once(ratio: int, stream: bool) -> None:
+    """Where it has `/tokenize`, the first long thought of a model is counted by it, and all others by that."""
+
+    def count(asked: Asked) -> Reply:
+        text = asked.body.get("prompt") or ""
+        return json_reply({"count": len(text) // ratio, "max_model_len": 9})
+
+    with upstream() as server:
+        server.send(models("sglang"), "/v1/models")
+        server.send(count, "/tokenize")
+        with gateway({"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}}) as running:
+            for told in ("estimate", "calibrated"):
+                server.send(continuing(f"<think>\n{'word ' * 900}\n</think>\n\nToo late."))
+                body = body_of("chat", model="m", thinking_budget=300, stream=stream)
+                reply = post(running.url, CHAT, body)
+                assert reply.headers["x-asides-budget"] == f"gateway; count={told}"
+                content = server.questions[-1].body["messages"][-1]["content"]
+                assert 300 * ratio <= len(content) - len("<think>\n\n</think>\n\n") <= 300 * ratio + 10
+            counted = [asked for asked in server.asked if asked.path == "/tokenize"]
+            assert len(counted) == 1
+            assert set(counted[0].body["prompt"].split()) <= {"word", "wor", "wo", "w"}
 
 
 def test_within_the_budget_nothing_happens(servers: Servers) -> None:

@@ -53,11 +53,12 @@ class BudgetPlan(msgspec.Struct, frozen=True, kw_only=True):
     continues: dict[str, Any] = {}
     """The fields that let the upstream go on from a message of the assistant."""
     tokenizer: str = ""
+    ratio: float | None = None
+    """Bytes that this model's tokens have, where its server has counted some; 0 where that was tried in vain."""
 
-    @property
-    def closing_text(self) -> str:
+    def closing_text(self, closing: str) -> str:
         """What ends a thought that was stopped: the marker, and the whitespace that stands around it."""
-        return f"{self.framing[1]}{self.closing}\n\n"
+        return f"{self.framing[1]}{closing}\n\n"
 
     @property
     def header(self) -> str:
@@ -65,7 +66,7 @@ class BudgetPlan(msgspec.Struct, frozen=True, kw_only=True):
         if self.by != "gateway":
             return "server" if self.by == "server" else "not-enforced"
         exact = bool(self.tokenizer) and tokenizer_of(self.tokenizer) is not None
-        return f"gateway; count={'tokenizer' if exact else 'estimate'}"
+        return f"gateway; count={'tokenizer' if exact else 'calibrated' if self.ratio else 'estimate'}"
 
 
 def plan_budget(
@@ -74,20 +75,28 @@ def plan_budget(
     profile: ModelProfile,
     engine: Engine | None,
     refused: Container[str] = (),
+    ratio: float | None = None,
 ) -> BudgetPlan | None:
-    """Who keeps to the budget of a request. `refused`: what the upstream would not take, `FIELD` or `CONTINUED`."""
+    """Who keeps to the budget of a request.
+
+    `refused`: what the upstream would not take, `FIELD` or `CONTINUED`; `ratio`: as in a `BudgetPlan`.
+    """
     asked, configured = request.thinking, settings.budget
     tokens = asked.budget or configured.tokens
     if tokens is None or asked.think is False:
         return None
-    known = engine if engine is not None and FIELD not in refused else None
+    # Servers know which part of a reply is a thought by the template of a conversation. For a bare prompt, and behind a
+    # template without thoughts, llama.cpp takes the field and does nothing about it.
+    known = engine if engine is not None and FIELD not in refused and request.prompt is None else None
     field = configured.field or (known.budget if known is not None else "")
-    if configured.field or (known is not None and known.certain):
+    seen = known is not None and not (known.by_template and profile.shows_thinking is False)
+    if configured.field or (known is not None and known.certain and seen):
         return BudgetPlan(tokens=tokens, by="server", field=field)
     opening, closing = thinking_pair(profile.format) if profile.format is not None else ("", "")
     # A prompt can always be continued; and of several choices only some may have spent the budget.
     continues = {} if request.prompt is not None else engine.continues if engine is not None else None
-    possible = bool(closing) and continues is not None and CONTINUED not in refused
+    settles = profile.format is not None and profile.format.settle is not None  # `auto` will have met the markers
+    possible = (bool(closing) or settles) and continues is not None and CONTINUED not in refused
     enforce = configured.enforce or "continue"
     if enforce == "never" or request.choices > 1 or request.logprobs or not (possible or enforce == "cut"):
         return BudgetPlan(tokens=tokens, by="nobody", field=field)
@@ -101,6 +110,7 @@ def plan_budget(
         framing=profile.framing or ("\n", "\n"),
         continues=continues or {},
         tokenizer=configured.tokenizer,
+        ratio=ratio,
     )
 
 

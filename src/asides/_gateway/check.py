@@ -79,7 +79,8 @@ async def _upstream(state: State, upstream: Upstream) -> bool:
         engine = await state.find_engine(upstream) if kind is OPENAI else None
         if engine is not None:
             certain = "keeps to" if engine.certain else "may keep to"
-            _print(state, f"  runs      {engine.name}, which {certain} thinking budgets by {engine.budget}")
+            where = " where its chat template shows thoughts" if engine.by_template else ""
+            _print(state, f"  runs      {engine.name}, which {certain} thinking budgets by {engine.budget}{where}")
         else:
             _print(state, "  runs      nothing that is known to keep to thinking budgets")
         models = [model.id for model in await state.list_models(upstream)]

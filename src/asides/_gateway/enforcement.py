@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from math import ceil
 from types import TracebackType
 from typing import Any, Final
 
@@ -34,12 +35,17 @@ from .plan import RequestPlan
 from .record import RequestRecord
 from .refusals import Refusal
 from .state import State
+from .token_count import count_text
 from .upstreams import UpstreamLost, UpstreamResponse
 
 log = logging.getLogger("asides.gateway")
 
 BYTES_PER_TOKEN: Final = 4
-"""How many bytes count as a token where no tokenizer is configured."""
+"""How many bytes count as a token where no tokenizer is configured and no server has counted."""
+SMALLEST_RATIO, LARGEST_RATIO = 1.0, 16.0
+"""Bytes of a token that are believed."""
+LEAST_MEASURED, MOST_MEASURED = 256, 16 * 1024
+"""Characters of a thought that a server is asked to count."""
 LONGEST_REFUSAL: Final = 16 * 1024
 """Bytes that are read of an answer by which a server refuses to go on."""
 LIMITS = ("max_tokens", "max_completion_tokens")
@@ -69,10 +75,12 @@ class EnforcedBudget:
         plan: RequestPlan,
         ask: Callable[[bytes], AbstractAsyncContextManager[UpstreamResponse]],
         budget: BudgetPlan,
+        key: str = "",
     ) -> None:
-        """`ask` sends the upstream a body, in the way of the first."""
+        """`ask` sends the upstream a body, in the way of the first; `key` is the client's, where that goes on."""
         self._budget = budget
         self._state = state
+        self._key = key
         self._record = record
         self._plan = plan
         self._ask = ask
@@ -92,20 +100,49 @@ class EnforcedBudget:
         return self._watch
 
     async def end_thought(self, answer: UpstreamResponse, pipeline: Pipeline) -> tuple[UpstreamResponse, bytes]:
-        """The budget is spent: end the thought, or the reply. Returns what is read from now on, and bytes to send."""
+        """The budget is spent: end the thought, or the reply. Returns what is read from now on, and bytes to send.
+
+        The first thought of a model may be here only to be counted by the server. If it may go on, `watch.thought` is
+        None again.
+        """
+        watch, before = self._watch, b""
+        if watch.is_to_be_measured:
+            before = await self._measure(pipeline)
+            if watch.thought is None:
+                return answer, before
+        answer, out = await self._end(answer, pipeline)
+        return answer, before + out
+
+    async def _measure(self, pipeline: Pipeline) -> bytes:
+        """Let the server count the thought so far, so that all thoughts of this model can be estimated by that."""
+        upstream, watch, plan = self._plan.target.upstream, self._watch, self._plan
+        assert watch.thought is not None
+        text = watch.own_text(watch.thought)[:MOST_MEASURED]
+        model = plan.target.settings.name or plan.request.model
+        counted = await count_text(upstream, text, model, self._key)
+        ratio = len(text.encode("utf-8", "replace")) / counted if counted else 0.0
+        ratio = ratio if SMALLEST_RATIO <= ratio <= LARGEST_RATIO else 0.0
+        self._state.token_ratios[upstream.name, plan.request.model] = ratio
+        return watch.go_on(ratio, pipeline)
+
+    async def _end(self, answer: UpstreamResponse, pipeline: Pipeline) -> tuple[UpstreamResponse, bytes]:
         plan, watch = self._plan, self._watch
         budget, counted, thought = watch.budget, watch.counted, watch.thought
         assert thought is not None
         if budget.cut:
             self._record.budget = "cut"
             return answer, pipeline.cut(Usage(output_tokens=counted, reasoning_tokens=counted, estimated=True))
-        body = await off_loop(len(plan.body), continued_body, plan.body, budget, thought, counted)
+        opening, closing = (thought.opening, thought.closing) if thought.closing else (budget.opening, budget.closing)
         second = AsyncExitStack()
-        try:
-            next_answer = await second.enter_async_context(self._ask(body))
-            error = b"" if next_answer.status == 200 else await next_answer.read(LONGEST_REFUSAL)
-        except (Refusal, UpstreamLost) as lost:
-            next_answer, error = answer, str(lost).encode()
+        next_answer, error = answer, b"its thoughts have no markers that are known"
+        if closing:
+            thought = thought._replace(opening=opening, closing=closing)
+            body = await off_loop(len(plan.body), continued_body, plan.body, budget, thought, counted)
+            try:
+                next_answer = await second.enter_async_context(self._ask(body))
+                error = b"" if next_answer.status == 200 else await next_answer.read(LONGEST_REFUSAL)
+            except (Refusal, UpstreamLost) as lost:
+                next_answer, error = answer, str(lost).encode()
         whole = "application/json" in next_answer.headers.get("content-type", "")
         if next_answer is answer or next_answer.status != 200 or whole:
             self._record.budget = "not_enforced"
@@ -119,7 +156,7 @@ class EnforcedBudget:
         await first.aclose()
         self._record.budget = "continued"
         reader = ContinuedReader(plan.upstream_dialect.ReplyReader(), counted)
-        return next_answer, pipeline.continue_with(reader, "" if thought.split else budget.closing_text)
+        return next_answer, pipeline.continue_with(reader, "" if thought.split else budget.closing_text(closing))
 
 
 class ThoughtWatch:
@@ -129,8 +166,11 @@ class ThoughtWatch:
         self.budget = budget
         self._splitter = splitter
         self._exact = tokenizer_of(budget.tokenizer) if budget.tokenizer else None
+        self._ratio = budget.ratio or BYTES_PER_TOKEN
+        self.measures = budget.ratio is None and self._exact is None
+        """Whether the server is still to be asked how many tokens a thought of this model has."""
         # No token is shorter than a byte, and no character longer than four.
-        self._next = budget.tokens if self._exact is None else -(-budget.tokens // 4)
+        self._next = -(-budget.tokens // 4)
         self._demanded = False
         self.counted = 0
         """Tokens of thinking, when it was last counted."""
@@ -162,27 +202,57 @@ class ThoughtWatch:
         thought = self._splitter.thought(0)
         if thought is None:
             return False
-        text = thought.text.rpartition(self.budget.opening)[2] if self.budget.opening else thought.text
-        self.counted = self._exact(text) if self._exact is not None else -(-len(text.encode()) // BYTES_PER_TOKEN)
+        text = self.own_text(thought)
+        self.counted = self._count(text)
         left = self.budget.tokens - self.counted
+        if self.measures and len(text) >= LEAST_MEASURED:
+            # Not only when it is spent by the usual estimate: it may hold twice as many tokens.
+            left -= self.budget.tokens // 2
         if left > 0 and not self._demanded:
             # So few characters cannot be more tokens than are left; the nearer the end, the more often it is counted.
-            self._next = thinking + max(1, left if self._exact is None else left // 4)
+            self._next = thinking + max(1, left // 4 if self._exact is not None else int(left * self._ratio / 4))
             return False
         self.thought = thought
         return True
+
+    @property
+    def is_to_be_measured(self) -> bool:
+        """Whether the server shall count the thought before it is ended: it shows how long this model's tokens are."""
+        if self.thought is None or self._demanded or not self.measures:
+            return False
+        return len(self.own_text(self.thought)) >= LEAST_MEASURED
+
+    def own_text(self, thought: OpenThought) -> str:
+        """What was thought, without the marker before it."""
+        opening = thought.opening or self.budget.opening
+        return thought.text.rpartition(opening)[2] if opening and not thought.split else thought.text
+
+    def _count(self, text: str) -> int:
+        if self._exact is not None:
+            return self._exact(text)
+        return ceil(len(text.encode("utf-8", "replace")) / self._ratio)
+
+    def go_on(self, ratio: float, pipeline: Pipeline) -> bytes:
+        """Read on, with tokens of so many bytes (0: nobody knows), unless the budget is spent by that count."""
+        self.measures, self._ratio = False, ratio or self._ratio
+        assert self.thought is not None
+        self.counted = self._count(self.own_text(self.thought))
+        if self.counted >= self.budget.tokens:
+            return b""
+        self.thought, unread, self.unread = None, self.unread, b""
+        return self.feed(pipeline, unread) if unread else b""
 
 
 def continued_body(body: bytes, budget: BudgetPlan, thought: OpenThought, counted: int) -> bytes:
     """The request for the rest of a reply, behind the thought that has spent its budget."""
     asked: dict[str, Any] = msgspec.json.decode(body)
-    written = thought.text.rstrip() + budget.closing_text
+    written = thought.text.rstrip() + budget.closing_text(thought.closing)
     if "prompt" in asked:
         asked["prompt"] += written
     else:
         # What opened the thought may have stood in the prompt, which is not written for a message that goes on.
-        if thought.split or budget.opening not in thought.text:
-            written = budget.opening + budget.framing[0] + written.lstrip()
+        if thought.split or thought.opening not in thought.text:
+            written = thought.opening + budget.framing[0] + written.lstrip()
         asked["messages"] = [*asked["messages"], {"role": "assistant", "content": written}]
     for name in LIMITS:
         if isinstance(asked.get(name), int):

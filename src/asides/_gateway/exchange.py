@@ -138,12 +138,13 @@ class Exchange:
     def _report_passed_budget(self, target: Target, data: dict[str, Any]) -> None:
         """Tell the client of a body that is passed on whether its budget reaches a server that keeps to it."""
         try:
-            asked = self._dialect.read_request(data, self._path).thinking
+            request = self._dialect.read_request(data, self._path)
         except RequestError:
             return  # the upstream's to refuse
+        asked = request.thinking
         tokens = None if asked.think is False else asked.budget or target.settings.budget.tokens
         if tokens is not None:
-            engine = target.engine
+            engine = target.engine if request.prompt is None else None
             field = target.settings.budget.field or (engine.budget if engine is not None and engine.certain else "")
             known = bool(field) and field.partition(".")[0] in data
             report_budget(self._http, BudgetPlan(tokens=tokens, by="server" if known else "nobody"))
@@ -181,7 +182,11 @@ class Exchange:
         if budget is None and inspected is not None:
             refused = self._state.budget_refusals.get((plan.target.upstream.name, plan.request.model), ())
             budget = inspected.on_demand(plan, refused)
-        self._enforced = EnforcedBudget(self._state, self._record, plan, ask, budget) if budget is not None else None
+        if budget is not None:
+            key = headers.own_key(self._http.headers, self._state.guarded)
+            self._enforced = EnforcedBudget(self._state, self._record, plan, ask, budget, key)
+        else:
+            self._enforced = None
         async with self._enforced or ask(plan.body) as answer:
             return await self._take(answer, plan, same=same, learn=learn, streams=streams)
 
@@ -253,7 +258,7 @@ class Exchange:
             while not pipeline.over and await answer.deliver(carry):
                 if self._enforced is not None and watch is not None and watch.thought is not None:
                     answer, _ = await self._enforced.end_thought(answer, pipeline)
-                    watch = None
+                    watch = watch if watch.thought is None else None
         except UpstreamLost as error:
             raise error.refusal from error
         pipeline.finish()
@@ -305,7 +310,7 @@ class Exchange:
                     unsent = b""  # only now: until a slow client has taken it, a cancelled task has it to send
                 if self._enforced is not None and watch is not None and watch.thought is not None:
                     answer, out = await self._enforced.end_thought(answer, pipeline)
-                    watch = None
+                    watch = watch if watch.thought is None else None
                     if out:
                         await http.write(out)
             last = pipeline.finish()

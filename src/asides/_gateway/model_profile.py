@@ -65,6 +65,8 @@ class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
     """The field in which the template looks for earlier thinking."""
     framing: tuple[str, str] | None = None
     """The whitespace that the template writes around it; None where no template was seen."""
+    shows_thinking: bool | None = None
+    """Whether the template shows that the model thinks; None where no template was seen."""
     capabilities: tuple[str, ...] | None = None
     """Ollama's list of what it can; None from other servers."""
 
@@ -212,7 +214,14 @@ def make_profile(
         switch=_choose_switch(settings.switch, template, find_switch(name, format)),
         field=(template.field if template is not None else None) or "",
         framing=template.framing if template is not None else None,
+        shows_thinking=_shows_thinking(template) if template is not None else None,
         capabilities=capabilities,
+    )
+
+
+def _shows_thinking(template: Detection) -> bool:
+    return (
+        template.framing is not None or template.switch is not None or "thinking" in (template.start, template.start_on)
     )
 
 

@@ -166,8 +166,9 @@ def make_plan(
             # What the upstream has said itself counts more than what is known of the model.
             known = state.efforts.get((target.upstream.name, request.model)) or target.profile.efforts
             asked = with_effort(asked, known)
-        refused = state.budget_refusals.get((target.upstream.name, request.model), ())
-        budget = plan_budget(request, target.settings, target.profile, target.engine, refused)
+        key = (target.upstream.name, request.model)
+        refused, ratio = state.budget_refusals.get(key, ()), state.token_ratios.get(key)
+        budget = plan_budget(request, target.settings, target.profile, target.engine, refused, ratio)
         if budget is not None:
             thinking = msgspec.structs.replace(asked.thinking, budget=budget.tokens)
             asked = msgspec.structs.replace(asked, thinking=thinking)

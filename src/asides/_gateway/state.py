@@ -67,6 +67,8 @@ class State:
         """By upstream and model: the efforts that the upstream named when it refused another."""
         self.budget_refusals: BoundedDict[tuple[str, str], frozenset[str]] = BoundedDict(MOST_MODELS)
         """By upstream and model: what of a thinking budget the upstream would not take."""
+        self.token_ratios: BoundedDict[tuple[str, str], float] = BoundedDict(MOST_MODELS)
+        """By upstream and model: bytes of a token, as the upstream has counted; 0 where it cannot count."""
         self._engines: dict[str, tuple[float, Engine | None]] = {}
         """By upstream: what runs there, and when that was asked."""
         self.running: dict[str, tuple[str, Upstream]] = {}

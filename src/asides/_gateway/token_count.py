@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -30,10 +31,24 @@ async def count(upstream: Upstream, request: Request, model: str, key: str) -> t
 async def _fetch(upstream: Upstream, path: str, request: Request, model: str, key: str) -> int:
     """The upstream's own count; 0 where it gives none. vLLM takes messages, llama.cpp takes content."""
     written = openai_chat.write_request(request, WriteOptions(model=model, stream=False))
-    messages = {name: written[name] for name in ("model", "messages", "tools") if name in written}
+    messages: dict[str, Any] = {name: written[name] for name in ("model", "messages", "tools") if name in written}
     content = {"content": read_text(request).decode()}
-    for body in (to_json({**messages, "add_generation_prompt": True}), to_json(content)):
-        found = _count(await fetch_json(upstream, "POST", path, body, key))
+    return await _first_count(upstream, path, ({**messages, "add_generation_prompt": True}, content), key)
+
+
+async def count_text(upstream: Upstream, text: str, model: str, key: str) -> int:
+    """How many tokens a text has, by the upstream's own count; 0 where it gives none."""
+    prompt = {"model": model, "prompt": text, "add_special_tokens": False}  # vLLM's and SGLang's
+    try:
+        path = (await upstream.find_kind()).tokenize_path
+        return await _first_count(upstream, path, (prompt, {"content": text}), key) if path else 0
+    except (Refusal, UpstreamLost):
+        return 0
+
+
+async def _first_count(upstream: Upstream, path: str, bodies: Iterable[dict[str, Any]], key: str) -> int:
+    for body in bodies:
+        found = _count(await fetch_json(upstream, "POST", path, to_json(body), key))
         if found:
             return found
     return 0

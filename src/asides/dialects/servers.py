@@ -69,6 +69,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The field of a request, or `field.inner`, for the tokens that thinking may take."""
     certain: bool
     """Whether it keeps to that; else only where it was started so, which nobody outside can see."""
+    by_template: bool
+    """Whether it keeps to that only where its chat template shows how thoughts are written."""
     continues: dict[str, Any] | None
     """The fields that let it go on with the last message of the assistant; None where it cannot."""
     control: str = ""
@@ -83,6 +85,7 @@ ENGINES: dict[str, Engine] = {
             owner="vllm",
             budget="thinking_token_budget",
             certain=True,
+            by_template=False,
             continues={"continue_final_message": True, "add_generation_prompt": False},
         ),
         # Kept only by a server with `--enable-strict-thinking`, or with a logit processor.
@@ -91,6 +94,7 @@ ENGINES: dict[str, Engine] = {
             owner="sglang",
             budget="custom_params.thinking_budget",
             certain=False,
+            by_template=False,
             continues={"continue_final_message": True},
         ),
         # A last message of the assistant is continued by itself.
@@ -99,6 +103,7 @@ ENGINES: dict[str, Engine] = {
             owner="llamacpp",
             budget="reasoning_budget_tokens",
             certain=True,
+            by_template=True,
             continues={},
             control="reasoning_control",
         ),

@@ -27,8 +27,8 @@ import msgspec
 from .._engine.calls.ids import make_id
 from .._engine.calls.json_scan import JsonScanner
 from .._engine.cursor import Tape
-from .._engine.format import TEXT, THINKING, Format, State
-from .._engine.parser import Parser, termination_of
+from .._engine.format import TEXT, THINKING, Format, State, thinking_pair
+from .._engine.parser import Parser, format_of, termination_of
 from .._engine.shortcut import events_of
 from ..events import (
     NOTICES,
@@ -79,6 +79,9 @@ class OpenThought(NamedTuple):
     """All raw text of the choice, with the opening marker; of a thought that the upstream has split off its text."""
     split: bool
     """Whether the upstream has split it off."""
+    opening: str = ""
+    closing: str = ""
+    """The markers around it; empty where none are known."""
 
 
 class Splitter:
@@ -363,7 +366,9 @@ class _Choice:
         if parser is None or parser.state != "thinking":
             return None  # a call that was begun in the thought is one of these: nothing is cut off inside it
         text = self.written()
-        return OpenThought(text, False) if text and not text[len(text) - parser.held :].strip() else None
+        if not text or text[len(text) - parser.held :].strip():
+            return None
+        return OpenThought(text, False, *thinking_pair(format_of(parser)))  # `auto` has settled on them
 
     def thinking(self, chunk: ThinkingChunk) -> list[ReplyItem]:
         """Thinking that is already split off."""
