@@ -260,6 +260,19 @@ def test_the_template_beats_the_format(servers: Servers) -> None:
     assert (found["reasoning_content"], found["content"]) == ("Why.", "So.")
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("model", ["begun", "r1", "mystery"])
+def test_what_the_server_has_split_off_is_behind_the_beginning(servers: Servers, model: str, stream: bool) -> None:
+    """A server that reads thoughts itself sends the answer as text, wherever raw output would begin."""
+    server = servers.telling if model == "mystery" else servers.plain
+    server.say("So.", thought="Why.")
+    reply = post(servers.gateway.url, "/v1/chat/completions", body_of("chat", model=model, stream=stream))
+    found = reply.json()["choices"][0]["message"] if not stream else None
+    if found is None:
+        found = {name: chat_deltas(events(reply.content), name) for name in ("content", "reasoning_content")}
+    assert (found["reasoning_content"], found["content"]) == ("Why.", "So.")
+
+
 def test_a_refusal_beats_the_template(servers: Servers) -> None:
     """A request that turns thinking off begins in text, by whatever field it says so."""
     for fields in (

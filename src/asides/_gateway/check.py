@@ -142,7 +142,8 @@ def read(chunks: list[Chunk], format: Format, start: Start | None, settings: Mod
     if start is None and format.start == TEXT:
         start = "undecided"
     policies = policies_of(settings, start=start, collect=False)
-    splitter = Splitter(format, lambda found: Parser(found, policies))
+    behind = policies.but(start=None)  # a thought that the server has split off comes the answer
+    splitter = Splitter(format, lambda found: Parser(found, policies if found is format else behind))
     fold, failed = Fold(), ""
     for item in [item for chunk in chunks for item in splitter.feed(chunk)] + splitter.finish():
         fold.add(item)

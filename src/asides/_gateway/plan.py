@@ -115,7 +115,10 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
 
         def make(format: Format) -> Parser:
             chosen = policies
-            if whole:
+            if format is not own:
+                # Behind a thought that the upstream has split off comes the answer, wherever raw output would begin.
+                chosen = policies.but(start=None, prompt=None, collect=policies.collect and not whole)
+            elif whole:
                 # A lone close is honoured where nothing has to flow.
                 lone = not self.start_is_known and own.start == TEXT
                 chosen = policies.but(start="undecided" if lone else policies.start, collect=False)
