@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.gateway.running import Gateway
-from tests.gateway.servers import Servers
-from tests.gateway.upstream import Gate, Reply, left
+from tests.gateway.servers import Servers, serving
+from tests.gateway.upstream import Asked, Gate, Pause, Reply, Step, frame, left
 from tests.page.conftest import Visitor
-from tests.page.talking import END, ask, complete, heading, pieces, script, thought, until
+from tests.page.talking import DONE, END, ask, complete, heading, pieces, script, thought, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -295,6 +296,48 @@ def test_a_reply_can_be_stopped(visit: Visitor, servers: Servers, way: str) -> N
     gate.open()
     expect(thought(page).locator(".thought-text")).to_have_text("I go on and on")
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+
+
+def _endless(continued: bytes) -> Callable[[Asked], Reply]:
+    """A server that thinks on and on, and answers only where a message of the assistant is to be continued."""
+
+    def steps() -> Iterator[Step]:
+        yield frame("<think>I go on")
+        while True:
+            yield frame(" and on")
+            yield Pause(0.02)
+
+    def answer(asked: Asked) -> Reply:
+        if asked.body["messages"][-1]["role"] == "assistant":
+            return Reply([continued, DONE]) if continued else Reply([], 400)
+        return Reply(steps())
+
+    return answer
+
+
+def test_a_thought_can_be_ended_for_an_answer_now(visit: Visitor, servers: Servers) -> None:
+    servers.upstream.send(_endless(frame("So it is 4.", reason="stop")))
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    expect(thought(page)).to_contain_text("and on and on")
+    page.get_by_role("button", name="Answer now").click()
+    expect(page.locator(".answer")).to_have_text("So it is 4.")
+    complete(page)
+    expect(heading(page)).not_to_contain_text("cut off")
+    expect(page.get_by_role("button", name="Answer now")).to_have_count(0)
+
+
+def test_why_a_thought_cannot_be_ended_is_shown_and_it_goes_on(visit: Visitor) -> None:
+    with serving() as servers:
+        servers.upstream.send(_endless(b""))
+        page = visit(servers.gateway.url, complaints=True)
+        ask(page, "2+2?")
+        expect(thought(page)).to_contain_text("and on and on")
+        page.get_by_role("button", name="Answer now").click()
+        expect(page.locator(".message.warn")).to_contain_text("cannot go on")
+        expect(heading(page)).to_contain_text("Thinking")
+        page.get_by_role("button", name="Stop").click()
+        complete(page)
 
 
 def test_a_question_can_be_edited_and_asked_again(visit: Visitor, servers: Servers) -> None:

@@ -39,7 +39,7 @@ function figuresOf(part, words) {
   const found = [];
   if (part.seconds != null) found.push(seconds(part.seconds));
   found.push(count(words, "word"));
-  if (part.tokens && part.seconds > 0.05) {
+  if (part.tokens && part.seconds >= 0.2) {
     const speed = part.tokens / part.seconds;
     found.push(`${part.estimated ? "about " : ""}${speed < 10 ? speed.toFixed(1) : Math.round(speed)} tokens/s`);
   }

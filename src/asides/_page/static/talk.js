@@ -33,7 +33,10 @@ function useGrowing(turn) {
 const Question = memo(({ turn, busy, onEdit }) => {
   const [draft, setDraft] = useState(null);
   const area = useRef();
-  useLayoutEffect(() => area.current?.focus(), [draft === null]);
+  useLayoutEffect(() => {
+    area.current?.focus();
+    area.current?.scrollIntoView({ block: "nearest" });
+  }, [draft === null]);
   if (draft !== null) {
     const send = (event) => {
       event.preventDefault();
