@@ -21,7 +21,16 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server
 
-from asides._gateway.protocol import Connection, cycle_of, on_leave, pusher, respond, whole_body
+from asides._gateway.protocol import (
+    Connection,
+    begin_chunks,
+    cycle_of,
+    end_chunks,
+    on_leave,
+    pusher,
+    respond,
+    whole_body,
+)
 from tests.gateway.sockets import connected
 from tests.waiting import PATIENCE, eventually
 
@@ -163,6 +172,42 @@ def test_a_whole_answer_is_one_write() -> None:
         at_once, apart = found[b"/at_once", closing, target], found[b"/apart", closing, target]
         assert at_once[0] == apart[0]
         assert (at_once[1], apart[1]) == ((1, 2) if closing or target else (2, 4)), path
+
+
+def test_a_stream_past_asgi_is_the_same_stream() -> None:
+    """Head, chunks and end give the same bytes as by ASGI; the connection is used again, or closed, as there."""
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        cycle, last = cycle_of(send), scope["query_string"]
+        headers = [(b"content-type", b"text/event-stream"), (b"x-request-id", b"1")]
+        if scope["path"] == "/past":
+            with pytest.raises(ValueError, match="no header may"):
+                begin_chunks(cycle, 200, [(b"x-a", b"1\r\nx-b: 2")])
+            assert begin_chunks(cycle, 200, headers)
+            assert pusher(cycle)(b"ab")
+            assert end_chunks(cycle, last)
+            assert not end_chunks(cycle, b"too late")
+        else:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"ab", "more_body": True})
+            await send({"type": "http.response.body", "body": last})
+
+    with serving(application) as url:
+        found = {}
+        for path in (b"/past", b"/asgi"):
+            for version, last in ((b"1.1", b"?cd"), (b"1.1", b""), (b"1.0", b"?cd")):
+                with connected(url) as client:
+                    request = b"GET " + path + last + b" HTTP/" + version + b"\r\nHost: x\r\n"
+                    if version == b"1.1":
+                        client.socket.sendall(request + b"\r\n")
+                        client.read_until(b"0\r\n\r\n")
+                    client.socket.sendall(request + b"Connection: close\r\n\r\n")
+                    found[path, version, last] = re.sub(rb"date: [^\r]*", b"", client.read_rest())
+    for path, version, last in found:
+        assert sorted(found[path, version, last].split(b"\r\n")) == sorted(
+            found[b"/asgi", version, last].split(b"\r\n")
+        )
+        assert found[path, version, last].count(b"2\r\nab\r\n") == (2 if version == b"1.1" else 1)
 
 
 def test_a_slow_client_is_not_pushed_to() -> None:

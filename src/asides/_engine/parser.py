@@ -43,6 +43,8 @@ from .prose import Prose
 
 ParserState = Literal["thinking", "text", "call", "undecided", "ended"]
 
+FEW = 8
+"""Chunks that are kept without asking which of them are needed again."""
 _WAIT, _WAIT_FOR_WORDS, _PROSE, _CALL = ReadOutcome.WAIT, ReadOutcome.WAIT_FOR_WORDS, Mode.PROSE, Mode.CALL
 
 
@@ -246,7 +248,7 @@ class Parser:
             fast.close()
             raise
         fast.hold(cursor.stop(), outcome is _WAIT_FOR_WORDS)
-        if self._collector is None:
+        if self._collector is None and len(fast.pieces) > FEW:
             self._forget()
         if len(text) <= SHORT and not self._finished and not holds.stack:
             self._open_fast_path()

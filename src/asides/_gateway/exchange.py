@@ -388,7 +388,7 @@ class Exchange:
         kind = self._dialect.FRAMING.media_type.encode()
         # nginx collects a response before it passes it on unless `x-accel-buffering` forbids it.
         own = [(b"content-type", kind), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
-        await self._http.begin(200, [*own, *back])
+        await self._http.begin_stream([*own, *back])
 
     def _read_items(self, body: bytes, filter: ItemFilter, plan: RequestPlan) -> list[ReplyItem]:
         """The items of a whole reply."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from typing import Any
 
 from .._config.schema import Limits
-from .protocol import cycle_of, ignore_leaving, on_leave, pusher, respond, whole_body
+from .protocol import begin_chunks, cycle_of, end_chunks, ignore_leaving, on_leave, pusher, respond, whole_body
 from .randomness import new_uuid
 from .record import RequestRecord
 from .refusals import Refusal
@@ -105,13 +105,20 @@ class HttpRequest:
         self.record.status = status
         return [*headers, (b"x-request-id", self.record.id.encode()), *self.extra_headers]
 
+    async def begin_stream(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Send the head of an answer of unknown length, with the status 200."""
+        sent = self._head(200, headers)
+        if not begin_chunks(self._cycle, 200, sent):
+            await self._send({"type": "http.response.start", "status": 200, "headers": sent})
+
     async def write(self, body: bytes) -> None:
         """Send more of the body; waits while the client reads slowly, so that the upstream is slowed down too."""
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def end(self, body: bytes = b"") -> None:
         """Send the last of the body."""
-        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+        if not end_chunks(self._cycle, body):
+            await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def answer(
         self, status: int, body: bytes, kind: str = "application/json", headers: Iterable[tuple[bytes, bytes]] = ()

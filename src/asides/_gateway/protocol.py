@@ -3,8 +3,8 @@
 uvicorn reads a head of any size and waits for its end for ever. `Connection` overrides the callbacks of its parser to
 count and to time. By ASGI, a whole answer is two messages and two writes, a frame of a stream is a message and a
 coroutine, and a client's leaving is learned only by a task that waits for it: `respond` writes an answer at once,
-`pusher` a frame, and `on_leave` calls a function. These use what uvicorn does not promise;
-`tests/gateway/test_hooks.py` holds them to it.
+`begin_chunks`, `pusher` and `end_chunks` one that is streamed, and `on_leave` calls a function. These use what uvicorn
+does not promise; `tests/gateway/test_hooks.py` holds them to it.
 """
 
 from __future__ import annotations
@@ -163,13 +163,39 @@ def pusher(cycle: RequestResponseCycle) -> Callable[[bytes], bool]:
     return push
 
 
+def begin_chunks(cycle: RequestResponseCycle, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Write the head of an answer that is sent in chunks, or return False where the client reads too slowly: then it
+    must be sent by ASGI."""
+    if cycle.flow.write_paused:
+        return False
+    if not cycle.disconnected:
+        cycle.transport.write(_head(cycle, status, (*headers, (b"transfer-encoding", b"chunked"))))
+        cycle.chunked_encoding = True
+    return True
+
+
+def end_chunks(cycle: RequestResponseCycle, body: bytes) -> bool:
+    """Write the last of such an answer, or return False: see `pusher`."""
+    if cycle.flow.write_paused or cycle.disconnected or cycle.response_complete or not cycle.chunked_encoding:
+        return False
+    cycle.transport.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n")
+    _complete(cycle)
+    return True
+
+
 def respond(cycle: RequestResponseCycle, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
     """Write a whole answer at once, head and body in one piece, or return False where the client reads too slowly: then
     it must be sent by ASGI. `headers` have the body's length; a body that HEAD leaves out is empty."""
     if cycle.flow.write_paused:
         return False
-    if cycle.disconnected:
-        return True
+    if not cycle.disconnected:
+        cycle.transport.write(_head(cycle, status, headers) + body)
+        _complete(cycle)
+    return True
+
+
+def _head(cycle: RequestResponseCycle, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The head of an answer, which begins with it."""
     lines = [b"%b: %b" % header for header in (*cycle.default_headers, *headers)]
     # One search for all of them: a line break in a value would begin another header.
     if _NO_FIELD.search(b"".join(lines)):
@@ -178,14 +204,18 @@ def respond(cycle: RequestResponseCycle, status: int, headers: Iterable[tuple[by
         cycle.keep_alive = False
     elif not cycle.keep_alive:
         lines.append(CLOSE)
-    cycle.response_started = cycle.response_complete = True
+    cycle.response_started = True
     cycle.waiting_for_100_continue = False
-    cycle.transport.write(b"%b%b\r\n\r\n%b" % (STATUS_LINE[status], b"\r\n".join(lines), body))
+    return b"%b%b\r\n\r\n" % (STATUS_LINE[status], b"\r\n".join(lines))
+
+
+def _complete(cycle: RequestResponseCycle) -> None:
+    """The answer is written, as uvicorn notes it."""
+    cycle.response_complete = True
     cycle.message_event.set()
     if not cycle.keep_alive:
         cycle.transport.close()
     cycle.on_response()
-    return True
 
 
 def on_leave(cycle: RequestResponseCycle, call: Callable[[], object]) -> None:

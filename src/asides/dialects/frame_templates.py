@@ -7,6 +7,7 @@ bytes, and has a JSON string between them, says the same with another string. Kn
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -60,7 +61,7 @@ class FrameTemplates:
             return
         # Learning costs a search and a second decoding, so a server that never repeats itself gets only so many.
         self._credit -= 1
-        match = re.search(rb'"%b"\s*:\s*' % re.escape(str(path[-1]).encode()), json)
+        match = _name_pattern(path[-1]).search(json)
         string = _STRING.match(json, match.end()) if match else None
         if string is None:
             return
@@ -79,6 +80,12 @@ class FrameTemplates:
         before, behind = frame[:place] + before, behind + frame[place + len(json) :]
         # The newest first: it is the one that the next frame is most likely like.
         self._known = [(before, behind, len(before), -len(behind), meaning), *self._known[: _KEPT - 1]]
+
+
+@lru_cache(maxsize=64)
+def _name_pattern(name: str | int) -> re.Pattern[bytes]:
+    """What stands before the value of this name."""
+    return re.compile(rb'"%b"\s*:\s*' % re.escape(str(name).encode()))
 
 
 def _at(value: Any, path: tuple[str | int, ...]) -> Any:

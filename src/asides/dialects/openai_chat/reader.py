@@ -51,6 +51,9 @@ class ChatReader:
         self.frames: SseReader = SseReader()
         self._templates = FrameTemplates()
         self._idle = True
+        self._looked_at = b""
+        self._found: tuple[Repeated, str] | None = None
+        """What the bytes that `text_frame` was called with last are like."""
         self._begun = False
         self._over = False
         self._no_reason = False
@@ -65,7 +68,8 @@ class ChatReader:
 
     def text_frame(self, chunk: bytes) -> tuple[int, str] | None:
         """The choice and the text of bytes that are one more frame of content, as most are; None: `feed` them."""
-        found = self._templates.find(chunk) if self._idle else None
+        found = self._found = self._templates.find(chunk) if self._idle else None
+        self._looked_at = chunk
         if found is None:
             return None
         choice, field = found[0]
@@ -80,7 +84,8 @@ class ChatReader:
         """Read bytes and return the chunks of the reply that are whole in them."""
         chunks: list[Chunk] = []
         if self._idle:
-            found = self._templates.find(chunk)
+            # What `text_frame` did not take was compared there.
+            found = self._found if chunk is self._looked_at else self._templates.find(chunk)
             if found is not None and found[0].more(found[1], chunks):
                 return chunks
             # Whole events, cut apart by their blank lines, can each be compared with the templates; `SseReader` takes
@@ -105,8 +110,9 @@ class ChatReader:
     def finish(self) -> list[Chunk]:
         """The stream is over. If the upstream did not say so before, that is a failure."""
         chunks: list[Chunk] = []
-        for frame in self.frames.finish():
-            self._frame(b"", frame.raw, chunks)
+        if not self._idle:
+            for frame in self.frames.finish():
+                self._frame(b"", frame.raw, chunks)
         # The stream ended properly behind a `[DONE]` without a reason. Had it broken off, `Pipeline.lose` would drop
         # this.
         if self._no_reason:

@@ -103,7 +103,7 @@ class ChatWriter:
             return self.delta(item.choice, item.event, item)
         if isinstance(item, Begin):
             self._start(item)
-            return b"".join(self._open(number) for number in range(self._request.choices))
+            return b"".join([self._open(number) for number in range(self._request.choices)])
         if isinstance(item, Ended):
             opening, choice = self._choice(item.choice)
             return opening + self._chunk(item.choice, {}, choice.end(item))
@@ -144,10 +144,14 @@ class ChatWriter:
         return opening, self._choices[number]
 
     def _write_event(self, item: ReplyEvent) -> bytes:
-        opening, choice = self._choice(item.choice)
-        deltas, fields = choice.deltas_of(item), choice.logprobs_of(item)
-        out = [opening]
-        for delta in deltas or ([{}] if fields else []):
+        choice = self._choices.get(item.choice)
+        out: list[bytes] = []
+        if choice is None:
+            opening, choice = self._choice(item.choice)
+            out.append(opening)
+        deltas = choice.deltas_of(item)
+        fields = choice.logprobs_of(item) if item.logprobs or item.other_logprobs else {}
+        for delta in deltas or ([{}] if fields else ()):
             out.append(self._chunk(item.choice, delta, fields))
             fields = {}
         return b"".join(out)
