@@ -178,7 +178,8 @@ class Gateway:
             # Host and origin hold for every route, with or without a key.
             self._origins.check(http.headers.get("host", ""), http.headers.get("origin", ""))
             # Before the key is asked for: a page may read a refusal only with these headers.
-            self._allow_origin(http)
+            if "origin" in http.headers:
+                self._allow_origin(http)
             if route.needs_key:
                 self._check(http)
             if spans is not None and route.handler == "generate":
@@ -290,7 +291,7 @@ class Gateway:
             path += f"?{http.query.decode('latin-1')}"
 
         def hand_on(upstream: Upstream) -> Awaitable[None]:
-            sent = self._state.headers_for(http, upstream, same=True, raw=True)
+            sent = self._state.headers_for(http, upstream, self._key(http), same=True, raw=True)
             return pass_on(http, upstream, http.method, path, body or None, sent)
 
         await while_there(http, self._state.ask_any(upstreams, http.record, hand_on))
@@ -362,7 +363,7 @@ class Gateway:
         shown: dict[str, Any] = {}
         if path := (await upstream.find_kind()).show_path:
             asked = to_json({**data, "model": settings.name or model})
-            sent = self._state.headers_for(http, upstream, same=True)
+            sent = self._state.headers_for(http, upstream, self._key(http), same=True)
             async with upstream.ask("POST", path, asked, sent) as answer:
                 found = await answer.read(self._config.limits.body)
             http.record.upstream_status = answer.status
@@ -428,7 +429,7 @@ class Gateway:
     # Browsers.
 
     def _allow_origin(self, http: HttpRequest) -> None:
-        origin = http.headers.get("origin", "")
+        origin = http.headers["origin"]
         if origin and self._origins.allows(origin):
             allowed = b"*" if "*" in self._config.cors else origin.encode("latin-1")
             http.extra_headers = [

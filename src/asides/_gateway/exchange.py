@@ -71,6 +71,8 @@ class Exchange:
         """What it has to do with kept replies; None where that is nothing."""
         self._enforced: EnforcedBudget | None = None
         """Ends the reply's thought at its budget, where that is the gateway's to do."""
+        self._key = ""
+        """The client's key for an upstream that has none configured."""
         self._private = False
         """Whether the client does not want its reply stored, the replay cache included."""
 
@@ -81,7 +83,7 @@ class Exchange:
         # First of all: the line of a request that is refused below names the model too.
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
         record.stream = bool(data.get("stream", self._dialect.STREAMS_BY_DEFAULT))
-        key = headers.own_key(self._http.headers, state.guarded)
+        key = self._key = headers.own_key(self._http.headers, state.guarded)
         upstreams = await state.route(model, key)
         api = self._dialect.KEPT
         if api is not None:
@@ -132,7 +134,7 @@ class Exchange:
             self._report_passed_budget(target, {**data, **changed})
         if changed:
             body = to_json({**data, **changed})
-        sent = self._state.headers_for(self._http, target.upstream, same=True)
+        sent = self._state.headers_for(self._http, target.upstream, self._key, same=True)
         await pass_on(self._http, target.upstream, "POST", self._dialect.PATHS[self._path], body, sent)
 
     def _report_passed_budget(self, target: Target, data: dict[str, Any]) -> None:
@@ -173,9 +175,8 @@ class Exchange:
         if inspected is not None:
             plan = inspected.planned(plan)
         same = plan.target.kind.speaks(self._dialect)
-        sent = self._state.headers_for(self._http, plan.target.upstream, same=same)
-        streams = plan.streams
-        sent["accept"] = "text/event-stream, application/x-ndjson" if streams else "application/json"
+        sent = self._state.headers_for(self._http, plan.target.upstream, self._key, same=same)
+        sent["accept"] = "text/event-stream, application/x-ndjson" if plan.streams else "application/json"
         path = plan.upstream_dialect.upstream_path(plan.request)
         ask = partial(plan.target.upstream.ask, "POST", path, headers=sent)
         budget = plan.budget if plan.stops_thought else None
@@ -188,11 +189,9 @@ class Exchange:
         else:
             self._enforced = None
         async with self._enforced or ask(plan.body) as answer:
-            return await self._take(answer, plan, same=same, learn=learn, streams=streams)
+            return await self._take(answer, plan, same=same, learn=learn)
 
-    async def _take(
-        self, answer: UpstreamResponse, plan: RequestPlan, *, same: bool, learn: bool, streams: bool
-    ) -> bool:
+    async def _take(self, answer: UpstreamResponse, plan: RequestPlan, *, same: bool, learn: bool) -> bool:
         """Carry an upstream's answer back, whatever it is. False: something was learned from it instead."""
         self._record.upstream_status = answer.status
         self._record.answered = time.monotonic()
@@ -208,7 +207,7 @@ class Exchange:
             report_budget(self._http, plan.budget)
         if answer.status >= 400:
             await self._pass_error(answer, error, plan, back)
-        elif not streams or "application/json" in answer.headers.get("content-type", ""):
+        elif not plan.streams or "application/json" in answer.headers.get("content-type", ""):
             if self._record.budget == "within":
                 self._record.budget = "not_enforced"  # it does not stream, so nothing could be stopped
             await self._whole(answer, plan, back)
@@ -459,12 +458,12 @@ def read_whole(upstream_dialect: Dialect, body: bytes, most: int = sys.maxsize) 
     if holds_more(body, most):
         return [malformed(f"the upstream's reply holds more than {most} values (limits.values)")]
     try:
-        # In this order: a JSON object is also how a stream of JSON lines begins, so a whole reply is tried first.
-        return upstream_dialect.read_reply(read_json(body))
-    except Refusal:
-        odd = read_odd_json(body)
-    if isinstance(odd, dict):
-        return upstream_dialect.read_reply(odd)
+        # First: a JSON object is also how a stream of JSON lines begins.
+        data = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        data = read_odd_json(body)
+    if isinstance(data, dict):
+        return upstream_dialect.read_reply(data)
     if body.lstrip().startswith(upstream_dialect.FRAMING.starts):
         reader = upstream_dialect.ReplyReader()  # some servers stream whatever they are asked for
         return [*reader.feed(body), *reader.finish()]

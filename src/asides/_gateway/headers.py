@@ -82,9 +82,17 @@ def _as_text(value: str) -> str:
 
 
 def for_upstream(
-    http: HttpRequest, upstream: Upstream, guarded: bool, *, same: bool, raw: bool = False, more: Sequence[str] = ()
+    http: HttpRequest,
+    upstream: Upstream,
+    key: str,
+    *,
+    guarded: bool,
+    same: bool,
+    raw: bool = False,
+    more: Sequence[str] = (),
 ) -> dict[str, str]:
-    """The headers for an upstream. `same`: it speaks the client's API; `raw`: the body passes as it is."""
+    """The headers for an upstream, with the client's key (`own_key`). `same`: it speaks the client's API; `raw`: the
+    body passes as it is."""
     given = http.headers
     sent = {"user-agent": USER_AGENT}
     for name in (*FORWARDED, *(FORWARDED_SAME if same else ()), *more):
@@ -99,7 +107,7 @@ def for_upstream(
     sent["accept"] = given.get("accept", "*/*")
     # What is read here is asked for uncompressed: a compressed stream is flushed late, and has to be unpacked.
     sent["accept-encoding"] = given.get("accept-encoding", "identity") if raw else "identity"
-    if key := own_key(given, guarded):
+    if key:
         sent["authorization"] = f"Bearer {key}"
     elif not guarded and "authorization" in given:
         sent["authorization"] = _as_text(given["authorization"])  # of another scheme: not ours to read

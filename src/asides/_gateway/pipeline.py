@@ -88,8 +88,7 @@ class ItemFilter:
                 self.over = True
                 items = [*items, self._estimated()]
         record = self.record
-        for item in items:
-            record.add(item)
+        record.add(*items)
         if self._changes:
             items = [each for item in items for each in self._changed(item)]
         if record.calls > self.limits.calls and not self.over:
@@ -249,8 +248,7 @@ class Pipeline:
 
     def abandon(self) -> None:
         """The client has left: what was held back is recorded, and written to nobody."""
-        for item in self._splitter.finish():
-            self._record.add(item)
+        self._record.add(*self._splitter.finish())
 
     def _translate(self, chunks: Sequence[Chunk]) -> bytes:
         out: list[bytes] = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -30,6 +30,7 @@ from ..dialects.request import (
     Request,
     RequestError,
     ThinkingOptions,
+    ThinkingPiece,
     Tool,
     WriteOptions,
     piece_kinds,
@@ -54,7 +55,7 @@ _Chosen = TypeVar("_Chosen", bound=str)
 PASSTHROUGH = get_format("passthrough")
 
 
-class Target(NamedTuple):
+class Target(msgspec.Struct, frozen=True):
     """Who is asked, for which model, and what is known of both."""
 
     upstream: Upstream
@@ -90,16 +91,10 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Keys of earlier turns that the replay cache does not have."""
     effort: str | None = None
     """The effort that the upstream is asked for; not always the client's."""
-
-    @property
-    def streams(self) -> bool:
-        """Whether the upstream is asked to stream: also where the reply may have to be stopped before its end."""
-        return self.request.stream or bool(self.stops) or self.stops_thought
-
-    @property
-    def stops_thought(self) -> bool:
-        """Whether the gateway has to stop a thought that is too long."""
-        return self.budget is not None and self.budget.by == "gateway"
+    stops_thought: bool = False
+    """Whether the gateway has to stop a thought that is too long."""
+    streams: bool = False
+    """Whether the upstream is asked to stream: also where the reply may have to be stopped before its end."""
 
     @property
     def format(self) -> Format:
@@ -153,6 +148,7 @@ def make_plan(
             request = _without_hosted(request, http, strict=state.config.strict)
         if echo is not None:
             request = msgspec.structs.replace(request, echo=echo)
+        kinds = piece_kinds(request)
         # Before the conversation is hashed: a line that differs from one request to the next would hide its thoughts.
         arranged = arrange(request)
         http.record.arranged = arranged.changes
@@ -161,7 +157,9 @@ def make_plan(
         http.record.replay_cache_hits, http.record.replay_cache_misses = restored.hits, restored.misses
         http.record.replay_cache_exact = restored.exact
         upstream_dialect = target.kind.dialect(request)
-        asked = without_seals(restored.request)
+        asked = restored.request
+        if ThinkingPiece in kinds or restored.hits:
+            asked = without_seals(asked)
         # It may be a person's name; Anthropic's clients put ids of device, account and session there.
         if asked.user is not None and not state.config.forward_user:
             asked = msgspec.structs.replace(asked, user=None)
@@ -184,6 +182,8 @@ def make_plan(
         body = to_json(write_request(asked, upstream_dialect, target, field, budget, stream=bool(stops)))
     except RequestError as error:
         raise Refusal(error.status, error.message, param=error.param) from error
+    stops_thought = budget is not None and budget.by == "gateway"
+    streams = request.stream or bool(stops) or stops_thought
     return RequestPlan(
         request=msgspec.structs.replace(request, thinking=_effective(request.thinking, reasoning, target.settings)),
         target=target,
@@ -194,11 +194,11 @@ def make_plan(
             start=start,
             prompt=request.prompt if start is None else None,
             tools=[_definition(tool) for tool in request.tools] if request.tools else None,
-            calls=reads_calls(request, target.settings),
+            calls=reads_calls(request, target.settings, called=CallPiece in kinds),
             seed=random_bits(62),
             limit=limits.held,
             # The shortcut for whole replies makes a message. Nothing else needs what a parser would collect.
-            collect=not request.stream and not stops and budget is None,
+            collect=not streams,
         ),
         start_is_known=start_is_known,
         reasoning=reasoning,
@@ -207,6 +207,8 @@ def make_plan(
         budget=budget,
         missed=restored.missed,
         effort=asked.thinking.effort,
+        stops_thought=stops_thought,
+        streams=streams,
     )
 
 
@@ -281,14 +283,14 @@ def finds_stops(request: Request, profile: ModelProfile) -> bool:
     return bool(request.stop) and profile.can_think and request.thinking.think is not False and not request.logprobs
 
 
-def reads_calls(request: Request, settings: ModelSettings) -> bool:
+def reads_calls(request: Request, settings: ModelSettings, *, called: bool) -> bool:
     """Whether calls are read. A client that names no tools may be reading them from the text by itself."""
     if settings.calls in ("always", "never"):
         return settings.calls == "always"
     if request.tool_choice == "none":
         return False
     # A later turn may come without the tools; the calls before it show that this client reads calls.
-    return request.prompt is None and (bool(request.tools) or CallPiece in piece_kinds(request))
+    return request.prompt is None and (bool(request.tools) or called)
 
 
 def write_request(

@@ -150,22 +150,24 @@ class RequestRecord(msgspec.Struct, eq=False):
         self._collect = collect
         self._budget = Budget(limit)
 
-    def add(self, item: ReplyItem) -> None:
-        """Take an item of the reply. (For the deltas of a stream the pipeline calls the fold itself.)"""
-        if type(item) is ReplyEvent:
-            fold = self.folds.get(item.choice) or self._new_fold(item.choice)
-            event = item.event
-            # Every frame comes here, and a comparison of types is less than a call of `isinstance`.
-            if type(event) is TextDelta or type(event) is ThinkingDelta or type(event) is ToolCallDelta:
-                fold.delta(event)
-            else:
-                fold.event(event, item.raw)
-                if type(event) is PartStart and event.kind == "tool_call":
-                    self.calls += 1
-        elif isinstance(item, Failed):
-            self.failed = item
-            self.fail(item.message, UPSTREAM_ERRORS.get(item.code or "", "status_5xx"))
-        else:
+    def add(self, *items: ReplyItem) -> None:
+        """Take items of the reply. (For the deltas of a stream the pipeline calls the fold itself.)"""
+        for item in items:
+            if type(item) is ReplyEvent:
+                fold = self.folds.get(item.choice) or self._new_fold(item.choice)
+                event = item.event
+                # Every frame comes here, and a comparison of types is less than a call of `isinstance`.
+                if type(event) is TextDelta or type(event) is ThinkingDelta or type(event) is ToolCallDelta:
+                    fold.delta(event)
+                else:
+                    fold.event(event, item.raw)
+                    if type(event) is PartStart and event.kind == "tool_call":
+                        self.calls += 1
+                continue
+            if isinstance(item, Failed):
+                self.failed = item
+                self.fail(item.message, UPSTREAM_ERRORS.get(item.code or "", "status_5xx"))
+                continue
             if isinstance(item, Begin):
                 self._begin, self.reply_id = item, item.id
             elif isinstance(item, Usage):

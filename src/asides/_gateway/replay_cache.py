@@ -137,7 +137,7 @@ class ReplayEntry(NamedTuple):
         return len(self.thinking) + len(self.written) + sum(map(len, self.arguments))
 
 
-class Restored(NamedTuple):
+class Restored(msgspec.Struct, frozen=True):
     """A request as the upstream shall see it."""
 
     request: Request

@@ -93,9 +93,15 @@ class State:
             self.config.log.bodies or self.history_writer is not None or (self.spans is not None and self.spans.content)
         )
 
-    def headers_for(self, http: HttpRequest, upstream: Upstream, *, same: bool, raw: bool = False) -> dict[str, str]:
-        """The headers that an upstream is sent. `same`: it speaks the client's API; `raw`: the body passes as it is."""
-        return headers.for_upstream(http, upstream, self.guarded, same=same, raw=raw, more=self._forwarded)
+    def headers_for(
+        self, http: HttpRequest, upstream: Upstream, key: str, *, same: bool, raw: bool = False
+    ) -> dict[str, str]:
+        """The headers that an upstream is sent, with the client's key where it has none configured.
+
+        `same`: it speaks the client's API; `raw`: the body passes as it is.
+        """
+        more = self._forwarded
+        return headers.for_upstream(http, upstream, key, guarded=self.guarded, same=same, raw=raw, more=more)
 
     def open(self) -> None:
         """Make the upstreams, and what reports and keeps replies where it was not taken over."""

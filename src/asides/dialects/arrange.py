@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -31,7 +31,7 @@ _INSTRUCTIONS = ("system", "developer")
 _role = attrgetter("role")
 
 
-class Arranged(NamedTuple):
+class Arranged(msgspec.Struct, frozen=True):
     """A request as chat templates want it."""
 
     request: Request

@@ -298,8 +298,6 @@ def piece_kinds(request: Request) -> set[type[RequestPiece]]:
 
 def without_seals(request: Request) -> Request:
     """The request without signatures and encrypted contents of our own making: to an upstream they mean nothing."""
-    if ThinkingPiece not in piece_kinds(request):
-        return request
     turns = [
         msgspec.structs.replace(turn, pieces=tuple(map(_without_seal, turn.pieces)))
         if any(isinstance(piece, ThinkingPiece) for piece in turn.pieces)

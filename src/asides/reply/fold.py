@@ -162,7 +162,16 @@ class Fold:
         """Take an event of a parser; `raw` is what the model wrote of a call that ends with it and may not be run."""
         # By type: even a whole reply of a few words passes here six times.
         if type(event) is PartStart:
-            self._add_start(event)
+            if event.index >= self.next_index:
+                self.next_index = event.index + 1
+            if self.collect:
+                self._texts[event.index] = []
+            if event.kind == "tool_call":
+                self.calls += 1
+                if not self.answered:
+                    self._answer()
+            elif event.kind == "thinking" and self._clock is not None:
+                self._thinking_since[event.index] = self._clock()
         elif type(event) is PartEnd:
             if self._clock is not None and event.index in self._thinking_since:
                 self._seconds[event.index] = self._clock() - self._thinking_since.pop(event.index)
@@ -177,17 +186,6 @@ class Fold:
             return
         if self.collect:
             self._collector.add(event)
-
-    def _add_start(self, event: PartStart) -> None:
-        self.next_index = max(self.next_index, event.index + 1)
-        if self.collect:
-            self._texts[event.index] = []
-        if event.kind == "tool_call":
-            self.calls += 1
-            if not self.answered:
-                self._answer()
-        elif event.kind == "thinking" and self._clock is not None:
-            self._thinking_since[event.index] = self._clock()
 
     @property
     def reply(self) -> Reply:

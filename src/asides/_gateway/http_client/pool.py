@@ -15,7 +15,7 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from aiohappyeyeballs import AddrInfoType, start_connection
@@ -74,18 +74,12 @@ class HttpClient:
         connection = self._take()
         if connection is not None:
             try:
-                return await self._send(connection, method, head, body)
+                return await connection.send(method, head, body)
             except ConnectionBroken:
                 if not connection.untouched or method not in IDEMPOTENT:
                     raise
-        return await self._send(await self._connect(), method, head, body)
-
-    def _send(
-        self, connection: ClientConnection, method: str, head: bytes, body: bytes | None
-    ) -> Awaitable[ClientResponse]:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._interval, self._check)
-        return connection.send(method, head, body)
+        connection = await self._connect()
+        return await connection.send(method, head, body)
 
     def close(self) -> None:
         """Close every connection."""
@@ -136,6 +130,8 @@ class HttpClient:
         while self._idle:
             connection = self._idle.pop()
             if connection.idle_since > oldest and connection.is_fresh():
+                if self._timer is None:
+                    self._watch()
                 return connection
             connection.abort()
         return None
@@ -152,6 +148,8 @@ class HttpClient:
             self._resolved = float("-inf")
             raise CannotConnect(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
         self._open.add(connection)
+        if self._timer is None:
+            self._watch()
         return connection
 
     async def _open_transport(self, connection: ClientConnection) -> None:
@@ -180,13 +178,17 @@ class HttpClient:
             self._resolved = time.monotonic()
         return self._addresses
 
+    def _watch(self) -> None:
+        """A connection is in use: look after a while."""
+        self._timer = asyncio.get_running_loop().call_later(self._interval, self._check)
+
     def _check(self) -> None:
         """Look whether servers are silent. One timer for all: one for each response would be set with every request."""
         for connection in list(self._open):
             connection.check(CHECKS)
         self._timer = None
         if len(self._open) > len(self._idle):
-            self._timer = asyncio.get_running_loop().call_later(self._interval, self._check)
+            self._watch()
 
     def _sweep(self) -> None:
         """Close what has been idle for too long."""

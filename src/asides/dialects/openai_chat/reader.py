@@ -414,7 +414,9 @@ class ChoiceReader:
         return known[0]
 
     def _end(self, choice: dict[str, Any], reason: str) -> Ended:
-        extra = {name: value for name, value in choice.items() if name not in _CHOICE and value is not None}
+        extra: dict[str, Any] = {}
+        if not choice.keys() <= _CHOICE:
+            extra = {name: value for name, value in choice.items() if name not in _CHOICE and value is not None}
         if reason not in REASONS:
             extra["finish_reason"] = reason
         sequence = choice.get("stop_reason")
@@ -460,7 +462,7 @@ def read_tokens(logprobs: Any) -> tuple[dict[str, Any], ...]:
 
 def unknown_fields(body: dict[str, Any]) -> dict[str, Any]:
     """Fields of a reply that only this dialect understands."""
-    return {name: value for name, value in body.items() if name not in _FRAME}
+    return {} if body.keys() <= _FRAME else {name: value for name, value in body.items() if name not in _FRAME}
 
 
 def read_begin(body: dict[str, Any], extra: dict[str, Any], dialect: str) -> Begin:
@@ -476,10 +478,13 @@ def read_begin(body: dict[str, Any], extra: dict[str, Any], dialect: str) -> Beg
 
 def read_usage(usage: dict[str, Any], given: str = "prompt", made: str = "completion") -> Usage:
     """What a reply cost, by the names that an API of OpenAI's has for tokens in and out."""
+    tokens, made_tokens = as_count(usage.get(f"{given}_tokens")), as_count(usage.get(f"{made}_tokens"))
+    if f"{made}_tokens_details" not in usage and f"{given}_tokens_details" not in usage:
+        return Usage(tokens, made_tokens, extra=usage)
     output = as_object(usage.get(f"{made}_tokens_details"))
     return Usage(
-        as_count(usage.get(f"{given}_tokens")),
-        as_count(usage.get(f"{made}_tokens")),
+        tokens,
+        made_tokens,
         maybe_count(output.get("reasoning_tokens")),
         bool(output.get("estimated")),
         as_count(as_object(usage.get(f"{given}_tokens_details")).get("cached_tokens")),
