@@ -152,7 +152,7 @@ class FastPath:
         self.few, self.glance = (table.few, table.glance) if stop == len(held) else (None, ALWAYS)
         if not stop or (self.tidy and held[:stop].isspace()):
             self.delta = DELTA[table.state]
-            self._armed = self.delta if self.tidy and self.arguments is not None else None
+            self._armed = self.delta if self.tidy else None
             self.inline = None if held else self._armed
 
     def write_string(self, index: int, string: OpenString) -> None:
@@ -241,8 +241,9 @@ class FastPath:
             return None
         self.inline = None
         self.held = chunk[len(words) :]
-        self.pieces.append(chunk)
-        return [self.delta(self.index, words)] if words and self.delta is not None else []
+        delta = self.delta
+        self.keep(chunk)
+        return [delta(self.index, words)] if words and delta is not None else []
 
     def take_doubtful(self, chunk: str) -> list[Event] | None:
         """Words in which something may be, or become, a marker; None when the machine must read."""

@@ -167,7 +167,10 @@ class Parser:
             else:
                 words = chunk.rstrip()
                 if words is chunk and chunk:
-                    fast.pieces.append(chunk)
+                    pieces = fast.pieces
+                    pieces.append(chunk)
+                    if len(pieces) > fast.most:
+                        fast.close()
                     return [delta(fast.index, chunk)]
                 events = fast.take_spaced(chunk, words)
         elif fast.string is None:

@@ -1,4 +1,13 @@
-"""One request of a client and its answer, over ASGI. Knows nothing of models; its record goes along with it."""
+"""One request of a client and its answer, over ASGI. Knows nothing of models; its record goes along with it.
+
+An answer is sent whole (`answer`), as a stream of unknown length (`begin_stream`, `write`..., `end`), or as another
+server sent it (`begin`). Each is written past ASGI where the client takes it at once (`protocol.py`), else by ASGI,
+which waits.
+
+    http = HttpRequest(scope, receive, send)
+    body = await http.read(limits)
+    await http.answer(200, b"{}")
+"""
 
 from __future__ import annotations
 

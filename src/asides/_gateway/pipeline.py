@@ -24,7 +24,7 @@ import msgspec
 
 from .._config.schema import Limits
 from ..dialects.base import StreamReader, StreamWriter
-from ..events import PartEnd, PartStart, TextDelta
+from ..events import Delta, PartEnd, PartStart, TextDelta
 from ..reply.items import Begin, Chunk, Ended, Failed, RawText, ReplyEvent, ReplyItem, Usage
 from ..reply.splitter import Splitter
 from .record import RequestRecord
@@ -164,6 +164,8 @@ class Pipeline:
         self._folds = filter.record.folds
         self._longest_frame = filter.limits.frame
         self._on_error = on_error
+        self._takes: dict[int, Callable[[str], Delta | list[ReplyItem]]] = {}
+        """By choice: what reads its text."""
         self._last: type = type(None)
         """The kind of delta that was folded last: where no text is kept, a fold needs no more of the same."""
         # The fast path knows no items, and stop strings are looked for in these.
@@ -187,7 +189,10 @@ class Pipeline:
                     out += self._end_with(malformed(message))
                 return out
             number, text = found
-            event = self._splitter.delta(number, text)
+            take = self._takes.get(number)
+            if take is None:
+                take = self._takes[number] = self._splitter.fast_path(number)
+            event = take(text)
             if isinstance(event, list):  # a part ends or begins
                 out = b"".join(map(self._writer.feed, self._filter.apply(event))) if event else b""
                 return out + self._stop() if self._filter.over else out

@@ -168,13 +168,15 @@ class Splitter:
         """Characters of text and of calls' arguments in all choices."""
         return sum(map(_answer_characters, self._choices.values()))
 
-    def delta(self, number: int, text: str) -> Delta | list[ReplyItem]:
-        """The fast path of a stream: read text without log probabilities.
+    def fast_path(self, number: int) -> Callable[[str], Delta | list[ReplyItem]]:
+        """A function that reads text of a choice without log probabilities, for a stream.
 
-        Returns the event itself where all that comes of it is more of an open part, so that no item has to be made.
+        It returns the event itself where all that comes of it is more of an open part, so that no item has to be made.
         """
-        choice = self._choices.get(number)
-        return self.feed(RawText(number, text)) if choice is None or not choice.plain else choice.delta(text)
+        try:
+            return self._choice(number).delta
+        except _SurplusChoiceError:
+            return lambda text: self.feed(RawText(number, text))
 
     def finish(self) -> list[ReplyItem]:
         """Nothing more will come: release what is held back."""
@@ -281,8 +283,10 @@ class _Choice:
         return [ReplyEvent(self._number, event) for event in events_of(message)]
 
     def delta(self, text: str) -> Delta | list[ReplyItem]:
-        """More text, where `plain` says that the parser's events need no change."""
-        assert self._parser is not None
+        """More text without log probabilities: the event itself where it is more of an open part."""
+        # Else the parser's events need a change, or there is no parser.
+        if not self.plain or self._parser is None:
+            return self.raw_text(RawText(self._number, text))
         pieces = self._tape.pieces
         # Before the parser reads it: a call may turn out broken in this very chunk, and its raw text is cut from the
         # tape.
