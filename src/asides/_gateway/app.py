@@ -291,7 +291,7 @@ class Gateway:
             path += f"?{http.query.decode('latin-1')}"
 
         def hand_on(upstream: Upstream) -> Awaitable[None]:
-            sent = self._state.headers_for(http, upstream, self._key(http), same=True, raw=True)
+            sent = self._state.headers_for(http, upstream, same=True, raw=True)
             return pass_on(http, upstream, http.method, path, body or None, sent)
 
         await while_there(http, self._state.ask_any(upstreams, http.record, hand_on))
@@ -363,7 +363,7 @@ class Gateway:
         shown: dict[str, Any] = {}
         if path := (await upstream.find_kind()).show_path:
             asked = to_json({**data, "model": settings.name or model})
-            sent = self._state.headers_for(http, upstream, self._key(http), same=True)
+            sent = self._state.headers_for(http, upstream, same=True)
             async with upstream.ask("POST", path, asked, sent) as answer:
                 found = await answer.read(self._config.limits.body)
             http.record.upstream_status = answer.status

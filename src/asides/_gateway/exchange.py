@@ -134,7 +134,7 @@ class Exchange:
             self._report_passed_budget(target, {**data, **changed})
         if changed:
             body = to_json({**data, **changed})
-        sent = self._state.headers_for(self._http, target.upstream, self._key, same=True)
+        sent = self._state.headers_for(self._http, target.upstream, same=True, key=self._key)
         await pass_on(self._http, target.upstream, "POST", self._dialect.PATHS[self._path], body, sent)
 
     def _report_passed_budget(self, target: Target, data: dict[str, Any]) -> None:
@@ -175,7 +175,7 @@ class Exchange:
         if inspected is not None:
             plan = inspected.planned(plan)
         same = plan.target.kind.speaks(self._dialect)
-        sent = self._state.headers_for(self._http, plan.target.upstream, self._key, same=same)
+        sent = self._state.headers_for(self._http, plan.target.upstream, same=same, key=self._key)
         sent["accept"] = "text/event-stream, application/x-ndjson" if plan.streams else "application/json"
         path = plan.upstream_dialect.upstream_path(plan.request)
         ask = partial(plan.target.upstream.ask, "POST", path, headers=sent)

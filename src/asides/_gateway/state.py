@@ -94,12 +94,11 @@ class State:
         )
 
     def headers_for(
-        self, http: HttpRequest, upstream: Upstream, key: str, *, same: bool, raw: bool = False
+        self, http: HttpRequest, upstream: Upstream, *, same: bool, raw: bool = False, key: str | None = None
     ) -> dict[str, str]:
-        """The headers that an upstream is sent, with the client's key where it has none configured.
-
-        `same`: it speaks the client's API; `raw`: the body passes as it is.
-        """
+        """The headers that an upstream is sent. `same`: it speaks the client's API; `raw`: the body passes as it is;
+        `key`: the client's own, for who has looked for it before."""
+        key = headers.own_key(http.headers, self.guarded) if key is None else key
         more = self._forwarded
         return headers.for_upstream(http, upstream, key, guarded=self.guarded, same=same, raw=raw, more=more)
 
