@@ -352,11 +352,21 @@ def test_long_whitespace_waits_for_a_word() -> None:
 
 def test_without_collecting_the_machine_is_asked_now_and_then() -> None:
     fast = fast_path(collect=False)
-    assert fast.inline is None
     for _ in range(512):
         assert fast.take("word")
     assert fast.take("word") is not None
+    assert fast.inline is None
     assert fast.take("word") is None
+
+
+@pytest.mark.parametrize("chunks", [("word",), ("word ",), ("word", "word ")], ids=["words", "spaced", "both"])
+def test_without_collecting_few_chunks_are_kept(chunks: tuple[str, ...]) -> None:
+    parser = asides.Parser("qwen3", collect=False)
+    most = 0
+    for number in range(20_000):
+        assert parser.feed(chunks[number % len(chunks)])
+        most = max(most, len(parser._fast.pieces))
+    assert most < 6000
 
 
 def test_what_is_encoded_as_it_passes() -> None:

@@ -49,7 +49,8 @@ class HttpRequest:
         self.headers: Mapping[str, str] = joined(scope["headers"])
         """By lower-case name, each character a byte; of several with one name all, with commas between them."""
         given = self.headers.get("x-request-id", "")
-        self.record = RequestRecord(given if _SAFE_ID.fullmatch(given) else new_uuid(), self.method, self.path)
+        id = given if given and _SAFE_ID.fullmatch(given) else new_uuid()
+        self.record = RequestRecord(id, self.method, self.path)
         """What is found out about this request; its id, too."""
         self.extra_headers: Headers = []
         """Sent with every answer."""

@@ -175,14 +175,16 @@ class ClientConnection(asyncio.Protocol):
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
             self._bare = 0
-            if self._sink is not None and not self._queue and len(body) <= STEP:
+            # The last bytes wait for the task, which has to be woken anyway: then what comes of them and the end of the
+            # client's answer are one write.
+            if self._sink is not None and not self._queue and len(body) <= STEP and not self._complete:
                 try:
                     more = self._sink(body)
                 except Exception as error:  # raised to who called `deliver`, not to the loop
                     self._error, more = error, False
                 if not more:
                     self._stopped, self._sink = True, None
-                elif not self._complete and self._error is None:
+                elif self._error is None:
                     return
             elif self._method != "HEAD":
                 self._queue.append(body)
