@@ -365,6 +365,19 @@ def test_a_text_in_place_of_a_budget_is_its_field(tmp_path: Path) -> None:
     assert resolve_model(config, "b").budget.tokens == 7
 
 
+def test_a_file_that_is_only_found_names_nobody_who_reads(tmp_path: Path) -> None:
+    """Neither an operator nor what is watched: who made the folder could open the page with a key of their own."""
+    text = "keys: [{key: theirs, operator: true}]\npage: {watch: all}\n"
+    path = written(tmp_path / "here", text)
+    environ = home(tmp_path, ASIDES_SAVE="1")
+    found = load_all(environ=environ, here=True)
+    assert [entry.operator for entry in keys_of(found.config)] == [False]
+    assert found.config.page == PageSettings()
+    for name in ("page is", "no operator"):
+        assert [warning for warning in found.warnings if name in warning and "--config asides.yaml" in warning], name
+    assert [entry.operator for entry in keys_of(load_all(path, environ=environ).config)] == [True]
+
+
 def test_keys_of_operators(tmp_path: Path) -> None:
     """A key is a text, or a section that says whose it is; `$NAME` counts in both."""
     text = "keys: [one, {key: $TWO, operator: true, name: ops}]\npage: off\n"

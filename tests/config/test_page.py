@@ -10,6 +10,7 @@ import pytest
 from asides._config import ConfigError, load, resolve_model
 from asides._config.loading import FLAGS, settings, variable
 from asides._gateway.observe.metrics import Metrics
+from asides._gateway.stored_responses import ResponseCounts
 from tools.settings_table import with_tables
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "configuration.md").read_text(encoding="utf-8")
@@ -60,6 +61,8 @@ def test_the_mistakes_are_told_as_the_page_shows(tmp_path: Path, monkeypatch: py
 
 def test_the_metrics_are_those_of_the_page() -> None:
     """Each metric of ours stands in the table, and no other."""
-    body = Metrics().render()[0].decode()
+    metrics = Metrics()
+    metrics.watch_responses(ResponseCounts)
+    body = metrics.render()[0].decode()
     there = set(re.findall(r"^# TYPE (asides_\w+)", body, re.M))
     assert set(re.findall(r"^\| `(asides_\w+)` \|", PAGE, re.M)) == there

@@ -291,7 +291,7 @@ class _Layers:
         return Origin("")
 
     def read_file(self, file: _FoundFile) -> None:
-        """The first layer. One that is not trusted does not choose where thoughts are written to."""
+        """The first layer."""
         shown = file.path if file.path.isprintable() else quoted(file.path)
         text = _read_text(file.path, shown, file.named_by)
         try:
@@ -305,10 +305,18 @@ class _Layers:
         self.origins = {path: Origin(shown, line) for path, line in reader.lines.items()}
         self.problems = reader.problems
         self.warnings += reader.warnings
-        for section in ("history", "responses") if not file.trusted else ():
+        if not file.trusted:
+            self._leave_out_choices_of_strangers()
+
+    def _leave_out_choices_of_strangers(self) -> None:
+        """Who made the folder neither chooses where thoughts are written to nor who reads them."""
+        for section in ("history", "responses", "page"):
             if self.values.pop(section, None) is not None:
                 self.warnings.append(f"{self.origin((section,))}: {section} is not taken from a file {NOT_NAMED}")
                 self._forget((section,))
+        for place, entry in enumerate(self.values.get("keys", ())):
+            if isinstance(entry, dict) and entry.pop("operator", False):
+                self.warnings.append(f"{self.origin(('keys', place))}: no operator is taken from a file {NOT_NAMED}")
 
     def take_over_reasoning_parser(self) -> None:
         """NexRL's setting is the default format where there is no other."""
