@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,34 @@ def test_a_click_shows_and_hides(reply: Path) -> None:
         asides.until(lambda screen: screen.lines[:9] == CLOSED)
         asides.press("\x03")
         assert asides.end() == 130
+
+
+def test_help_copying_writing_and_keeping(reply: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`?` lists the keys; y and Y copy by the terminal's own clipboard; w writes what came; --keep leaves it there."""
+    monkeypatch.chdir(reply.parent)
+    with (
+        reply.open("rb") as file,
+        OnScreen("view", "-", "-f", "qwen3", "--keep", columns=60, rows=16, stdin=file.fileno()) as asides,
+    ):
+        asides.until_shows("q quit")
+        asides.press("?")
+        assert "write it to a new file" in asides.until_shows("search, in hidden thoughts too").text
+        asides.press("q")  # away with the help, and not with all
+        asides.until(lambda screen: screen.lines[:9] == CLOSED)
+        asides.press("y")
+        asides.until_shows("copied the answer (23 characters)")
+        asides.press("\tY")
+        asides.until_shows("copied the thought (19 characters)")
+        clipboard = [b64decode(data).decode() for data in re.findall(r"\x1b]52;c;([^\x07]*)\x07", asides.emulator.raw)]
+        assert clipboard == ["An answer.\n\nMore of it.", "The second thought."]
+        for message in ("written to copy.txt", "copy.txt: File exists"):
+            asides.press("wcopy.txt\r")
+            asides.until_shows(message)
+        asides.press("q")
+        assert asides.end() == 0
+        assert asides.emulator.lines[0] == "Thinking 1 (32 characters)"
+        assert "More of it." in asides.emulator.lines
+    assert (reply.parent / "copy.txt").read_text() == REPLY
 
 
 def test_moving_and_searching(tmp_path: Path) -> None:

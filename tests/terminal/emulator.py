@@ -166,8 +166,10 @@ class Emulator:
     def _switch(self, *, enter: bool) -> None:
         if enter:
             self._other, self._cells = self._cells, [[" "] * self.columns for _ in range(self.rows)]
+            self._before = (self._x, self._y)
         elif self._other is not None:
             self._cells, self._other = self._other, None
+            self._x, self._y = self._before
 
     def _move(self, letter: str, numbers: list[int]) -> None:
         count = numbers[0] if numbers else 1

@@ -19,6 +19,7 @@ from .._api import Parser
 from ..errors import UsageError
 from ..terminal import Screen
 from ..terminal.document import Document
+from ..terminal.viewer_keys import list_keys
 from . import INTERRUPTED, OK
 from .display import read_style
 from .filter import find_whole_format
@@ -35,13 +36,7 @@ which is shown as it comes; keys are then read from the terminal.
 """
 EXAMPLES = """\
 keys:
-  Down Up j k PageDown PageUp Home End g G   move; so does the wheel
-  Tab n, Shift-Tab p                         next, previous thought
-  Enter Space, or a click on the heading     show or hide the thought
-  a                                          show or hide all
-  /                                          search, in hidden thoughts too;
-                                             with nothing typed, search on
-  q, Ctrl-C                                  quit
+{keys}
 
 Where standard output is no terminal, the same is written as plain text, a line
 for each thought; with --expand, all of it.
@@ -49,7 +44,7 @@ for each thought; with --expand, all of it.
 examples:
   asides view reply.txt
   asides view -f harmony gpt-oss.txt
-  model | tee reply.txt | asides view -
+  model | asides view - --keep        what it showed stays on the screen
 
 exit codes:
   0    all was well
@@ -84,6 +79,12 @@ class ViewedInput:
         self._path = path
         self._parser = parser
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._raw: list[bytes] = []
+
+    def save(self, name: str) -> None:
+        """Write what was read, byte for byte, to a new file."""
+        with open(name, "xb") as file:
+            file.writelines(self._raw)
 
     @property
     def live(self) -> bool:
@@ -98,6 +99,7 @@ class ViewedInput:
         except OSError as error:
             error.filename = "standard input" if self._path == "-" else self._path
             raise
+        self._raw.append(data)
         self.document.feed(self._parser.feed(self._decoder.decode(data, final=not data)))
         if not data:
             self.document.feed(self._parser.finish())
@@ -107,7 +109,9 @@ class ViewedInput:
 def _view(source: ViewedInput, screen: Screen, options: argparse.Namespace) -> int:
     viewing = _library()
     viewer = viewing.Viewer(
-        source.document, name="standard input" if options.file == "-" else os.path.basename(options.file)
+        source.document,
+        name="standard input" if options.file == "-" else os.path.basename(options.file),
+        save=source.save,
     )
     viewer.reading = source.live
     if not viewer.reading:
@@ -130,7 +134,10 @@ def _view(source: ViewedInput, screen: Screen, options: argparse.Namespace) -> i
             if viewer.reading:
                 asyncio.get_running_loop().add_reader(source.descriptor, read)
 
-        return INTERRUPTED if application.run(pre_run=watch) else OK
+        interrupted = application.run(pre_run=watch)
+    if options.keep:
+        _write_plain(source.document, screen.width())
+    return INTERRUPTED if interrupted else OK
 
 
 def view_document(document: Document, name: str, style: Style) -> None:
@@ -170,12 +177,17 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         prog="asides view",
         usage="asides view [options] FILE",
         description=DESCRIPTION,
-        epilog=EXAMPLES,
+        epilog=EXAMPLES.format(keys="\n".join(f"  {line}" for line in list_keys(77))),
     )
     parser.add_argument("file", metavar="FILE", help="a file with a model's output, or -")
     add_reading(parser, start="the format's own; undecided where that is text")
     showing = parser.add_argument_group("what to show")
     showing.add_argument("--expand", action="store_true", help="begin with every thought shown")
+    showing.add_argument(
+        "--keep",
+        action="store_true",
+        help="after it quits, write what it showed to the terminal, so that it stays there",
+    )
     add_style(showing)
     options = parser.parse_args(arguments)
     check_style(options)

@@ -130,12 +130,12 @@ class Document:
             else:
                 self.add(part.text)
 
-    def plain(self, width: int | None) -> Iterator[str]:
-        """All that is shown, as lines of text; wrapped where there is a width."""
+    def plain(self, width: int | None, *, whole: bool = False) -> Iterator[str]:
+        """All that is shown, or the `whole`, as lines of text; wrapped where there is a width."""
         for index, block in enumerate(self.blocks):
             if index:
                 yield ""
-            for line in range(block.first, block.last + 1):
+            for line in range(block.first, len(block.lines) if whole else block.last + 1):
                 if width is not None or line == HEADING:
                     yield from self.rows(index, line, width or 0)
                 else:

@@ -8,6 +8,7 @@ not what was written; the place is settled anew for each drawing, because though
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable
 from typing import TextIO
 
@@ -23,12 +24,15 @@ from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 from prompt_toolkit.output import ColorDepth, create_output
 from prompt_toolkit.styles import Style as Sheet
 
+from ..parts import Kind
 from .document import HEADING, Document, Place
-from .layout import CLOSED, OPEN
+from .layout import CLOSED, OPEN, describe
 from .style import Style, sheet
+from .viewer_keys import list_keys
 
 WHEEL_ROWS = 3
-HINTS = ("q quit", "Enter show/hide", "n p thoughts", "a all", "/ search")
+SEARCH, WRITE = "/", "w "
+HINTS = ("q quit", "Enter show/hide", "n p thoughts", "a all", "/ search", "? help")
 # Characters that prompt_toolkit counts one by one and terminals join. A screen that holds some is drawn afresh each
 # time, because what is drawn over them would land in the wrong column.
 _JOINING = re.compile("[\u200d\ufe0f\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
@@ -37,12 +41,18 @@ _JOINING = re.compile("[\u200d\ufe0f\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]"
 class Viewer:
     """What is on the screen, and what keys do to it."""
 
-    def __init__(self, document: Document, *, name: str) -> None:
+    def __init__(self, document: Document, *, name: str, save: Callable[[str], None] | None = None) -> None:
+        """`save` writes what is viewed to a file of this name; else it is written as plain text."""
         self.document = document
+        self._save = save or self._save_plain
+        self.helping = False
+        """Whether the help is on the screen."""
         self.reading = False
         """Whether more of the reply is still to come."""
         self.typed: str | None = None
-        """The pattern while it is being typed."""
+        """The pattern, or the name of a file, while it is being typed."""
+        self.typed_for: str = SEARCH
+        """What it is typed for: `SEARCH` or `WRITE`."""
         self._name = name
         self._pattern = ""
         self._message = ""
@@ -56,6 +66,9 @@ class Viewer:
     def draw(self, width: int, height: int) -> list[StyleAndTextTuples]:
         """The rows of a screen of this size."""
         self._width, self._height = max(width, 1), max(height, 1)
+        if self.helping:
+            rows: list[StyleAndTextTuples] = [[("", line)] for line in list_keys(self._width)]
+            return rows[: self._height]
         if not self.document.blocks:
             return [[("", "nothing yet" if self.reading else "nothing in it")]]
         # With every drawing: text has come, thoughts were opened or closed, or the window has another size.
@@ -76,7 +89,7 @@ class Viewer:
     def status(self) -> StyleAndTextTuples:
         """The last line of the screen."""
         if self.typed is not None:
-            return [("", f"/{self.typed}█")]
+            return [("", f"{self.typed_for}{self.typed}█")]
         thoughts = len(self.document.thoughts)
         at_end = bool(self._drawn) and self._drawn[-1] >= self.document.end(self._width)
         percent = 100 if at_end else round(100 * self.document.share(self._top))
@@ -85,7 +98,9 @@ class Viewer:
             facts.insert(1, "reading")
         left = "  ".join(facts)
         if self._message:
-            return [("reverse", f"{left}  {self._message}"[: self._width].ljust(self._width))]
+            beside = f"{left}  {self._message}"
+            line = beside if len(beside) <= self._width else self._message
+            return [("reverse", line[: self._width].ljust(self._width))]
         line = left
         for hint in HINTS:
             if len(line) + 3 + len(hint) <= self._width:
@@ -148,6 +163,41 @@ class Viewer:
         self.document.toggle_all()
         if self._selected in self.document.thoughts:
             self._top = (self._selected, HEADING, 0)
+
+    def enter(self) -> None:
+        """What was typed is whole."""
+        if self.typed_for == SEARCH:
+            self.search()
+        else:
+            self.write()
+
+    def write(self) -> None:
+        """Write it to the file that was typed."""
+        name, self.typed = (self.typed or "").strip(), None
+        if not name:
+            return
+        try:
+            self._save(name)
+        except OSError as error:
+            self._message = f"{name}: {error.strerror}"
+        else:
+            self._message = f"written to {name}"
+
+    def _save_plain(self, name: str) -> None:
+        with open(name, "x", encoding="utf-8", errors="surrogateescape") as file:
+            file.writelines(f"{line}\n" for line in self.document.plain(None, whole=True))
+
+    def text_to_copy(self, kind: Kind) -> str:
+        """The answer, or the selected thought; the status line says what it is."""
+        blocks = self.document.blocks
+        if kind == "thinking":
+            chosen = [blocks[self._selected]] if self._selected in self.document.thoughts else []
+        else:
+            chosen = [block for block in blocks if block.kind == kind]
+        text = "\n\n".join("\n".join(block.lines) for block in chosen)
+        what = "the thought" if kind == "thinking" else "the answer"
+        self._message = f"copied {what} ({describe(len(text))})" if text else f"there is no {what.split()[1]} to copy"
+        return text
 
     def search(self) -> None:
         """Look for what was typed, or again for the last pattern."""
@@ -242,6 +292,8 @@ class ViewerControl(UIControl):
 
     def mouse_handler(self, mouse_event: MouseEvent) -> None:
         """Clicks and the wheel."""
+        if self._viewer.helping:
+            return
         if mouse_event.event_type == MouseEventType.MOUSE_UP:
             self._viewer.click(mouse_event.position.y)
         elif mouse_event.event_type == MouseEventType.SCROLL_DOWN:
@@ -277,10 +329,11 @@ def bindings(viewer: Viewer) -> KeyBindings:
     """Which key does what."""
     keys = KeyBindings()
     typing = Condition(lambda: viewer.typed is not None)
+    helping = Condition(lambda: viewer.helping)
 
     def bind(*names: str, do: Callable[[], object]) -> None:
         for name in names:
-            keys.add(name, filter=~typing)(lambda event: do() and None)
+            keys.add(name, filter=~typing & ~helping)(lambda event: do() and None)
 
     bind("down", "j", do=lambda: viewer.scroll(1))
     bind("up", "k", do=lambda: viewer.scroll(-1))
@@ -305,14 +358,32 @@ def bindings(viewer: Viewer) -> KeyBindings:
     def set_typed(typed: str | None) -> None:
         viewer.typed = typed
 
-    keys.add("/", filter=~typing)(lambda event: set_typed(""))
-    keys.add("q", filter=~typing)(lambda event: event.app.exit(result=False))
+    def begin(what: str) -> None:
+        viewer.typed, viewer.typed_for = "", what
+
+    def copy(kind: Kind, event: KeyPressEvent) -> None:
+        # The terminal's own clipboard, wherever the terminal is.
+        data = b64encode(viewer.text_to_copy(kind).encode("utf-8", "replace")).decode()
+        if data:
+            event.app.output.write_raw(f"\x1b]52;c;{data}\x07")
+            event.app.output.flush()
+
+    def help(shown: bool) -> None:
+        viewer.helping = shown
+
+    bind("/", do=lambda: begin(SEARCH))
+    bind("w", do=lambda: begin(WRITE))
+    bind("?", do=lambda: help(True))
+    keys.add("y", filter=~typing & ~helping)(lambda event: copy("text", event))
+    keys.add("Y", filter=~typing & ~helping)(lambda event: copy("thinking", event))
+    keys.add("q", filter=~typing & ~helping)(lambda event: event.app.exit(result=False))
+    keys.add(Keys.Any, filter=helping)(lambda event: help(False))
     keys.add("c-z", filter=~typing)(lambda event: event.app.suspend_to_background())
     for interrupt in ("c-c", "<sigint>"):
         keys.add(interrupt)(lambda event: event.app.exit(result=True))
     # Eager, or it would wait to see whether an escape sequence follows.
     keys.add("escape", filter=typing, eager=True)(lambda event: set_typed(None))
     keys.add("backspace", filter=typing)(type_less)
-    keys.add("enter", filter=typing)(lambda event: viewer.search())
+    keys.add("enter", filter=typing)(lambda event: viewer.enter())
     keys.add(Keys.Any, filter=typing)(type_more)
     return keys
