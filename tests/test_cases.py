@@ -20,6 +20,7 @@ from tests.support import (
     as_parse,
     characters,
     check_chunking,
+    check_each,
     check_kept,
     check_one_path,
     run,
@@ -79,9 +80,18 @@ def load(path: Path) -> Iterator[Case]:
 ALL = [case for path in sorted(CASES.glob("*.toml")) for case in load(path)]
 
 
-@pytest.mark.parametrize("case", ALL, ids=lambda case: f"{case.file}-{case.format}-{case.said['name']}")
-def test_case(case: Case) -> None:
-    """The parts are as written, however the input is cut."""
+@pytest.mark.parametrize(("file", "format"), dict.fromkeys((case.file, case.format) for case in ALL))
+def test_cases(file: str, format: str) -> None:
+    """Of every case of a file, for each of its formats, the parts are as written, however the input is cut."""
+    check_each(_check, [case for case in ALL if (case.file, case.format) == (file, format)], case_name)
+
+
+def case_name(case: Case) -> str:
+    """How a case is called where it fails."""
+    return f"{case.file}-{case.format}-{case.said['name']}"
+
+
+def _check(case: Case) -> None:
     text = "".join(case.chunks)
     outcome = run(case.format, case.chunks, **case.options)
     assert outcome.message is not None, _report(case, [f"strictness ended it: {outcome.error}"], outcome.message)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import asides
+from tests.support import check_each, parsed
 
 PACKAGE = Path(asides.__file__).parent
 ROOT = Path(__file__).parents[1]
@@ -116,15 +117,18 @@ def test_every_public_name_says_what_it_is(name: str) -> None:
     assert isinstance(value, str) or (value.__doc__ or "").strip()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_every_module_says_what_it_owns(path: Path) -> None:
+def test_every_module_says_what_it_owns() -> None:
     """A module begins with a docstring."""
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{path} has no docstring"
+    silent = [path for path in MODULES if not ast.get_docstring(parsed(path))]
+    assert not silent, "they have no docstring"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_one_way(path: Path) -> None:
+def test_imports_point_one_way() -> None:
     """A package imports only what stands below it."""
+    check_each(_check_imports, MODULES)
+
+
+def _check_imports(path: Path) -> None:
     package = path.relative_to(PACKAGE).with_suffix("").parts[0]
     for imported in _imports(path):
         if imported == package or package == "__init__":
@@ -139,7 +143,7 @@ def test_imports_point_one_way(path: Path) -> None:
 def _imports(path: Path) -> Iterator[str]:
     """The packages of asides that a module imports, wherever in it."""
     package = ["asides", *path.relative_to(PACKAGE).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names = [alias.name.split(".") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

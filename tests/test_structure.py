@@ -13,11 +13,11 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import asides
 from tests.structure_debts import DECODED_NAMES, DUPLICATE_CLASSES, TERSE_MODULES
+from tests.support import parsed
 
 PACKAGE = Path(asides.__file__).parent
 
@@ -60,13 +60,8 @@ def _exactly(found: set[str], known: set[str], report: list[str]) -> None:
     assert not gone, f"no longer needed in the set of exceptions: {gone}"
 
 
-@cache
 def _trees() -> dict[str, ast.Module]:
-    """Every module of the package, parsed: once, and only where a test needs it."""
-    return {
-        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
-    }
+    return {path.relative_to(PACKAGE).as_posix(): parsed(path) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def _duplicates() -> dict[str, list[str]]:

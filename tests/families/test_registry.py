@@ -13,6 +13,7 @@ import asides
 from asides import Format, UnknownFormatError, UsageError
 from asides._engine.format import HEADER, TEXT, THINKING
 from asides.families import registry
+from tests.support import check_each
 from tools.formats_table import markdown_table, with_tables
 
 PEERS = {
@@ -125,9 +126,13 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize(("peer", "name"), [(peer, name) for peer, names in PEERS.items() for name in names.split()])
-def test_every_name_of_a_peer_resolves(peer: str, name: str) -> None:
-    assert isinstance(asides.get_format(name), Format), peer
+@pytest.mark.parametrize("peer", PEERS)
+def test_every_name_of_a_peer_resolves(peer: str) -> None:
+    check_each(_check_resolved, PEERS[peer].split())
+
+
+def _check_resolved(name: str) -> None:
+    assert isinstance(asides.get_format(name), Format)
 
 
 @pytest.mark.parametrize(("name", "start"), STARTS.items())
