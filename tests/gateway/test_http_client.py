@@ -951,7 +951,7 @@ def test_no_tls_where_some_was_expected(run: Run) -> None:
     async def test() -> None:
         async with serving(says(SHORT)) as (server, _):
             with pytest.raises(HttpClientError):
-                await get(HttpClient(f"https://127.0.0.1:{server.port}", connect=5, idle=5))
+                await get(HttpClient(f"https://127.0.0.1:{server.port}", connect=0.5, idle=5))
 
     run(test())
 

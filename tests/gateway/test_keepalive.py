@@ -31,6 +31,13 @@ def hasty() -> Iterator[Servers]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def curt() -> Iterator[Servers]:
+    """One that gives it up sooner still: for tests that wait for that, and not for what comes before."""
+    with serving(limits={"idle": 1.0}) as found:
+        yield found
+
+
 # The upstream is quiet.
 
 
@@ -70,24 +77,24 @@ def test_keep_alive_as_chunks_or_not_at_all(servers: Servers, choice: str) -> No
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_an_upstream_that_never_answers(hasty: Servers, stream: bool) -> None:
+def test_an_upstream_that_never_answers(curt: Servers, stream: bool) -> None:
     """No byte for longer than the limit is a 504."""
-    hasty.upstream.forget()
-    hasty.upstream.send(Reply(before=[Hang()]))
-    reply = post(hasty.gateway.url, PATHS["messages"], body_of("messages", stream=stream))
+    curt.upstream.forget()
+    curt.upstream.send(Reply(before=[Hang()]))
+    reply = post(curt.gateway.url, PATHS["messages"], body_of("messages", stream=stream))
     assert reply.status_code == 504
     assert reply.json()["error"]["message"]
-    assert left(hasty.upstream)
+    assert left(curt.upstream)
 
 
-def test_an_upstream_that_goes_quiet(hasty: Servers) -> None:
+def test_an_upstream_that_goes_quiet(curt: Servers) -> None:
     """A stream in which nothing comes for longer than the limit ends with an error, all words delivered."""
-    hasty.upstream.forget()
-    hasty.upstream.send(Reply([frame("<think>A</think>B <"), Hang()]))
-    found = events(post(hasty.gateway.url, PATHS["chat"], body_of("chat", stream=True)).content)
+    curt.upstream.forget()
+    curt.upstream.send(Reply([frame("<think>A</think>B <"), Hang()]))
+    found = events(post(curt.gateway.url, PATHS["chat"], body_of("chat", stream=True)).content)
     assert (chat_deltas(found, "reasoning_content"), chat_deltas(found)) == ("A", "B <")
     assert found[-1]["error"]["message"]
-    assert left(hasty.upstream)
+    assert left(curt.upstream)
 
 
 def test_there_is_no_limit_on_the_whole(hasty: Servers) -> None:
@@ -115,9 +122,9 @@ def test_a_client_that_reads_slowly_is_no_silence(hasty: Servers) -> None:
 
 
 @pytest.mark.parametrize("first", [b"", b'data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'])
-def test_silence_is_called_silence(hasty: Servers, first: bytes) -> None:
+def test_silence_is_called_silence(curt: Servers, first: bytes) -> None:
     """An upstream that goes quiet right behind its head, or soon after it, did not break off: it went quiet."""
-    hasty.upstream.send(Reply([first, Hang()] if first else [Hang()]))
+    curt.upstream.send(Reply([first, Hang()] if first else [Hang()]))
     for dialect in ("chat", "messages"):
-        reply = post(hasty.gateway.url, PATHS[dialect], body_of(dialect, stream=True))
+        reply = post(curt.gateway.url, PATHS[dialect], body_of(dialect, stream=True))
         assert "went quiet" in reply.text
