@@ -1,11 +1,14 @@
 """Section `arrow`: splitting a column of traces, against reading and writing the same Parquet file with pyarrow alone.
 
-Three questions. What does splitting add to a job that reads a file and writes one, and does it grow with the rows? Is
-it faster than the regular expression people use, and than transformers' `parse_response`, row by row? And how many
-rows does the regular expression get wrong, on recorded traces where they are at hand?
+Four questions. What does splitting add to a job that reads a file and writes one, and does it grow with the rows? How
+does `asides batch` grow with its processes? Is the kernel faster than the regular expression people use, and than
+transformers' `parse_response`, row by row? And how many rows do those two get wrong, on recorded traces where they are
+at hand?
 
     python -m benchmarks arrow                  10 k and 100 k rows
     python -m benchmarks.arrow 1000000          as many rows as you say, one table (`make bench-batch`)
+    python -m benchmarks.arrow jobs 120000      how `asides batch` grows with its processes, alone
+    python -m benchmarks.arrow wrong            what others get wrong, alone
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 import os
 import random
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -39,7 +43,7 @@ GROUP = 10_000
 MEMORY_ROWS = 2_000
 """Rows of the comparison in memory."""
 EXPRESSION = re.compile("<think>.*?</think>", re.S)
-TRACES = Path(__file__).parents[2] / "shared" / "data" / "traces"
+TRACES = Path(os.environ.get("BENCH_TRACES") or Path(__file__).parents[2] / "shared" / "data" / "traces")
 AIM = 4.0
 
 
@@ -183,25 +187,104 @@ def print_cleaners() -> None:
     measure.print_table(f"Answers from {LENGTH:,}-character traces in memory: processor time", heads, rows)
 
 
-def print_differences() -> None:
-    """How many recorded traces the regular expression cleans to other words, and what is wrong with those."""
-    if not TRACES.is_dir():
-        print("Recorded traces are not at hand, so nothing is said of where the regular expression is wrong.\n")
-        return
+CLOCKED = """
+import resource, sys, time
+begun = time.perf_counter()
+from asides._cli import main
+code = main(["batch", *sys.argv[1:]])
+mine, workers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+taken = [each.ru_utime + each.ru_stime for each in (mine, workers)]
+print(code, time.perf_counter() - begun, *taken, file=sys.stderr)
+"""
+
+
+def run_job(source: str, target: str, jobs: int, *options: str) -> tuple[float, float, float]:
+    """`asides batch`: wall time, processor time of the process that plans and joins, and of its workers."""
+    command = [sys.executable, "-c", CLOCKED, source, "-o", target, "--force", "--jobs", str(jobs), *options]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
+    code, wall, mine, workers = done.stderr.splitlines()[-1].split()
+    if code != "0":
+        raise SystemExit(done.stderr)
+    return float(wall), float(mine), float(workers)
+
+
+def print_scaling(counts: tuple[int, ...], repeat: int = 3) -> None:
+    """How `asides batch` grows with its processes. Start-up is that of the same job on one row, and is taken off.
+
+    On a machine that others share, wall times say little. What bounds the growth is what one process does alone, so its
+    processor time is shown too: with as many free cores, N processes take the workers' time through N, or that time,
+    whichever is more.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     rows = []
-    for path in sorted(TRACES.glob("*.jsonl")):
-        with path.open(encoding="utf-8") as file:
-            texts = [json.loads(line)["text"] for line in file]
-        found = Counter(map(_difference, texts, split(pa.array(texts)).to_pylist()))
-        counts = [found[kind] for kind in ("call", "thought", "other")]
-        rows.append([path.stem, f"{len(texts):,}", f"{sum(counts):,}", *map(str, counts)])
-    heads = ["file", "rows", "wrong", "a call in the answer", "a thought for the answer", "other"]
-    measure.print_table("Recorded traces whose words re.sub gets wrong", heads, rows)
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as folder:
+        source, target = os.path.join(folder, "in.parquet"), os.path.join(folder, "out.parquet")
+        for count in counts:
+            write_traces(source, count)
+            alone = 0.0
+            for jobs in sorted({1, 2, cores}):
+                runs = [run_job(source, target, jobs) for _ in range(repeat if count <= max(ROWS) else 1)]
+                starts = [run_job(source, target, jobs, "--limit", "1") for _ in range(repeat)]
+                wall, mine, workers = (min(each) for each in zip(*runs, strict=True))
+                start, mine_start, _ = (min(each) for each in zip(*starts, strict=True))
+                working = wall - start
+                alone = alone or working
+                rows.append(
+                    [
+                        f"{samples.count(count)} rows, {jobs} job{'s' * (jobs > 1)}",
+                        measure.duration(wall),
+                        measure.duration(start),
+                        f"{alone / working / jobs:.2f}x",
+                        measure.duration(mine),
+                        measure.duration(workers) if workers else "-",
+                        measure.duration(max(0.0, mine - mine_start)) if jobs > 1 else "-",
+                    ]
+                )
+    heads = ["job", "wall", "start-up", "of the cores", "CPU, parent", "CPU, workers", "alone, without start-up"]
+    measure.print_table(f"asides batch, traces of {LENGTH:,} characters, {cores} cores", heads, rows)
 
 
-def _difference(text: str, row: dict[str, Any]) -> str:
-    """What the regular expression gets wrong. Whitespace is no matter."""
-    if EXPRESSION.sub("", text).split() == row["text"].split():
+def print_differences() -> None:
+    """How many recorded traces others clean to other words, and what is wrong with those."""
+    if not TRACES.is_dir():
+        print("Recorded traces are not at hand, so nothing is said of where others are wrong.\n")
+        return
+    transformers = peers.Transformers()
+    reason = transformers.available()
+    ways: dict[str, Callable[[str], str]] = {"re.sub": partial(EXPRESSION.sub, "")}
+    if reason is None:
+        ways[f"parse_response of transformers {transformers.version()}"] = lambda text: transformers.split_whole(text)[
+            1
+        ]
+    else:
+        print(f"transformers is not measured: {reason}\n")
+    kinds = ("raises", "call", "thought", "other")
+    for name, way in ways.items():
+        rows = []
+        totals: Counter[str] = Counter()
+        for path in sorted(TRACES.glob("*.jsonl")):
+            with path.open(encoding="utf-8") as file:
+                texts = [json.loads(line)["text"] for line in file]
+            found = Counter(map(partial(_difference, way), texts, split(pa.array(texts)).to_pylist()))
+            found["rows"] = len(texts)
+            totals += found
+            rows.append([path.stem, *_counted(found, kinds)])
+        rows.append(["all", *_counted(totals, kinds)])
+        heads = ["file", "rows", "wrong", "raises", "a call in the answer", "a thought for the answer", "other"]
+        measure.print_table(f"Recorded traces whose words {name} gets wrong", heads, rows)
+
+
+def _counted(found: Counter[str], kinds: tuple[str, ...]) -> list[str]:
+    return [f"{found['rows']:,}", f"{sum(found[kind] for kind in kinds):,}", *(str(found[kind]) for kind in kinds)]
+
+
+def _difference(way: Callable[[str], str], text: str, row: dict[str, Any]) -> str:
+    """What a way to clean gets wrong. Whitespace is no matter."""
+    try:
+        cleaned = way(text)
+    except Exception:
+        return "raises"
+    if cleaned.split() == row["text"].split():
         return ""
     return "call" if row["calls"] else "thought" if "unclosed_thinking" in row["notices"] else "other"
 
@@ -213,8 +296,20 @@ def run() -> None:
     print_differences()
 
 
-if __name__ == "__main__":
+def main(arguments: list[str]) -> None:
+    """What is asked for; without arguments all of it, up to a million rows."""
+    what = arguments.pop(0) if arguments and arguments[0] in ("jobs", "wrong") else ""
+    counts = tuple(map(int, arguments))
     measure.print_machine()
-    print_files(tuple(map(int, sys.argv[1:])) or (*ROWS, 1_000_000))
-    print_cleaners()
-    print_differences()
+    if not what:
+        print_files(counts or (*ROWS, 1_000_000))
+    if what != "wrong":
+        print_scaling(counts or (120_000, 1_000_000))
+    if not what:
+        print_cleaners()
+    if what != "jobs":
+        print_differences()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
