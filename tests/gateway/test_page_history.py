@@ -270,6 +270,38 @@ def test_a_reply_has_its_parts_in_order(servers: Servers) -> None:
     assert (whole["model"], whole["truncated"], len(whole["replies"])) == ("model-apricots", False, 2)
 
 
+def test_any_text_can_be_read(servers: Servers) -> None:
+    """Also half a surrogate pair and NUL, which a model may write and JSON cannot hold as they are."""
+    with _history.open(servers.store) as store:
+        odd = parse("<think>half \ud800 of</think>nul \0 here \udfff", "qwen3")
+        id = store.keep(odd, model="m\ud800", client=fingerprint_of(A), conversation="odd")
+    for path in (
+        "",
+        "?search=half",
+        "?search=nul",
+        f"/replies/{id}",
+        "/conversations/odd",
+        "/conversations",
+        "/filters",
+    ):
+        found = read(servers.guarded, path, A)
+        assert (path, found.status_code) == (path, 200)
+        assert found.json()
+    for form in ("jsonl", "markdown"):
+        assert "nul" in read(servers.guarded, f"/export?form={form}&reply={id}", A).text
+    assert figures(servers.guarded, "", A).status_code == 200
+
+
+def test_long_conversations_are_cut(servers: Servers) -> None:
+    """Past so many characters, and it is reported."""
+    with _history.open(servers.store) as store:
+        for number in range(4):
+            labels = {"client": fingerprint_of(A), "conversation": "long", "time": LONG_AGO + timedelta(hours=number)}
+            store.keep(parse(f"<think>{'word ' * 1_200_000}</think>{number}"), model="m", **labels)
+    whole = read(servers.guarded, "/conversations/long", A).json()
+    assert (len(whole["replies"]), whole["truncated"]) == (3, True)
+
+
 def test_exports(servers: Servers) -> None:
     """A file each, with thoughts and without."""
     whole = read(servers.guarded, "/export", A)

@@ -16,7 +16,7 @@ from .. import __version__
 from .._config.values import hide_url
 from .._engine.format import thinking_pair
 from .._page import files, splitting
-from ..dialects.servers import OPENAI
+from ..dialects.servers import OPENAI, Engine
 from ..errors import Error
 from ..policies import Policies
 from . import headers
@@ -110,7 +110,7 @@ class PageHandlers:
             upstream = (await state.route(match.rest, key))[0]
             http.record.model, http.record.upstream = match.rest, upstream.name
             await state.profiles.resolve(upstream, match.rest, state.settings(match.rest), key)
-            await answer(http, await _write_model(state, upstream, match.rest, key))
+            await answer(http, _write_model(state, upstream, match.rest, await _find_engine(state, upstream, key)))
             return
         lists = await asyncio.gather(*(state.list_models(upstream, key) for upstream in state.upstreams))
         serving: dict[str, Upstream] = {}
@@ -120,8 +120,13 @@ class PageHandlers:
         by_name = {upstream.name: upstream for upstream in state.upstreams}
         for name in state.configured_models():
             serving.setdefault(name, by_name.get(state.settings(name).upstream, state.upstreams[0]))
-        found = [await _write_model(state, upstream, name, key) for name, upstream in serving.items()]
-        await answer(http, {"models": found})
+        engines = {upstream: await _find_engine(state, upstream, key) for upstream in state.upstreams}
+
+        def write() -> list[dict[str, Any]]:
+            return [_write_model(state, upstream, name, engines[upstream]) for name, upstream in serving.items()]
+
+        # In a thread: half a millisecond for each model is too long for hundreds of them.
+        await answer(http, {"models": await asyncio.to_thread(write)})
 
     async def _formats(self, http: HttpRequest, match: Match) -> None:
         self._access.open(http)
@@ -147,7 +152,7 @@ class PageHandlers:
         await answer(http, found)
 
 
-async def _write_model(state: State, upstream: Upstream, model: str, key: str) -> dict[str, Any]:
+def _write_model(state: State, upstream: Upstream, model: str, engine: Engine | None) -> dict[str, Any]:
     settings = state.settings(model)
     profile = state.profiles.known(upstream, model, settings)
     images: bool | None = None
@@ -163,13 +168,17 @@ async def _write_model(state: State, upstream: Upstream, model: str, key: str) -
         "thinks": can_model_think(profile, settings.name or model),
         "efforts": list(state.efforts.get((upstream.name, model)) or profile.efforts),
         "images": images,
-        "answer_now": await _can_answer_now(state, upstream, profile, key),
+        "answer_now": _can_answer_now(profile, engine),
     }
 
 
-async def _can_answer_now(state: State, upstream: Upstream, profile: ModelProfile, key: str) -> bool:
+async def _find_engine(state: State, upstream: Upstream, key: str) -> Engine | None:
+    """What runs the models of an upstream, where it can be known."""
+    return await state.find_engine(upstream, key) if await upstream.find_kind() is OPENAI else None
+
+
+def _can_answer_now(profile: ModelProfile, engine: Engine | None) -> bool:
     """Whether a thought can be ended by request: by the server itself, or by asking it to go on behind the thought."""
-    engine = await state.find_engine(upstream, key) if await upstream.find_kind() is OPENAI else None
     if engine is None or profile.format is None:
         return False
     return bool(engine.control) or (engine.continues is not None and bool(thinking_pair(profile.format)[1]))

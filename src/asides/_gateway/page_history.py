@@ -13,15 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
-
 from .. import _history
 from .._history import DamagedError, History, HistoryError, ReplyFilter
+from .._history.records import encode_line
 from .._page import kept
 from .._page.figures import count_history
 from ..errors import UsageError
 from .http_request import HttpRequest, while_there
-from .page_access import NO_STORE, PageAccess, answer, check_query, names_of, read_object, read_query
+from .page_access import NO_STORE, PageAccess, check_query, names_of, read_object, read_query
 from .refusals import Refusal
 from .routes import Match
 from .state import State
@@ -69,17 +68,16 @@ class PageHistory:
             await while_there(http, self._export(http, state, query, owner))
         elif what == "filters" and not id:
             check_query(query, ())
-            labels = await self.ask(state, lambda store: msgspec.structs.asdict(store.labels(_filter({}, owner))))
             names = names_of(state.config)
-            await answer(http, {**labels, "names": {name: names[name] for name in labels["clients"] if name in names}})
+            await self._answer(http, state, lambda store: kept.list_labels(store, _filter({}, owner), names))
         elif what in SINGLE and id:
             check_query(query, ())
             name, read = SINGLE[what]
-            await answer(http, await self.ask(state, lambda store: read(store, _filter({name: id}, owner))))
+            await self._answer(http, state, lambda store: read(store, _filter({name: id}, owner)))
         elif what in LISTS and not id:
             check_query(query, (*kept.FILTERS, *LISTED))
-            found = await self.ask(state, lambda store: LISTS[what](store, _filter(query, owner), query))
-            await answer(http, {**found, "owner": "all" if owner is None else "own"})
+            whose = {"owner": "all" if owner is None else "own"}
+            await self._answer(http, state, lambda store: LISTS[what](store, _filter(query, owner), query) | whose)
         else:
             raise Refusal(404, f"history has nothing at {match.rest[:200]!r}", code="not_found")
 
@@ -88,7 +86,7 @@ class PageHistory:
         state, query = self._access.open(http), read_query(http)
         check_query(query, kept.FILTERS)
         owner = self._access.owner(http, state, query.get("client", ""))
-        await answer(http, await self.ask(state, lambda store: count_history(store, _filter(query, owner))))
+        await self._answer(http, state, lambda store: count_history(store, _filter(query, owner)))
 
     async def purge(self, http: HttpRequest, match: Match) -> None:
         """`POST /asides/history/purge`."""
@@ -105,16 +103,17 @@ class PageHistory:
             raise Refusal(400, f"purge deletes what you choose: {', '.join(kept.FILTERS)}; or `all`", param="all")
         owner = self._access.owner(http, state, filters.get("client", ""))
         work = partial(kept.purge, dry_run=dry_run)
-        await answer(http, await self.ask(state, lambda store: work(store, _filter(filters, owner))))
+        await self._answer(http, state, lambda store: work(store, _filter(filters, owner)))
 
-    async def ask(self, state: State, work: Callable[[History], T]) -> T:
-        """Do something with history in a thread; a `Refusal` where there is none, or it fails."""
+    async def _answer(self, http: HttpRequest, state: State, work: Callable[[History], dict[str, Any]]) -> None:
+        """Send what is found in history; a `Refusal` where there is none, or it fails."""
 
-        def run() -> T:
+        def run() -> bytes:
             with _open_store(state) as store:
-                return _or_refuse(lambda: work(store))
+                return encode_line(_or_refuse(lambda: work(store)))  # here too: it may be megabytes
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, run)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, run)
+        await http.answer(200, found, headers=NO_STORE)
 
     async def _export(self, http: HttpRequest, state: State, query: dict[str, str], owner: str | None) -> None:
         """A file, sent as it is read: its size is not known, and memory does not grow with it."""

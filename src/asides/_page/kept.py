@@ -23,7 +23,7 @@ from .splitting import write_part
 QUESTION, ANSWER = 200, 300
 """Characters of what was asked and answered that a list shows."""
 MOST_LISTED = 200
-MOST_REPLIES = 2000
+MOST_REPLIES, MOST_CHARACTERS = 2000, 16_000_000
 """Of a conversation that is read at once."""
 FILTERS = ("model", "since", "until", "client", "source", "conversation", "reply")
 """What a query may narrow replies down by."""
@@ -112,6 +112,13 @@ def write_overview(reply: ReplyOverview) -> dict[str, Any]:
     return {**shown, "question": reply.question[:QUESTION], "text": reply.text[:ANSWER]}
 
 
+def list_labels(store: History, where: ReplyFilter, names: Mapping[str, str]) -> dict[str, Any]:
+    """What there is to choose from; `names` are what clients are called, by their fingerprints."""
+    found = store.labels(where)
+    known = {client: names[client] for client in found.clients if client in names}
+    return {**msgspec.structs.asdict(found), "names": known}
+
+
 def list_conversations(store: History, where: ReplyFilter, query: Mapping[str, str]) -> dict[str, Any]:
     """A page of conversations, the latest first."""
     limit = read_limit(query)
@@ -127,10 +134,12 @@ def list_conversations(store: History, where: ReplyFilter, query: Mapping[str, s
 def read_conversation(store: History, where: ReplyFilter) -> dict[str, Any]:
     """The replies of a conversation, in order."""
     replies: list[KeptReply] = []
+    characters = 0
     for reply in store.replies(where):
-        if len(replies) == MOST_REPLIES:
+        if len(replies) == MOST_REPLIES or characters > MOST_CHARACTERS:
             break
         replies.append(reply)
+        characters += reply.size
     if not replies:
         raise HistoryError(f"there is no conversation {where.conversation} that this key may read")
     return {
