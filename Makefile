@@ -45,7 +45,7 @@ ENGINE_TESTS := hypothesis pytest pytest-timeout
 OBJECT_STORAGE := 'moto[server]' s3fs boto3
 
 # What `make test-page` needs beside the gateway. Playwright drives the browser of this machine and downloads none.
-PAGE_TESTS := hypothesis 'playwright>=1.60' psutil pytest pytest-timeout
+PAGE_TESTS := hypothesis 'playwright>=1.60' psutil pytest pytest-timeout pytest-xdist
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -127,7 +127,7 @@ peer-names: .venv/.test ## List the names of other projects' parsers, in their n
 
 # Not part of `test`: it needs Playwright, and a browser. Without the browser every test is skipped, with the reason.
 test-page: .venv-page/.page ## Use the gateway's page in a real browser (Debian: apt-get install chromium); writes tests/page/screenshots
-	.venv-page/bin/python -m pytest -q -rs tests/page $(PAGE_ARGUMENTS)
+	.venv-page/bin/python -m pytest -q -rs $(PYTEST_ARGUMENTS) tests/page $(PAGE_ARGUMENTS)
 
 # Not part of `test`: it needs the network.
 page-vendor: .venv/.created ## Fetch again what the page uses of others (npm), and compare it with what is in the repository

@@ -80,6 +80,20 @@ def test_everything_is_reached_with_the_keyboard_alone(visit: Visitor, servers: 
         assert any(wanted in name for name in seen), f"{wanted} is not reached: {seen}"
 
 
+def test_enter_begins_a_line_where_a_setting_wants_ctrl_enter(visit: Visitor, servers: Servers) -> None:
+    page = visit(servers.gateway.url)
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Ctrl+Enter or Cmd+Enter").check()
+    page.keyboard.press("Escape")
+    page.get_by_label("Your question").focus()
+    page.keyboard.type("2+2?")
+    page.keyboard.press("Enter")
+    page.keyboard.type("Say it.")
+    expect(page.get_by_label("Your question")).to_have_value("2+2?\nSay it.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".bubble")).to_have_text("2+2?\nSay it.")
+
+
 def test_a_dialog_keeps_the_focus_and_gives_it_back(visit: Visitor, recorded: Gateway) -> None:
     page = visit(recorded.url)
     button = page.get_by_role("button", name="Settings")

@@ -417,22 +417,35 @@ def test_an_answer_is_markdown_with_code_blocks(visit: Visitor, servers: Servers
     assert page.evaluate("navigator.clipboard.readText()") == 'print("</think>")\n'
 
 
-def test_markdown_in_pieces_is_the_markdown_of_the_whole(visit: Visitor, servers: Servers) -> None:
+# The component by itself, with a text that grows; so many pictures of it are waited for that finished blocks settle.
+GROWING = """async ([text, size]) => {
+    const { html, render } = await import('/asides/page/ui.js');
+    const { Markdown } = await import('/asides/page/markdown.js');
+    const place = document.querySelector('.turns');
+    render(null, place);
+    for (let end = size; end < text.length; end += size) {
+        render(html`<${Markdown} text=${text.slice(0, end)} running=${true} />`, place);
+        for (let left = 4; left; left -= 1) await new Promise(requestAnimationFrame);
+    }
+    const settled = place.querySelectorAll('.markdown > div').length;
+    render(html`<${Markdown} text=${text} running=${false} />`, place);
+    return [settled, [...place.querySelectorAll('.markdown > div')].map((block) => block.innerHTML).join('')];
+}"""
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_markdown_in_pieces_is_the_markdown_of_the_whole(visit: Visitor, servers: Servers, link: bool) -> None:
     """Also with a link that is defined only at the end, and a list whose items stand apart."""
-    text = (
-        MARKDOWN
-        + "\nSee [that][1].\n\n1. a\n\n2. b\n\n   more\n\n> quote\n\nTitle\n=====\n\n[1]: https://example.org/y\n"
-    )
-    found = []
-    for size in (1, 7, 100_000):
-        script(servers.upstream, "<think>hm</think>", *pieces(text, size))
-        page = visit(servers.gateway.url)
-        ask(page, "2+2?")
-        complete(page)
-        blocks = page.locator(".answer .markdown > div").evaluate_all("divs => divs.map(div => div.innerHTML)")
-        found.append("".join(blocks))
-    assert found[0] == found[1] == found[2]
-    assert 'href="https://example.org/y"' in found[0]
+    text = MARKDOWN + "\nSee [that][1].\n\n1. a\n\n2. b\n\n   more\n\n> quote\n\nTitle\n=====\n\nEnd.\n"
+    text += "\n[1]: https://example.org/y\n" if link else ""
+    page = visit(servers.gateway.url)
+    page.get_by_role("heading", name="Watch a model think").wait_for()
+    _, whole = page.evaluate(GROWING, [text, 100_000])
+    assert ('href="https://example.org/y"' in whole) is link
+    for size in (3, 17):
+        settled, pieces_of_it = page.evaluate(GROWING, [text, size])
+        assert settled > 1, "nothing was finished before the end"
+        assert pieces_of_it == whole
 
 
 def test_thoughts_are_plain_unless_a_setting_wants_markdown(visit: Visitor, servers: Servers) -> None:
@@ -461,6 +474,27 @@ def test_a_conversation_survives_a_reload_and_a_new_one_begins_empty(visit: Visi
     page.reload()
     expect(page.get_by_role("heading", name="Watch a model think")).to_be_visible()
     expect(page.locator(".turn")).to_have_count(0)
+
+
+def test_a_reply_goes_on_while_another_view_is_open(visit: Visitor, servers: Servers) -> None:
+    gate = Gate()
+    script(servers.upstream, "<think>one", gate, " two</think>", "Done.")
+    page = visit(servers.gateway.url, "#/talk")
+    page.get_by_label("Effort").select_option("high")
+    ask(page, "2+2?")
+    expect(thought(page)).to_contain_text("one")
+    page.get_by_role("link", name="Inside").click()
+    expect(page.locator(".talk")).to_have_count(0)
+    page.get_by_role("link", name="Talk").click()
+    expect(heading(page)).to_contain_text("Thinking")
+    expect(page.get_by_label("Effort")).to_have_value("high")
+    page.get_by_role("link", name="Inside").click()
+    gate.open()
+    until(page, "sessionStorage.getItem('asides.talk').includes('Done.')")
+    page.get_by_role("link", name="Talk").click()
+    expect(page.locator(".answer")).to_have_text("Done.")
+    complete(page)
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
 
 
 def test_an_error_of_the_upstream_is_shown_and_can_be_tried_again(visit: Visitor, servers: Servers) -> None:

@@ -156,17 +156,48 @@ function useModels(about) {
   return { models, error, load };
 }
 
+// The conversation of this tab outlives the view: a reply goes on coming while one looks at another.
+const session = { turns: null, tools: [], running: null, tooLarge: false, choices: {}, changed: () => {} };
+
+function change(changes) {
+  if (changes.turns) changes.tooLarge = !store(changes.turns);
+  Object.assign(session, changes);
+  session.changed();
+}
+
+// Leaving the page breaks the stream; what is stored of the reply then is that the page was left.
+addEventListener("pagehide", () => {
+  if (session.running) store(session.turns);
+  session.running = null;
+});
+
+const stop = () => session.running?.abort();
+
+// Ask for a reply behind these turns.
+async function run(reply, before, { system, tools }) {
+  stop();
+  const controller = new AbortController();
+  change({ running: controller, turns: [...before, reply] });
+  toEnd();
+  await ask(reply, { turns: before, system, tools, signal: controller.signal });
+  if (session.running === controller) change({ running: null, turns: [...session.turns] });
+}
+
 export default function Talk({ route, about, settings, refresh }) {
   const { models, error, load } = useModels(about);
-  const [turns, setTurns] = useState(stored);
-  const [tools, setTools] = useState([]);
-  const [busy, setBusy] = useState(false);
-  const [tooLarge, setTooLarge] = useState(false);
+  const [, draw] = useState(0);
   const [sharing, setSharing] = useState(false);
   const list = useRef();
-  const running = useRef(null);
-  // A stored conversation opens where it ended.
-  useEffect(() => turns.length && toEnd(), []);
+  session.turns ??= stored();
+  const { turns, tools } = session;
+  const busy = Boolean(session.running);
+  useEffect(() => {
+    session.changed = () => draw((number) => number + 1);
+    // A conversation opens where it ended, with what was chosen for it.
+    if (session.turns.length) toEnd();
+    if (!route.query.size) go("talk", session.choices, true);
+    return () => (session.changed = () => {});
+  }, []);
   const follows = useFollow(list, busy);
 
   const query = route.query;
@@ -174,86 +205,47 @@ export default function Talk({ route, about, settings, refresh }) {
   const known = models?.find((each) => each.id === model);
   const effort = query.get("effort") ?? "";
   const system = query.get("system") ?? "";
-  const choose = (changes) => go("talk", { model, effort, system, ...changes }, true);
+  const choose = (changes) => {
+    session.choices = { model, effort, system, ...changes };
+    go("talk", session.choices, true);
+  };
 
   // Handlers keep their identity, so that nothing is drawn again for them; what they need is read from here.
   const current = useRef();
-  current.current = { turns, model, effort, system, tools };
-
-  const keep = (next) => {
-    setTurns(next);
-    setTooLarge(!store(next));
-  };
-  const run = useCallback(async (reply, before) => {
-    const { system, tools } = current.current;
-    running.current?.abort();
-    const controller = (running.current = new AbortController());
-    setBusy(true);
-    keep([...before, reply]);
-    toEnd();
-    await ask(reply, { turns: before, system, tools, signal: controller.signal });
-    if (running.current !== controller) return;
-    running.current = null;
-    setBusy(false);
-    setTurns((now) => [...now]);
-    setTooLarge(!store(current.current.turns));
-  }, []);
-  const send = useCallback((text, images) => {
-    const { turns, model, effort } = current.current;
-    run(newReply(model, effort), [...turns, newQuestion(text, images)]);
-  }, []);
-  const edit = useCallback((turn, text) => {
-    const { turns, model, effort } = current.current;
-    run(newReply(model, effort), [...turns.slice(0, turns.indexOf(turn)), newQuestion(text, turn.images)]);
-  }, []);
-  const again = useCallback((turn) => {
-    const { turns, model, effort } = current.current;
-    run(newReply(model, effort), turns.slice(0, turns.indexOf(turn)));
-  }, []);
+  current.current = { model, effort, system, tools };
+  const answer = (before, chosen = current.current) => run(newReply(chosen.model, chosen.effort), before, chosen);
+  const before = (turn) => session.turns.slice(0, session.turns.indexOf(turn));
+  const send = useCallback((text, images) => answer([...session.turns, newQuestion(text, images)]), []);
+  const edit = useCallback((turn, text) => answer([...before(turn), newQuestion(text, turn.images)]), []);
+  const again = useCallback((turn) => answer(before(turn)), []);
   const result = useCallback((part, text) => {
-    const reply = current.current.turns.at(-1);
+    const reply = session.turns.at(-1);
     reply.parts.push({ kind: "result", name: part.name, id: part.id, text, complete: true });
-    if (openCalls(reply).length) setTurns((now) => [...now]);
-    else run(reply, current.current.turns.slice(0, -1));
-  }, []);
-  const stop = useCallback(() => running.current?.abort(), []);
-  useEffect(() => {
-    // Leaving breaks the stream; what the store then says of the reply is that the page was left.
-    const leave = () => {
-      if (running.current) store(current.current.turns);
-      running.current = null;
-    };
-    addEventListener("pagehide", leave);
-    return () => {
-      removeEventListener("pagehide", leave);
-      const controller = running.current;
-      leave();
-      controller?.abort();
-    };
+    if (openCalls(reply).length) change({ turns: [...session.turns] });
+    else run(reply, before(reply), current.current);
   }, []);
   useEffect(() => {
     const pressed = (event) => {
       if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
       // Without a reply to stop it leaves the field, so that `a` is a key of the page again.
-      if (!running.current) document.activeElement.blur();
+      if (!session.running) document.activeElement.blur();
       stop();
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   }, []);
 
-  const begin = (chosen) => {
-    if (chosen.tools) setTools(chosen.tools);
+  const begin = ({ question, ...chosen }) => {
+    if (chosen.tools) change({ tools: chosen.tools });
     if (chosen.model) choose({ model: chosen.model });
-    current.current = { ...current.current, ...chosen };
-    send(chosen.question, []);
+    answer([newQuestion(question)], { ...current.current, ...chosen });
   };
   return html`
     <div class="talk">
       ${turns.length > 0 &&
       html`<p class="row end talk-bar">
         <button type="button" class="plain" onClick=${() => setSharing(true)}>Share or print</button>
-        <button type="button" class="plain" onClick=${() => (stop(), setTools([]), keep([]))}>New conversation</button>
+        <button type="button" class="plain" onClick=${() => (stop(), change({ running: null, tools: [], turns: [] }))}>New conversation</button>
       </p>`}
       ${error && html`<${Message} tone="error" action="Try again" onAction=${() => (refresh(), load())}>${error.message}<//>`}
       ${turns.length === 0 && models && html`<${Welcome} about=${about} models=${models} begin=${begin} refresh=${refresh} />`}
@@ -266,12 +258,12 @@ export default function Talk({ route, about, settings, refresh }) {
                 onAgain=${again} onResult=${result} />`,
         )}
       </div>
-      ${tooLarge && html`<p class="muted small">This conversation is too large for the browser to keep it over a reload.</p>`}
+      ${session.tooLarge && html`<p class="muted small">This conversation is too large for the browser to keep it over a reload.</p>`}
       <div class="bottom">
         ${!follows && busy && html`<button type="button" class="newest" onClick=${toEnd}>↓ To the newest</button>`}
         <${Composer} models=${models ?? []} known=${known} model=${model} effort=${effort} system=${system} tools=${tools}
           first=${turns.length ? "" : (query.get("question") ?? "")} busy=${busy} settings=${settings} choose=${choose}
-          setTools=${setTools} send=${send} stop=${stop} />
+          setTools=${(given) => change({ tools: given })} send=${send} stop=${stop} />
       </div>
       ${sharing &&
       html`<${Share} turns=${turns} choices=${{ model, effort, system }} onClose=${() => setSharing(false)} />`}
