@@ -101,7 +101,11 @@ def list_examples() -> list[dict[str, str]]:
     """A raw output of each recorded model, to be taken apart as an example."""
     question = [{"role": "user", "content": "What is 17 times 23?"}]
     return [
-        {"name": model.name, "format": model.format, "text": compose(model, question, [EXAMPLE_TOOL], thinks=True)}
+        {
+            "name": model.name,
+            "format": get_format(model.format).name,
+            "text": compose(model, question, [EXAMPLE_TOOL], thinks=True),
+        }
         for model in recordings().model
     ]
 

@@ -206,16 +206,21 @@ def _over_time(days: Mapping[str, Groups], names: Sequence[str]) -> list[ChartFi
     measures: tuple[tuple[str, str, Callable[[Summary], float], Callable[[float], str]], ...] = (
         (
             "Words of thinking",
-            "The median of words.",
+            "the median, each model on a scale of its own",
             lambda each: each.quantile("thinking_words", 0.5),
             "{:,.0f}".format,
         ),
-        ("Share of thinking", "Characters of thinking in all that was written.", lambda each: each.share, percent),
-        ("Looping", "The share of replies with a loop.", lambda each: each.fraction("loop"), percent),
-        ("Never closed", "The share of replies with such a thought.", lambda each: each.fraction("unclosed"), percent),
+        ("Share of thinking", "characters of thinking in all that was written", lambda each: each.share, percent),
+        ("Looping", "the share of replies with a loop", lambda each: each.fraction("loop"), percent),
+        (
+            "Never closed",
+            "the share of replies with a thought that never closed",
+            lambda each: each.fraction("unclosed"),
+            percent,
+        ),
     )
     return [
-        _measure_over_time(f"{title} by {unit}", lead, columns, labels, names, value, write)
+        _measure_over_time(f"{title} by {unit}", f"{title} by {unit}: {lead}.", columns, labels, names, value, write)
         for title, lead, value, write in measures
     ]
 
@@ -233,8 +238,9 @@ def _measure_over_time(
     rows = []
     for name in names:
         values = [value(each[name]) if name in each else 0.0 for each in found.values()]
-        rows.append(Series(name, values, f"at most {write(max(values))}"))
-    drawing = charts.histograms(title, labels, rows, write, list(columns))
+        rows.append(Series(name, values, f"at most {write(max(values))}" if any(values) else "none"))
+    # Shares are compared at a glance; lengths of models that differ tenfold would leave one of them flat.
+    drawing = charts.histograms(title, labels, rows, write, list(columns), own_scale=write is not percent)
     cells = [
         [name, *(write(value(each[name])) if name in each else UNKNOWN for each in found.values())] for name in names
     ]

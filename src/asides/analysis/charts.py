@@ -28,6 +28,8 @@ BAR_TOP, BAR = 18, 12
 """Where in its row a bar begins, and how high it is."""
 PLOT = 80
 """Pixels of a histogram's highest column."""
+SHORT_LABEL = 4
+"""Characters of a label that may stand in the middle of the first and last column."""
 COLOURS = 4
 UNKNOWN = "–"
 """What is written for a figure that is not known."""
@@ -117,27 +119,34 @@ def histograms(
     rows: Sequence[Series],
     write: Callable[[float], str] = "{:.1%}".format,
     names: Sequence[str] = (),
+    own_scale: bool = False,
 ) -> str:
-    """A small histogram for every row that has numbers, all on the same axes.
+    """A small histogram for every row that has numbers, all on the same axes, or each on a scale of its own.
 
     `labels` stand below the columns, where they are not empty; `names` are what tooltips call them.
     """
-    most = max((max(row.values, default=0.0) for row in rows), default=0.0)
+    highest = max((max(row.values, default=0.0) for row in rows), default=0.0)
     each = 100 / max(1, len(labels))
     base = 36 + PLOT
     drawings = []
     for row in filter(lambda each: each.values, rows):
+        most = max(row.values) if own_scale else highest
         drawn = [_name(row.name, 14, LINE_COLUMNS), _text(0, 30, row.note, "note"), _axis(base)]
         for at, value in enumerate(row.values):
             # What occurs at all can be seen.
             tall = max(1.5, PLOT * value / most) if value and most else 0.0
             tooltip = f"{row.name}, {names[at] if names else labels[at] or 'the bin between'}: {write(value)}"
             drawn.append(_rectangle((at + 0.06) * each, base - tall, each * 0.88, tall, "c0", tooltip))
-        for at, label in enumerate(labels):
-            if label:
-                drawn.append(_text((at + 0.5) * each, base + 15, label, "tick middle"))
+        drawn += [_tick(at, len(labels), label, base + 15) for at, label in enumerate(labels) if label]
         drawings.append(_drawing(f"{title}: {clean(row.name)}", drawn, base + 20))
     return _chart(title, drawings)
+
+
+def _tick(at: int, columns: int, label: str, y: float) -> str:
+    """A label below its column; a long one at either end stays inside the drawing."""
+    if len(label) > SHORT_LABEL and at in (0, columns - 1):
+        return _text(100.0 if at else 0.0, y, label, "tick end" if at else "tick")
+    return _text(100 * (at + 0.5) / columns, y, label, "tick middle")
 
 
 def _share(value: float, most: float) -> float:

@@ -1,5 +1,5 @@
-// Inside: what a model wrote, character by character: markers in colour, parts with their places, notices where they stand,
-// which format and why, and what became of thoughts that came back. Of a request (#/inside/request/ID), or of pasted output.
+// Inside: what a model wrote, with markers in colour, the places of parts and notices, which format and why, and what became of
+// earlier thoughts. Of a request (#/inside/request/ID), or of pasted output.
 
 import { getJSON } from "./api.js";
 import { visible } from "./markdown.js";
@@ -33,7 +33,7 @@ function Piece({ piece, pins, slice, active, point }) {
     const text = visible(slice(cuts[at], cuts[at + 1]));
     return piece.kind === "marker" ? text.replaceAll("\n", "↵\n") : text;
   };
-  return html`<span class="piece ${piece.kind} ${active && "active"}" data-part=${piece.index} title="${piece.label}: ${place(piece)}"
+  return html`<span class="piece ${piece.kind} ${active ? "active" : ""}" data-part=${piece.index} title="${piece.label}: ${place(piece)}"
     onMouseEnter=${() => point(piece.index)} onMouseLeave=${() => point()}>${show(0)}${pins.map(
       ({ number, message }, at) => html`<button type="button" class="pin" title=${message} aria-label="Notice ${number}: ${message}"
         onClick=${() => document.getElementById(`notice-${number}`).focus()}>${number}</button>${show(at + 1)}`,
@@ -75,7 +75,7 @@ function Dissection({ raw, choice }) {
           const point = () => setActive(part.index);
           const leave = () => setActive();
           const show = () => board.current.querySelector(`[data-part="${part.index}"]`)?.scrollIntoView({ block: "nearest" });
-          return html`<li key=${part.index}><button type="button" class="piece-card ${part.kind} ${part.index === active && "active"}"
+          return html`<li key=${part.index}><button type="button" class="piece-card ${part.kind} ${part.index === active ? "active" : ""}"
             onClick=${show} onFocus=${point} onBlur=${leave} onMouseEnter=${point} onMouseLeave=${leave}>
             <span class="row"><strong>${part.label}</strong> ${part.kind === "tool_call" && html`<code>${visible(part.name || "unnamed")}</code>`}
               ${flaw(part) && html`<span class="badge warn">${flaw(part)}</span>`} <span class="muted small">${place(part)}</span></span>
@@ -124,6 +124,10 @@ function Paste({ query }) {
       sessionStorage.removeItem(PLACE); // too large to survive a reload
     }
   };
+  // The first visit shows an example, unless somebody is already writing.
+  useEffect(() => {
+    if (known.found && sessionStorage.getItem(PLACE) === null && !document.activeElement.matches("textarea")) write(known.found.examples[0].text);
+  }, [known.found]);
   const formats = known.found?.formats.filter(({ name }) => name !== "auto") ?? [];
   const found = split.found;
   return html`<h1>Look inside</h1>
@@ -143,7 +147,7 @@ function Paste({ query }) {
     ${known.error && html`<${Loading} state=${known} />`}
     <${Loading} state=${split} />
     ${found?.parts && html`<${Verdict} format=${found.format} why=${found.why} choice=${found} /><${Dissection} raw=${found.raw} choice=${found} />`}
-    ${!text && html`<${Requests} />`}`;
+    <${Requests} />`;
 }
 
 // The requests that can be looked into.
@@ -170,7 +174,7 @@ const FACTS = [
   ["first_thought", "First thought after", seconds],
   ["first_answer", "First answer after", seconds],
   ["effort", "Effort"],
-  ["budget", "Budget"],
+  ["budget", "Budget", ({ tokens, by, outcome }) => [tokens && count(tokens, "token"), by, outcome].filter(Boolean).join(", ")],
   ["start", "Starts in"],
 ];
 
@@ -198,11 +202,12 @@ function Request({ id, settings }) {
     html`<p class="row">${found.choices.map((_, index) => html`<button type="button" aria-pressed=${index === number} onClick=${() => setNumber(index)}>Choice ${index + 1}</button>`)}</p>`}
     ${typeof raw === "string"
       ? html`<${Dissection} raw=${raw} choice=${choice} />`
-      : html`<${Message}>The upstream took this reply apart by itself, so there is no raw output to show.<//><${Timeline} parts=${choice.parts} settings=${settings} />`}
+      : html`<${Message}>There is no raw output to show: ${found.choices.length ? "the upstream took this reply apart by itself." : "it was passed on untouched, if anything came."}<//><${Timeline} parts=${choice.parts} settings=${settings} />`}
+    ${found.truncated && html`<${Message} tone="warn">There was more than is kept; this is its beginning.<//>`}
     <h2>What came back to the model</h2>
     ${!found.sent?.length && html`<p class="muted">The request held no earlier thoughts, and the gateway put none back.</p>`}
     <ul class="cards">${found.sent?.map(
-      ({ outcome, turn, thought }) => html`<li class="card-link"><span class="row"><span class="badge outcome ${outcome.split(" ")[0]}">${outcome}</span>
+      ({ outcome, turn, thought }) => html`<li class="card-link"><span class="row"><span class="badge ${{ s: "live", p: "warn" }[outcome[0]]}">${outcome}</span>
         <span class="muted small">the thought of turn ${turn + 1}</span></span><${Excerpt} text=${thought} /></li>`,
     )}</ul>
     <p><button type="button" onClick=${state.again}>Load again</button></p>`;

@@ -67,8 +67,7 @@ export function Numbers({ caption, heads, rows }) {
 export function closed(about, history = true) {
   if (about.access === "none") {
     return html`<section class="card"><h2>This gateway has no keys</h2>
-      <p>Nobody can be told from anybody else, so what was asked is shown only on the gateway's own machine. With keys in its
-        configuration, each reads its own:</p>
+      <p>Nobody can be told from anybody else, so what was asked is shown only on its own machine. With keys, each reads its own:</p>
       <pre tabindex="0">keys:${"\n"}  - "a-secret"${"\n"}  - key: "another"${"\n"}    operator: true  # reads all</pre></section>`;
   }
   if (!history || about.history) return null;

@@ -51,6 +51,9 @@ function describe(filters, names) {
 }
 const clientName = (names, client) => names?.[client] ?? client?.slice(0, 8);
 
+// For what is there only after the dialog was opened.
+const focus = (element) => element?.focus();
+
 function Purge({ filters, names, onClose, onDone }) {
   const ask = (dry_run, signal) => {
     const all = !Object.values(filters).some(Boolean);
@@ -79,7 +82,7 @@ function Purge({ filters, names, onClose, onDone }) {
     ${problem && html`<${Message} tone="error">${problem}<//>`}
     ${found &&
     html`<p><strong>${replies(found.replies)}</strong> with <strong>${count(found.thoughts, "thought")}</strong>: ${describe(filters, names)}. This cannot be undone.</p>
-      <p class="row end"><button type="button" autofocus onClick=${onClose}>Keep</button>
+      <p class="row end"><button type="button" ref=${focus} onClick=${onClose}>Keep</button>
         <button type="button" class="danger" disabled=${busy || !found.replies} onClick=${purge}>Delete ${replies(found.replies)}</button></p>`}
   <//>`;
 }

@@ -99,17 +99,18 @@ function useTraffic(paused) {
 }
 
 const Watched = memo(({ request: { summary, choices }, settings }) => {
-  const { id, model, client, agent, dialect, time, running, status, termination, usage, question, unseen, late } = summary;
-  const warning = unseen ? "its end was not seen" : status >= 400 ? `status ${status}` : !running && termination === "cut" && "cut off";
+  const { id, model, client, name, agent, dialect, time, running, status, usage, unseen } = summary;
+  const warning = unseen ? "its end was not seen" : status >= 400 ? `status ${status}` : summary.cancelled ? "the client left" : !running && summary.termination === "cut" && "cut off";
   return html`<article class="watched" aria-label="Request to ${model}" aria-busy=${Boolean(running)}>
     <header class="row"><h2>${visible(model || "no model named")}</h2>
       ${running && html`<span class="badge live"><span class="dot" aria-hidden="true"></span> running</span>`}
       ${warning && html`<span class="badge warn">${warning}</span>`}
-      <span class="muted small grow">${facts(client?.slice(0, 8), agent, dialect, moment(time), !running && summary.seconds != null && seconds(summary.seconds), usage?.completion_tokens && count(usage.completion_tokens, "token"))}</span>
-      ${!running && !unseen && html`<a class="plain-link small" href=${address(`inside/request/${encodeURIComponent(id)}`)}>Look inside</a>`}
+      <span class="muted small grow">${facts(name || client?.slice(0, 8), agent, dialect, moment(time), !running && summary.seconds != null && seconds(summary.seconds), usage?.output_tokens && count(usage.output_tokens, "token"))}</span>
+      <a class="plain-link small" href=${address(`inside/request/${encodeURIComponent(id)}`)}>Look inside</a>
     </header>
-    <${Excerpt} kind="asked" text=${question} />
-    ${late && html`<p class="muted small">What it wrote before you watched is not shown.</p>`}
+    <${Excerpt} kind="asked" text=${summary.question} />
+    ${summary.late && html`<p class="muted small">What it wrote before you watched can be looked into.</p>`}
+    ${summary.error && html`<p class="muted small">${visible(String(summary.error.message ?? summary.error))}</p>`}
     ${choices.map((parts, index) => html`<${Timeline} key=${index} parts=${parts} running=${running} settings=${settings} />`)}
     ${!running && !choices.length && html`<p class="muted small">Nothing was written while you watched.</p>`}
   </article>`;
@@ -129,7 +130,7 @@ function Live({ route, about, settings }) {
     <div class="filters row">
       <${Select} label="Model" all="every model" value=${model} values=${models} onChange=${(value) => go("watch", { model: value }, true)} />
       <button type="button" aria-pressed=${paused} onClick=${pause}>${paused ? "Go on" : "Pause"}</button>
-      <span class="muted small" role="status">${open ? html`<span class="dot" aria-hidden="true"></span> ${about.watch === "all" && about.operator ? "Everything that passes this gateway" : "What is asked with this key"}, as it comes` : !error && "Connecting…"}
+      <span class="muted small" role="status">${open ? html`<span class="dot" aria-hidden="true"></span> ${about.keys && (about.watch !== "all" || !about.operator) ? "What is asked with this key" : "Everything that passes this gateway"}, as it comes` : !error && "Connecting…"}
         ${paused && "; paused, and nothing is lost"}</span>
     </div>
     ${error && html`<${Message} tone="error" title=${error.lost && "The connection was lost."}>${error.message} ${error.lost && "It is tried again every few seconds."}<//>`}
