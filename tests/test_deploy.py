@@ -1,10 +1,13 @@
 """The files of deploy/: what they name exists. Flags, variables and folders are those of the program as it is.
 
 The container, the compose files and the unit themselves need a daemon each; `docs/deploying.md` names what was tried.
+What reads such files without one (Compose, hadolint, systemd-analyze) does so here where it is installed.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import shutil
@@ -59,6 +62,42 @@ def test_compose(path: Path) -> None:
         local = running.url.replace("0.0.0.0", "127.0.0.1")
         for host, status in ((called[1], 200), ("127.0.0.1", 200), ("evil.example", 403)):
             assert get(local, "/healthz", Host=f"{host}:{called[2]}").status_code == status
+
+
+def _compose() -> list[str]:
+    """How Compose is called here; it needs no engine to read a file."""
+    for command in (["docker", "compose"], ["docker-compose"]):
+        if shutil.which(command[0]) is not None:
+            found = subprocess.run([*command, "version", "--short"], capture_output=True, text=True, check=False)
+            if found.returncode == 0 and not found.stdout.startswith("1."):
+                return command
+    pytest.skip("Docker Compose is not here")
+
+
+@pytest.mark.parametrize("path", STACKS, ids=lambda path: path.stem)
+def test_compose_reads_it(path: Path) -> None:
+    """Compose itself understands every line, and finds the services that the stack extends."""
+    command = [*_compose(), "-f", str(path), "config", "--format", "json"]
+    found = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "MODEL": "./m.gguf"}, timeout=60, check=False
+    )
+    assert (found.returncode, found.stderr) == (0, "")
+    read = json.loads(found.stdout)
+    assert read["name"] == f"asides-{path.stem}"
+    services, ours = read["services"], _services(path)
+    assert services.keys() == ours.keys()
+    assert services["asides"]["environment"] == ours["asides"]["environment"]
+    assert services["asides"]["build"]["dockerfile"] == "deploy/Containerfile"
+    assert services["webui"]["depends_on"]["asides"]["condition"] == "service_healthy"
+
+
+def test_container_file_is_sound() -> None:
+    """By hadolint, which reads every instruction and the shell in it."""
+    if shutil.which("hadolint") is None:
+        pytest.skip("hadolint is not here")
+    command = ["hadolint", str(DEPLOY / "Containerfile")]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (found.returncode, found.stdout + found.stderr) == (0, "")
 
 
 def test_container_file() -> None:

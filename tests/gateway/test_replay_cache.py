@@ -78,6 +78,15 @@ def test_after_streams_too(servers: Servers, stream: bool, hiding: dict[str, Any
     assert messages[1]["reasoning_content"] == secret
 
 
+def test_without_tools_where_calls_are_always_read() -> None:
+    """`calls: always`: what was thought before a call is kept, though the request names no tools."""
+    with serving(defaults={"format": "qwen3", "calls": "always"}) as servers:
+        servers.upstream.say(f"<think>{SECRET}</think>\n\n{CALL}")
+        seen = ask("chat", servers.gateway.url, question=QUESTION, key="sk-a")
+        id = seen.raw.choices[0].message.tool_calls[0].id
+        assert sent_back(servers, history(id))[1]["reasoning_content"] == SECRET
+
+
 def test_an_id_of_ours_is_enough(servers: Servers) -> None:
     """An id that the gateway made at random is known to its own conversation alone, whatever the client rewrote."""
     id = called(servers)

@@ -4,11 +4,7 @@ by the gateway's configuration, makes it think. Not named `test_*`, because the 
 from __future__ import annotations
 
 import re
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,10 +16,8 @@ import pytest
 
 from tests.gateway.clients import DIALECTS, WITH_TOOLS, Dialect, Seen, ask
 from tests.gateway.running import gateway
-from tests.model import in_process
+from tests.model import in_process, llama_server
 
-PATIENCE = 120.0
-"""Seconds for the model's server to start; a busy machine is slow."""
 THOUGHT = re.compile(r"[A-Za-z ,.']+")
 ANSWER = re.compile(r"[A-Za-z0-9 ,.+=]+")
 """What the grammars let the model write: no marker can hide in it."""
@@ -60,34 +54,14 @@ def find_weights() -> Path:
 def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the model's own server."""
     weights = find_weights()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = llama_server.free_port()
     command = [sys.executable, "-m", "llama_cpp.server", "--model", str(weights), "--host", "127.0.0.1"]
     # One thread, because several wait for each other, and on a busy machine they crawl.
     command += ["--port", str(port), "--n_ctx", "2048", "--n_threads", "1", "--n_threads_batch", "1"]
     command += ["--interrupt_requests", "false"]  # else a request that comes ends the one before it
     log = tmp_path_factory.mktemp("model") / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while not _answers(f"http://127.0.0.1:{port}/v1/models"):
-            assert process.poll() is None, f"the model's server ended: {log.read_text(errors='replace')}"
-            assert time.monotonic() < deadline, f"it did not start in time: {log.read_text(errors='replace')}"
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5):
-            return True
-    except OSError:
-        return False
+    with llama_server.running(command, f"http://127.0.0.1:{port}", log) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +170,36 @@ def test_tokens_are_counted(url: str) -> None:
         counted = sdk.messages.with_raw_response.count_tokens(model="thinks", messages=asked)
     assert counted.headers.get("x-asides-estimate") == "tokens"
     assert counted.parse().input_tokens > 0
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_budget_of_a_bare_prompt(upstream: str, stream: bool) -> None:
+    """A server that has never heard of budgets: the thought is ended, and the server goes on with the prompt."""
+    asked: Any = {"model": "m", "prompt": "<think>\n", "temperature": 0, "max_tokens": 60}
+    with (
+        gateway({"defaults": {"format": "qwen3", "start": "thinking"}}, "--upstream", f"{upstream}/v1") as running,
+        openai.OpenAI(base_url=f"{running.url}/v1", api_key="none", max_retries=0) as sdk,
+    ):
+        free: Any = sdk.completions.create(**asked)
+        assert len(free.choices[0].reasoning_content) > 120
+        raw = sdk.completions.with_raw_response.create(**asked, stream=stream, extra_body={"thinking_budget": 12})
+        assert raw.headers["x-asides-budget"] == "gateway; count=estimate"
+        found: Any = raw.parse()
+        choices: list[Any] = [chunk.choices[0] for chunk in found if chunk.choices] if stream else [found.choices[0]]
+    thought = "".join(getattr(choice, "reasoning_content", None) or "" for choice in choices)
+    assert 40 <= len(thought) <= 60  # four bytes a token
+    assert "".join(choice.text for choice in choices).strip()
+
+
+def test_a_budget_of_a_conversation_is_not_kept(upstream: str) -> None:
+    """The server cannot go on from a message of the assistant, and nothing shows what it is: the client is told."""
+    asked: Any = {"model": "m", "messages": [{"role": "user", "content": QUESTION}], "max_tokens": 5}
+    with (
+        gateway({"defaults": {"format": "qwen3"}}, "--upstream", f"{upstream}/v1") as running,
+        openai.OpenAI(base_url=f"{running.url}/v1", api_key="none", max_retries=0) as sdk,
+    ):
+        raw = sdk.chat.completions.with_raw_response.create(**asked, extra_body={"thinking_budget": 12})
+    assert raw.headers["x-asides-budget"] == "not-enforced"
 
 
 def second_turn(engine: in_process.Engine, address: str, *, replay: bool) -> int:

@@ -366,7 +366,7 @@ class Exchange:
         config, settings = self._state.config, plan.target.settings
         # Who refused to see thinking is not given it as the answer either.
         fills = settings.empty_answer == "thinking" and plan.request.thinking.show
-        cached = self._state.replay_cache.limit if plan.request.tools and not self._private else 0
+        cached = self._state.replay_cache.limit if plan.policies.calls and not self._private else 0
         all_of_it = fills or self._state.keeps_text
         limit = config.limits.body if all_of_it else cached
         enforced, inspected = self._enforced if not whole else None, self._inspected
