@@ -10,6 +10,7 @@ import pytest
 
 from asides._cli.run.input import PLACEHOLDER
 from tests.cli.running import OnScreen, run
+from tests.cli.test_run_conversation import UntilOrdered
 from tests.client.upstream import Script, Upstream, chat, serve, think
 
 LINES = [f"line {number} of the thought" for number in range(1, 61)]
@@ -154,6 +155,54 @@ def test_a_thought_is_unfolded_while_it_comes(start: Start) -> None:
         screen.resize(60)
         screen.press("\x14")
         assert screen.until_shows("  A few words.").text.count("Thought for") == 2  # below, and the old line stays
+
+
+def test_the_screens_of_the_documentation(start: Start) -> None:
+    """They are what is seen."""
+    page = (Path(__file__).parents[2] / "docs" / "terminal.md").read_text(encoding="utf-8")
+    folded, unfolded, viewed = re.findall(r"```text\n(.*?)```", page, re.DOTALL)[1:4]
+    question = "The question is about scattering. Short waves are scattered more, and blue ones are short."
+    day = chat(think(question), "Because air scatters short waves more than long ones.")
+    night = chat(think("No sun, so nothing to scatter."), "There is no light to scatter then.")
+    with serve(day, night) as upstream:
+        screen = start(upstream, "--mouse", "--hidethinking", columns=60)
+
+        def seen() -> str:
+            shown = [SUMMARY.sub("Thought for 9 s, ", line) for line in screen.emulator.lines]
+            return "\n".join(line for line in shown[shown.index(">>> Why is the sky blue?") :]) + "\n"
+
+        ask(screen, "Why is the sky blue?")
+        assert seen() == folded
+        screen.press("\x14")
+        at_prompt(screen, "are short.")
+        assert seen() == unfolded
+        screen.press("\x14")
+        at_prompt(screen, hidden="are short.")
+        ask(screen, "And at night?")
+        screen.press("/view\r")
+        screen.until_shows("q quit")
+        screen.press("n\r")
+        screen.until_shows("No sun")
+        assert re.sub(r"\n\n+(?=m  )", "\n\n", seen()) == viewed
+
+
+def test_what_is_typed_during_a_reply_waits_for_the_prompt(start: Start) -> None:
+    """It is not seen in the reply, and then it is as if it were typed there, Enter and Ctrl-T included."""
+    pieces = UntilOrdered(chat(think("A few words."), "Yes."))
+    with serve(Script(pieces), SHORT) as upstream:
+        pieces.upstream = upstream
+        screen = start(upstream, "--hidethinking")
+        screen.press("Go.\r")
+        screen.until_shows("Thinking")
+        screen.press("More?\rA half")
+        upstream.ordered.set()
+        screen.until(lambda emulator: (emulator.lines or [""])[-1] == ">>> A half")
+        shown = lines(screen)
+        assert shown[shown.index(">>> Go.") :] == [
+            ">>> Go.", "▸ Thought for 0.0 s, 3 words", "", "Yes.", "",
+            ">>> More?", "▸ Thought for 0.0 s, 3 words", "", "Yes.", "",
+            ">>> A half",
+        ]  # fmt: skip
 
 
 def test_once_asked_a_hidden_thought_is_a_line(tmp_path: Path) -> None:

@@ -68,3 +68,17 @@ def test_own_messages() -> None:
     rows = on_screen(40, "--style", "purpel").emulator.lines
     assert whole_words(rows, run("--style", "purpel").stderr.decode())
     assert len(rows) > 1
+
+
+def test_markdown() -> None:
+    """Drawn on a terminal with colours, wrapped or not; elsewhere the text is as it came."""
+    given = f"**{LINE}**\n- `code`\n"
+    shown = on_screen(40, "-f", "qwen3", "--markdown", given=given.encode()).emulator
+    assert whole_words(shown.lines, f"{LINE} • code")
+    assert (shown.look_of("beyond eighty"), shown.look_of("code")) == ("0;1", "0;33")
+    unbroken = on_screen(40, "-f", "qwen3", "--markdown", "--nowordwrap", given=given.encode()).emulator
+    assert f"\x1b[0;1m{LINE}\x1b[0m" in unbroken.raw
+    plain = on_screen(200, "-f", "qwen3", "--markdown", given=given.encode(), NO_COLOR="1").emulator
+    assert plain.lines == [f"**{LINE}**", "- `code`"]
+    assert run("-f", "qwen3", "--markdown", given=given.encode()).stdout == given.encode()
+    assert run("-f", "qwen3", "--markdown", "-n", given=given.encode()).returncode == 2

@@ -240,7 +240,9 @@ class ReplyDisplay(TextDisplay):
         return thoughts
 
     def _write_thought(self, text: str) -> None:
-        self._streams.out.settle()
+        if self._streams.out.sanitizes:
+            self._streams.out.release()
+        self._streams.out.flush()
         self._streams.err.draw(text)
         # Whoever else writes there lets the thought end its line before, so no line is open for them.
         self._streams.err.at_line_start = True

@@ -61,7 +61,7 @@ examples:
 def run(arguments: list[str]) -> int:
     """`asides`: standard input to its end."""
     options = _parse(arguments)
-    streams = Streams(raw=options.raw, wrap=options.wordwrap)
+    streams = Streams(raw=options.raw, wrap=options.wordwrap, markdown=options.markdown)
     reader = InputReader(options, streams)
     if os.isatty(STDIN) and streams.err.terminal:
         streams.message("reads what you type; Ctrl-D ends it, `asides --help` tells more")

@@ -133,6 +133,15 @@ def add_wordwrap(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_markdown(group: argparse._ActionsContainer) -> None:
+    """The option that draws Markdown."""
+    group.add_argument(
+        "--markdown",
+        action="store_true",
+        help="on a terminal with colours, draw the Markdown of the answer: bold, code, lists (default: as it is)",
+    )
+
+
 def add_store(group: argparse._ActionsContainer, when: str = "") -> None:
     """The option that names the store of kept thoughts. `when` says when it counts."""
     group.add_argument(
@@ -182,6 +191,7 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
     asides.add_argument("--collapse", action="store_true", help="show a line for each thought, with its length")
     add_style(showing)
     add_wordwrap(showing)
+    add_markdown(showing)
     add_raw(showing)
     showing.add_argument(
         "-v",
@@ -201,6 +211,8 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
     """Refuse what does not go together."""
     if options.number and (options.json or options.only == "calls"):
         parser.error("-n numbers lines of words; it does not go with JSON lines")
+    if options.markdown and options.number:
+        parser.error("-n numbers lines as they are; it does not go with --markdown")
     if options.collapse and (options.json or options.only):
         parser.error("--collapse is for thoughts beside the answer; it does not go with --json or --only")
     if (options.model or options.agent) and not options.save:

@@ -31,7 +31,7 @@ examples:
 def run(arguments: list[str]) -> int:
     """`asides split`: every file that can be read."""
     options = _parse(arguments)
-    streams = Streams(raw=options.raw, wrap=options.wordwrap)
+    streams = Streams(raw=options.raw, wrap=options.wordwrap, markdown=options.markdown)
     reader = InputReader(options, streams, whole=True)
     several = len(options.files) > 1
     code = OK

@@ -23,12 +23,15 @@ from .._descriptor import write_all
 
 if TYPE_CHECKING:
     from ..terminal.answer import AnswerLines
+    from ..terminal.markdown import MarkdownLines
     from ..terminal.sanitize import Sanitizer
     from ..terminal.style import Codes
 
 READ_SIZE = 65536
 DRAIN_READS = 16
 """How often is read after Ctrl-C at most: a writer that never stops must not keep us."""
+UNBOUNDED = 1_000_000_000
+"""Columns of a screen whose lines are left to the terminal."""
 STDIN, STDOUT, STDERR = 0, 1, 2
 PLAIN: Codes = ("", "")
 BOLD: Codes = ("\x1b[1m", "\x1b[22m")
@@ -42,12 +45,19 @@ class OutputStream:
     """Is called with all that is written to a terminal, where someone has to know what stands on it."""
 
     def __init__(
-        self, descriptor: int, *, may_close: bool = False, raw: bool = False, wrap: Literal["", "lines", "all"] = ""
+        self,
+        descriptor: int,
+        *,
+        may_close: bool = False,
+        raw: bool = False,
+        wrap: Literal["", "lines", "all"] = "",
+        markdown: bool = False,
     ) -> None:
         """`may_close`: whoever reads it may leave. `raw`: what a model wrote may act on the terminal (`--raw`).
 
         `wrap`: what is broken at words where it is a terminal, lines of our own or also what a model wrote. Not with
-        `raw`, because nobody knows how wide a text is that moves the cursor.
+        `raw`, because nobody knows how wide a text is that moves the cursor. `markdown`: what a model wrote is drawn
+        as Markdown, where the terminal has colours.
         """
         self.terminal = os.isatty(descriptor)
         """Whether a person looks at it."""
@@ -58,9 +68,10 @@ class OutputStream:
         self._descriptor = descriptor
         self._may_close = may_close
         self._wrap = wrap if self.sanitizes else ""
+        self._markdown = markdown and self.sanitizes and self.colour
         self._pending: list[bytes] = []
         self._sanitizer: Sanitizer | None = None
-        self._layout: AnswerLines | None = None
+        self._layout: AnswerLines | MarkdownLines | None = None
 
     @property
     def colour(self) -> bool:
@@ -90,12 +101,7 @@ class OutputStream:
             from ..terminal.sanitize import Sanitizer  # here, because a pipe needs none
 
             self._sanitizer = Sanitizer()
-            if self._wrap == "all":
-                from ..terminal import Screen
-                from ..terminal.answer import AnswerLines
-
-                screen = Screen(self._descriptor)
-                self._layout = AnswerLines(screen.width, cursor=screen.cursor)
+            self._layout = self._new_layout()
         text = self._sanitizer.feed(text)
         if self._layout is None:
             return text
@@ -103,6 +109,20 @@ class OutputStream:
             # Someone else has written here and ended the line; where the layout has done it, this changes nothing.
             self._layout.interrupt()
         return self._layout.feed(text)
+
+    def _new_layout(self) -> AnswerLines | MarkdownLines | None:
+        from ..terminal import Screen
+
+        screen = Screen(self._descriptor)
+        if self._markdown:
+            from ..terminal.markdown import MarkdownLines
+
+            return MarkdownLines(screen.width if self._wrap else lambda: UNBOUNDED, cursor=screen.cursor)
+        if self._wrap != "all":
+            return None
+        from ..terminal.answer import AnswerLines
+
+        return AnswerLines(screen.width, cursor=screen.cursor)
 
     def draw(self, text: str) -> None:
         """Add a text of our own that may hold escape codes, and nothing of others that was not sanitized."""
@@ -127,16 +147,12 @@ class OutputStream:
 
     def end_line(self) -> None:
         """Begin a new line unless one has just begun."""
-        self._release()
+        self.release()
         if not self.at_line_start:
             self.draw("\n")
 
-    def settle(self) -> None:
-        """Write all that was added, and what waited for the rest of a word: someone else writes on this screen now."""
-        self._release()
-        self.flush()
-
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Add what waited for the rest of a word, on a terminal: someone else writes on this screen now."""
         if self._sanitizer is not None:
             rest = self._sanitizer.finish()
             self.draw(rest if self._layout is None else self._layout.feed(rest) + self._layout.finish())
@@ -185,9 +201,10 @@ def sanitized(text: str) -> str:
 class Streams:
     """Standard output and standard error together. On one screen they appear in the order of writing."""
 
-    def __init__(self, *, raw: bool = False, wrap: bool = True) -> None:
-        """`wrap`: on a terminal, the answer and lines of our own are broken at words."""
-        self.out = OutputStream(STDOUT, raw=raw, wrap="all" if wrap else "")
+    def __init__(self, *, raw: bool = False, wrap: bool = True, markdown: bool = False) -> None:
+        """`wrap`: on a terminal, the answer and lines of our own are broken at words. `markdown`: the answer is drawn
+        as Markdown there."""
+        self.out = OutputStream(STDOUT, raw=raw, wrap="all" if wrap else "", markdown=markdown)
         """Where the answer goes."""
         # Whoever reads the thoughts may leave; the answer goes on.
         self.err = OutputStream(STDERR, may_close=True, raw=raw, wrap="lines" if wrap else "")
@@ -204,7 +221,9 @@ class Streams:
 
     def aside(self) -> OutputStream:
         """Standard error, to write to it next. On one screen it does not go on in the answer's line."""
-        self.out.settle()
+        if self.out.sanitizes:
+            self.out.release()
+        self.out.flush()
         if self.one_screen and not self.out.at_line_start:
             self.err.write("\n")
             self.out.at_line_start = True

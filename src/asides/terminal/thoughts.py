@@ -158,7 +158,9 @@ class Thoughts:
             return False
         self._stop_spinner()
         self._head()
-        self._lay_out("".join(self._text))
+        text, self._text = "".join(self._text), []
+        self._characters -= len(text)
+        self._grow(text)
         return True
 
     def pause(self) -> None:
@@ -249,13 +251,9 @@ class Thoughts:
         if self._folds is not None:
             self._text.append(text)
         if self._layout is not None:
-            self._lay_out(text)
+            self._send_words(self._layout.feed(self._sanitizer.feed(text) if self._sanitizer is not None else text))
         elif self._spinner is not None:
             self._send(self._draw(self._spinner))
-
-    def _lay_out(self, text: str) -> None:
-        assert self._layout is not None  # there is one from the heading to the end
-        self._send_words(self._layout.feed(self._sanitizer.feed(text) if self._sanitizer is not None else text))
 
     def _end(self, *, complete: bool) -> None:
         self._stop_spinner()

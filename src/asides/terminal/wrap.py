@@ -32,6 +32,7 @@ SIMPLE = re.compile(f"[{_LETTERS}]+")
 _REST = re.compile(f"[^{_LETTERS}]+")
 _LIST_MARK = re.compile(r"[-*+•]|\d{1,4}[.)]")
 JOINER = "\u200d"
+PLAIN_LOOK = "\x1b[0m"
 LONGEST_CLUSTER = 32
 """Marks beyond this are taken as nothing wide, so that a heap of them costs no more than its length."""
 
@@ -64,11 +65,17 @@ class Wrapped:
         self._shown_width = 0
         self._last = ""
         self._wide = False  # whether the last piece was a wide one, behind which a line may end
+        self._looks = False  # whether there are pieces that are looks
+        self._look = ""  # what the word begins with, where there are
         self._measure()
 
-    def feed(self, text: str) -> str:
-        """What to write for the next piece of the thought."""
+    def feed(self, text: str, look: str = "") -> str:
+        """What to write for the next piece; `look` is the escape code that says all of how it looks."""
         self._respect_resize()
+        if look:
+            # A piece of the word that takes no column: a word that moves to the next line takes it along.
+            self._word.append(look)
+            self._looks = True
         for token in _TOKEN.findall(text):
             first = token[0]
             if first == "\n":
@@ -89,6 +96,8 @@ class Wrapped:
                 self._add_letters(token)
             else:
                 self._add_pieces(token)
+        if look:
+            self._word.append(PLAIN_LOOK)
         if self._cursor:
             self._show()
         return self._take()
@@ -127,6 +136,7 @@ class Wrapped:
         if self._shown:
             self._column += self._spaces + self._shown_width
             self._spaces = 0
+            self._note_look(self._word[: self._shown])
             del self._word[: self._shown]
             self._word_width -= self._shown_width
             self._shown = self._shown_width = 0
@@ -197,7 +207,13 @@ class Wrapped:
         self._place()
         self._column += self._spaces + self._word_width
         self._spaces = self._word_width = self._shown = self._shown_width = 0
+        self._note_look(self._word)
         self._word.clear()
+
+    def _note_look(self, pieces: list[str]) -> None:
+        """What follows these pieces looks as they end."""
+        if self._looks:
+            self._look = next((piece for piece in reversed(pieces) if piece[:1] == "\x1b"), self._look)
 
     def _show(self) -> None:
         """The word may go on, but let it be seen."""
@@ -223,7 +239,7 @@ class Wrapped:
             taken_back = self._shown_width + (0 if self._column else self._spaces)
             if self._shown:
                 # A word never reaches over the end of its row, so going left and erasing takes all of it back.
-                out.append(f"\x1b[{taken_back}D\x1b[K" if taken_back else "")
+                out.append((f"\x1b[{taken_back}D\x1b[K" if taken_back else "") + self._look)
             if self._column:
                 out.append("\n" + self._indent)
                 self._column, self._spaces = 0, self._hang

@@ -18,7 +18,17 @@ import msgspec
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, OK
 from ..filter import find_format
-from ..options import Arguments, add_raw, add_reading, add_store, add_style, add_wordwrap, check_style, given_policies
+from ..options import (
+    Arguments,
+    add_markdown,
+    add_raw,
+    add_reading,
+    add_store,
+    add_style,
+    add_wordwrap,
+    check_style,
+    given_policies,
+)
 from ..streams import READ_SIZE, STDIN, Streams, complain
 
 if TYPE_CHECKING:
@@ -89,7 +99,7 @@ def run(arguments: list[str]) -> int:
 
         choices = choices_for(model)
         saving = _saving(options, config, store, before)
-        streams = Streams(raw=options.raw, wrap=choices.wrap)
+        streams = Streams(raw=options.raw, wrap=choices.wrap, markdown=options.markdown)
         if not options.prompt and os.isatty(STDIN) and streams.out.terminal:
             return _converse(client, choices, choices_for, streams, options, saving, before)
         return _ask_once(client, choices, streams, options, saving, before)
@@ -328,6 +338,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     add_style(showing)
     add_wordwrap(showing)
+    add_markdown(showing)
     add_raw(showing)
     showing.add_argument(
         "--save", action="store_true", help="keep the replies with their thoughts; `asides history` finds them"

@@ -1,0 +1,90 @@
+"""Markdown drawn as it comes: the same rows and looks whatever pieces it comes in, and nothing lost that is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from asides.terminal.markdown import LONGEST_SPAN, MarkdownLines
+from tests.terminal.emulator import Emulator
+
+TEXT = """\
+# A heading with `names`
+
+Some **bold words** and *emphasis*, `code`, snake_case_name, 2 * 3 * 4 = 24, a**b and __init__.py.
+**Bold at the start** of a line that goes on so that it is **broken in bold type**, and `a b`.
+
+- an item with **bold `inner` type** in it and more words so that it is broken
+  * nested _item_
+1. numbered
+
+> quoted
+
+---
+
+```python
+def f(x):  # **not bold**
+    return x ** 2
+```
+日本語の**太字**です, the end *is"""
+
+
+def shown(text: str, columns: int, size: int, *, cursor: bool = True) -> Emulator:
+    emulator = Emulator(columns, 60)
+    layout = MarkdownLines(lambda: columns, cursor=cursor)
+    for at in range(0, len(text), size):
+        emulator.write(layout.feed(text[at : at + size]).replace("\n", "\r\n"))
+    emulator.write(layout.finish().replace("\n", "\r\n"))
+    return emulator
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_pieces_do_not_matter(columns: int) -> None:
+    """One character at a time gives the rows and the looks of the whole."""
+    whole = shown(TEXT, columns, len(TEXT))
+    for size in (1, 3, 7):
+        assert shown(TEXT, columns, size).lines == whole.lines
+        for words in ("bold words", "emphasis", "names", "in bold", "Some", "return", "the end", "太字", "です"):
+            assert shown(TEXT, columns, size).look_of(words) == whole.look_of(words)
+    assert shown(TEXT, columns, 1, cursor=False).lines == whole.lines
+
+
+def test_what_it_looks_like() -> None:
+    """Marks are gone where they act, and stay where they do not."""
+    screen = shown(TEXT, 60, 5)
+    assert screen.lines == [
+        "A heading with names",
+        "",
+        "Some bold words and emphasis, code, snake_case_name, 2 * 3",
+        "* 4 = 24, a**b and __init__.py.",
+        "Bold at the start of a line that goes on so that it is",
+        "broken in bold type, and a b.",
+        "",
+        "• an item with bold inner type in it and more words so that",
+        "  it is broken",
+        "  • nested item",
+        "1. numbered",
+        "",
+        "│ quoted",
+        "",
+        "─" * 40,
+        "",
+        "def f(x):  # **not bold**",
+        "    return x ** 2",
+        "日本語の太字です, the end *is",
+    ]
+    looks = {
+        "A heading": "0;1", "names": "0;1;33", "bold words": "0;1", "emphasis": "0;3", "Some": "", "code": "0;33",
+        "broken in bold": "0;1", "inner": "0;1;33", "return": "0;33", "numbered": "",
+    }  # fmt: skip
+    assert {words: screen.look_of(words) for words in looks} == looks
+
+
+def test_a_mark_without_its_other_end_does_not_hold_up_an_answer() -> None:
+    """It waits to the end of its line, and not for long."""
+    layout = MarkdownLines(lambda: 80, cursor=True)
+    assert layout.feed("a *b c\n") == "a *b c\n"
+    layout.feed("an **open mark ")
+    assert "open mark" in layout.feed("word " * (LONGEST_SPAN // 5))
+    assert layout.feed("\n```\nco") == "\n"
+    assert layout.finish() == "\x1b[0;33mco\x1b[0m"  # someone else writes here, or it is the end
+    assert layout.feed("de\n") == "\x1b[0;33mde\x1b[0m\n"
