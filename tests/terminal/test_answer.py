@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from wcwidth import wcswidth
 
-from asides.terminal.answer import AnswerLines, fit
+from asides.terminal.answer import AnswerLines, definitions, fit
 from tests.terminal.emulator import Emulator
 
 CODE = "    return one_name + another_name + a_third_name  # not broken"
@@ -96,3 +96,15 @@ def test_fences() -> None:
     rows = fit(text, 12, "  ").split("\n")
     assert rows[:4] == ["  ````", "  ```", "  a b c d e f g h i j", "  ````"]
     assert rows[4:] == ["  words", "  after the", "  block", "  ``` x ```", "  is code", "  in a line"]
+
+
+def test_definitions() -> None:
+    """The meaning stands beside its name, or below it where lines are short; no line is wider than it may be."""
+    pairs = [("name", "a meaning of some words that need more than one line"), ("x", "short")]
+    assert definitions(pairs, 40, "  ") == [
+        "  name  a meaning of some words that",
+        "        need more than one line",
+        "  x     short",
+    ]
+    below = ["name", "    a meaning of some", "    words that need more", "    than one line", "x", "    short"]
+    assert definitions(pairs, 24) == below

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, TextIO
 from .._api import Parser
 from ..errors import UsageError
 from ..terminal import Screen
+from ..terminal.answer import definitions
 from ..terminal.document import Document
-from ..terminal.viewer_keys import list_keys
+from ..terminal.viewer_keys import KEYS
 from . import INTERRUPTED, OK
 from .display import read_style
 from .filter import find_whole_format
@@ -177,7 +178,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         prog="asides view",
         usage="asides view [options] FILE",
         description=DESCRIPTION,
-        epilog=EXAMPLES.format(keys="\n".join(f"  {line}" for line in list_keys(77))),
+        epilog=EXAMPLES.format(keys="\n".join(definitions(KEYS, 79, "  "))),
     )
     parser.add_argument("file", metavar="FILE", help="a file with a model's output, or -")
     add_reading(parser, start="the format's own; undecided where that is text")

@@ -8,7 +8,7 @@ there is what was written; the terminal breaks it where it must.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .wrap import Wrapped
 
@@ -16,6 +16,8 @@ LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)", re.DOTALL)
 _LONGEST_FENCE = 200
 """As much of a line as is looked at to see whether it is a fence."""
+
+NARROWEST_MEANING = 26
 
 
 class CodeBlocks:
@@ -89,3 +91,17 @@ def fit(text: str, width: int, indent: str = "") -> str:
     """A whole text, wrapped at words behind an indent."""
     layout = AnswerLines(lambda: width, cursor=False, indent=indent)
     return layout.feed(text) + layout.finish()
+
+
+def definitions(pairs: Sequence[tuple[str, str]], width: int, indent: str = "") -> list[str]:
+    """A line for each name with its meaning beside it, or below it where lines are too short for both."""
+    widest = max(len(name) for name, _ in pairs)
+    lines: list[str] = []
+    for name, meaning in pairs:
+        left = width - len(indent) - widest - 2
+        if left >= NARROWEST_MEANING:
+            first, *others = fit(meaning, left + 1).split("\n")
+            lines += [f"{indent}{name:<{widest}}  {first}", *(f"{indent}{'':<{widest}}  {other}" for other in others)]
+        else:
+            lines += [*fit(name, width + 1, indent).split("\n"), *fit(meaning, width + 1, f"{indent}    ").split("\n")]
+    return lines

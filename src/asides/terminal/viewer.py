@@ -25,10 +25,11 @@ from prompt_toolkit.output import ColorDepth, create_output
 from prompt_toolkit.styles import Style as Sheet
 
 from ..parts import Kind
+from .answer import definitions
 from .document import HEADING, Document, Place
 from .layout import CLOSED, OPEN, describe
 from .style import Style, sheet
-from .viewer_keys import list_keys
+from .viewer_keys import KEYS
 
 WHEEL_ROWS = 3
 SEARCH, WRITE = "/", "w "
@@ -67,7 +68,7 @@ class Viewer:
         """The rows of a screen of this size."""
         self._width, self._height = max(width, 1), max(height, 1)
         if self.helping:
-            rows: list[StyleAndTextTuples] = [[("", line)] for line in list_keys(self._width)]
+            rows: list[StyleAndTextTuples] = [[("", line)] for line in definitions(KEYS, self._width)]
             return rows[: self._height]
         if not self.document.blocks:
             return [[("", "nothing yet" if self.reading else "nothing in it")]]

@@ -13,18 +13,3 @@ KEYS = (
     ("?", "this help, or away with it"),
     ("q, Ctrl-C", "quit"),
 )
-WIDEST = max(len(keys) for keys, _ in KEYS)
-
-
-def list_keys(width: int) -> list[str]:
-    """A line for each of them, or two where a line is not wide enough."""
-    from .answer import fit  # here, because `--help` alone needs it
-
-    lines: list[str] = []
-    for keys, meaning in KEYS:
-        if width > WIDEST + 30:
-            first, *others = fit(meaning, width - WIDEST - 2).split("\n")
-            lines += [f"{keys:<{WIDEST}}  {first}", *(" " * (WIDEST + 2) + other for other in others)]
-        else:
-            lines += [*fit(keys, width).split("\n"), *fit(meaning, width, "    ").split("\n")]
-    return lines

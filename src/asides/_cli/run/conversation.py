@@ -18,10 +18,12 @@ import msgspec
 
 from ...client.client import Client, Reply, UpstreamError, name_some
 from ...errors import Error, UsageError
-from ...terminal import Mode
+from ...terminal import Mode, Screen
+from ...terminal.answer import definitions
 from ...terminal.layout import summary
+from ...terminal.screen import COLUMNS
 from .. import OK
-from ..streams import Streams
+from ..streams import STDOUT, Streams
 from .command import read_option, read_think, think_in_words
 from .folds import ScreenFolds
 from .input import PROMPT, MessageReader, ReplyKeys
@@ -30,29 +32,29 @@ from .reply import Choices, ReplySaver, ask, display_reply
 if TYPE_CHECKING:
     from .continued import LastTalk
 
-HELP = """\
-  /model [NAME]   list the models, or talk with another one
-  /think [LEVEL]  think from now on; LEVEL is low, medium, high, max or off
-  /nothink        do not think
-  /system [TEXT]  show the system prompt, or set it; `none` takes it away
-  /set [KEY VALUE], /unset KEY
-                  parameters of the request, such as temperature 0.2
-  /verbose        write tokens and times behind each reply, or stop it
-  /hide, /show    make a line of each thought, or show them; so does /collapse
-  /thought [N]    write the last thought, or the one of this number
-  /view           the talk on the whole screen; thoughts open with a click
-  /retry          ask the last question again
-  /save [FILE]    write the talk, without thoughts, to a file: JSON where its
-                  name ends in .json, else Markdown
-  /clear          forget the talk and begin anew
-  /bye            end (so does Ctrl-D)
-  /?              this help
-
-  Alt-Enter begins a new line; so does Enter between \"\"\" and \"\"\".
-  Ctrl-T unfolds the last thought, and folds it again.
-  Ctrl-N during a thought ends it, where the server can: answer now.
-  Ctrl-C stops a reply. What had come of it stays in the talk.
-  To send a message that begins with a slash, put a space before it."""
+COMMANDS = (
+    ("/model [NAME]", "list the models, or talk with another one"),
+    ("/think [LEVEL]", "think from now on; LEVEL is low, medium, high, max or off"),
+    ("/nothink", "do not think"),
+    ("/system [TEXT]", "show the system prompt, or set it; `none` takes it away"),
+    ("/set [KEY VALUE]", "list or set parameters, such as temperature 0.2"),
+    ("/unset KEY", "set one of them no more"),
+    ("/verbose", "write tokens and times behind each reply, or stop it"),
+    ("/hide, /show", "make a line of each thought, or show them; /collapse is /hide"),
+    ("/thought [N]", "write the last thought, or the one of this number"),
+    ("/view", "the talk on the whole screen; thoughts open with a click"),
+    ("/retry", "ask the last question again"),
+    ("/save [FILE]", "write the talk, without thoughts: JSON or else Markdown"),
+    ("/clear", "forget the talk and begin anew"),
+    ("/bye, Ctrl-D", "end"),
+)
+KEYS = (
+    ("Ctrl-T", "unfold the last thought, and fold it again"),
+    ("Ctrl-N", "during a thought: answer now, where the server can"),
+    ("Ctrl-C", "stop a reply; what had come of it stays in the talk"),
+    ("Alt-Enter", 'begin a new line; so does Enter between """ and """'),
+)
+NOTE = "To send a message that begins with a slash, put a space before it."
 UNFOLD_KEY, ANSWER_KEY = "\x14", "\x0e"
 COMMAND = re.compile(r"/([a-z]+|\?)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
 """A word behind a slash. `/usr/bin/env` is none, and is sent."""
@@ -106,8 +108,8 @@ class Conversation:
             "retry": self._retry,
             "save": self._save,
             "clear": self._clear,
-            "help": lambda rest: self._write(HELP),
-            "?": lambda rest: self._write(HELP),
+            "help": self._help,
+            "?": self._help,
         }
 
     def go_on(self, before: LastTalk) -> None:
@@ -165,6 +167,10 @@ class Conversation:
             return self._reader.read(prompt)
         finally:
             self._folds.typed(self._reader.echo)
+
+    def _help(self, rest: str) -> None:
+        width = min(Screen(STDOUT).width(), COLUMNS) - 1
+        self._write("\n".join([*definitions([*COMMANDS, *KEYS], width, "  "), f"  {NOTE}"]))
 
     # Asking.
 

@@ -23,10 +23,11 @@ from ...errors import Error
 from ...policies import DEFAULTS, Policies
 from ...reply.fold import Fold
 from ...reply.items import ReplyEvent, ReplyItem
-from ...terminal import Mode, Style
+from ...terminal import Mode, Screen, Style
+from ...terminal.answer import definitions
 from ...terminal.thoughts import Folds
 from ..display import ReplyDisplay
-from ..streams import Streams
+from ..streams import STDERR, Streams
 from .input import ReplyKeys
 
 SECONDS_PER_LOOK = 0.1
@@ -124,7 +125,8 @@ def ask(
     if error is None and not receiving.stopped:
         _remark(reply, streams)
     if choices.verbose:
-        for line in ("", *figures(reply)):
+        width = Screen(STDERR).width() - 1
+        for line in ("", *definitions(figures(reply), width)):
             streams.line(line)
         streams.flush()
     return Outcome(reply, receiving.stopped, error)
@@ -191,8 +193,8 @@ class _Receiving:
             yield item
 
 
-def figures(reply: Reply) -> list[str]:
-    """What a reply cost, as lines: tokens, tokens per second, and how long each thing took."""
+def figures(reply: Reply) -> list[tuple[str, str]]:
+    """What a reply cost: tokens, tokens per second, and how long each thing took."""
     usage, times = reply.usage, reply.times
     facts: dict[str, str] = {}
     if usage is not None:
@@ -211,7 +213,7 @@ def figures(reply: Reply) -> list[str]:
     ):
         if seconds is not None:
             facts[name] = f"{seconds:.2f} s"
-    return [f"{name:<15}{fact}" for name, fact in facts.items()]
+    return [*facts.items()]
 
 
 def _remark(reply: Reply, streams: Streams) -> None:
