@@ -129,7 +129,15 @@ def test_a_click_commands_and_the_viewer(start: Start) -> None:
         assert at_prompt(screen, hidden="  A few words.") == both
         screen.click(3, row + 1)  # no thought there
         assert "thoughts are counted from 1; the last is 2" in ask(screen, "/thought 3")
-        assert "  A few words." in ask(screen, "/thought 1")[-5:]
+        now = ask(screen, "/thought 1")
+        assert now[now.index(">>> /thought 1") :] == [
+            ">>> /thought 1", "▾ Thought for 0.0 s, 3 words [hide]", "  A few words.", "", f">>> {PLACEHOLDER}",
+        ]  # fmt: skip
+        screen.press("\x14")  # the last of the talk, whose line stands above that
+        screen.until(lambda emulator: emulator.text.count("  A few words.") == 2)
+        place = now.index(">>> Two?") + 1
+        opened = [now[place].replace("▸", "▾").replace("[show]", "[hide]"), "  A few words."]
+        assert at_prompt(screen) == [*now[:place], *opened, *now[place + 1 :]]
         screen.press("/view\r")
         viewed = screen.until_shows("q quit").lines
         assert viewed[:5] == [">>> One?", "", "▸ Thinking 1 (12 characters) [show]", "", "Yes."]

@@ -54,7 +54,7 @@ examples:
   git diff | asides run qwen3 "Review this:" > review.md
   asides run gpt-oss --url http://gpu:8000/v1
   asides run qwen3 -o temperature=0.2 -v "Prove it."
-  asides run -c                                  go on with the last conversation
+  asides run -c                                  go on with the last talk
   asides run                                     the server's only model
 
 which server (the first that is set):

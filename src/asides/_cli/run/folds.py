@@ -62,16 +62,19 @@ class ScreenFolds:
             self._add(text)
 
     def _add(self, text: str) -> None:
+        self._respect_resize()
+        self._counter.feed(text, self._width)
+        last = self._written[-1] if self._written else None
+        if isinstance(last, str) and last.startswith(ERASE) and text.startswith(ERASE):
+            self._written.pop()  # a spinner, of which only the last drawing counts
+        self._written.append(text)
+
+    def _respect_resize(self) -> None:
         width = self._screen.width()
         if width != self._width:
             # What stood there may be laid out anew by the terminal.
             self.forget()
             self._width = width
-        self._counter.feed(text, width)
-        last = self._written[-1] if self._written else None
-        if isinstance(last, str) and last.startswith(ERASE) and text.startswith(ERASE):
-            self._written.pop()  # a spinner, of which only the last drawing counts
-        self._written.append(text)
 
     def begin(self) -> None:
         """The first line of a thought is written next."""
@@ -143,11 +146,12 @@ class ScreenFolds:
         """Write a thought where the cursor stands; from then on its line is this one."""
         self._streams.aside().end_line()
         self._streams.flush()
-        fold.opened, fold.row = True, self._counter.row
-        # A copy that stands further up stays as it is: nothing of it can be folded any more.
+        self._respect_resize()
+        # A line of it that stands further up stays as it is, and acts no more.
         self._written = ["".join(self._lines(item)) if item is fold else item for item in self._written]
         self._written.append(fold)
-        self._draw(self._lines(fold), self._screen.width())
+        fold.opened, fold.row = True, self._counter.row
+        self._draw(self._lines(fold))
         self._streams.aside().write_line("")
         self._streams.flush()
 
@@ -160,11 +164,11 @@ class ScreenFolds:
         below = self._written[self._written.index(fold) :]
         self._streams.flush()
         self._counter.begin_line(fold.row)
-        self._draw([f"\x1b[{up}A{ERASE}"], self._width)
+        self._draw([f"\x1b[{up}A{ERASE}"])
         for item in below:
             if isinstance(item, FoldedThought):
                 item.row = self._counter.row
-            self._draw(self._lines(item), self._width)
+            self._draw(self._lines(item))
         return True
 
     def _lines(self, item: str | FoldedThought) -> list[str]:
@@ -178,11 +182,11 @@ class ScreenFolds:
             lines.append(text.join(self._look) + "\n" if text else "")
         return lines
 
-    def _draw(self, lines: list[str], width: int) -> None:
+    def _draw(self, lines: list[str]) -> None:
         """Write without reporting it: it is remembered already."""
         self._drawing = True
         for line in lines:
-            self._counter.feed(line, width)
+            self._counter.feed(line, self._width)
             self._streams.err.draw(line)
         self._streams.err.flush()
         self._drawing = False
