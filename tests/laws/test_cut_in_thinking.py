@@ -19,7 +19,7 @@ from asides.dialects import anthropic, ollama, openai_chat, openai_responses
 from asides.dialects import openai_completions as completions
 from asides.dialects.request import Request
 from asides.families import get_format
-from asides.reply.items import Ended, RawText
+from asides.reply.items import Ended, RawText, ReplyItem
 from asides.reply.splitter import Splitter
 from tests.laws.effort import LONG
 from tests.support import run, show_parts
@@ -99,26 +99,32 @@ def test_no_thought_in_the_text(name: str) -> None:
             assert not leaked, f"{name} {stretch.options} {text!r}:\n{show_parts(message)}"
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.NAME)
-def test_no_thought_in_an_answer(dialect: ModuleType) -> None:
+@pytest.mark.parametrize("name", asides.formats())
+def test_no_thought_in_an_answer(name: str) -> None:
     """As a client of each API reads it: a thought of every format, and calls that were begun in one."""
-    for name, found in by_format().items():
-        calls = [stretch for stretch in found if stretch.in_call]
-        for stretch in [*(calls if LONG else calls[:2]), *found[:1]]:
-            for cut in stretch.cuts:
-                text = stretch.text[:cut]
-                message = read(name, text, stretch.options)
+    found = by_format()[name]
+    calls = [stretch for stretch in found if stretch.in_call]
+    for stretch in [*(calls if LONG else calls[:2]), *found[:1]]:
+        for cut in stretch.cuts:
+            text = stretch.text[:cut]
+            message = read(name, text, stretch.options)
+            items = split(name, text, stretch.options)
+            for dialect in DIALECTS:
                 if dialect is completions and any(call.error is None for call in message.tool_calls):
                     continue  # it writes a call that may be run as text, for it has no other place
-                answer = answered(dialect, name, text, stretch.options)
-                assert answer.strip() == message.text.strip(), f"{name} {text!r}:\n{show_parts(message)}"
+                answer = answered(dialect, items)
+                where = f"{dialect.NAME} {name} {text!r}"
+                assert answer.strip() == message.text.strip(), f"{where}:\n{show_parts(message)}"
 
 
-def answered(dialect: ModuleType, name: str, text: str, options: dict[str, Any]) -> str:
+def split(name: str, text: str, options: dict[str, Any]) -> list[ReplyItem]:
+    """What every dialect is written from."""
+    splitter = Splitter(get_format(name), lambda format: Parser(format, **options))
+    return [*splitter.feed(RawText(0, text)), *splitter.feed(Ended(0, "length")), *splitter.finish()]
+
+
+def answered(dialect: ModuleType, items: list[ReplyItem]) -> str:
     """What a client shows as the answer."""
-    format = get_format(name)
-    splitter = Splitter(format, lambda format: Parser(format, **options))
-    items = [*splitter.feed(RawText(0, text)), *splitter.feed(Ended(0, "length")), *splitter.finish()]
     writer = dialect.ReplyWriter(Request(dialect=dialect.NAME, model="m"))
     reader = dialect.ReplyReader()
     data = b"".join(map(writer.feed, items)) + writer.finish()

@@ -867,8 +867,8 @@ def floods(write: Writing, name: str) -> Iterator[str]:
         "\\",
         "]",
     ):
-        yield unit * (3000 // len(unit))
-        yield "\n" + f"{unit}\n" * (3000 // len(unit))
+        yield unit * (1500 // len(unit))
+        yield "\n" + f"{unit}\n" * (1500 // len(unit))
 
 
 @pytest.mark.parametrize("name", ONE)
