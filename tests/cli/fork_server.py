@@ -21,18 +21,13 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-MOST = 1 << 20
-"""Bytes of a request: arguments and environment."""
-
-
 # In the process of the tests.
 
 
 @cache
 def _server() -> socket.socket:
     """The connection to the server of this process, started where the first test needs it."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST)
+    ours, theirs = socket.socketpair()
     with theirs:
         # Pipes, so that its standard streams are as those of a run will be. Nobody reads or writes there.
         process = subprocess.Popen(
@@ -53,7 +48,9 @@ def _server() -> socket.socket:
 def start(arguments: list[str], environment: dict[str, str], descriptors: list[int]) -> None:
     """Run the command with these descriptors as its standard streams; `wait` has to follow."""
     request = {"arguments": arguments, "environment": environment, "folder": os.getcwd()}
-    socket.send_fds(_server(), [json.dumps(request).encode()], descriptors)
+    line = json.dumps(request).encode() + b"\n"
+    sent = socket.send_fds(_server(), [line], descriptors)
+    _server().sendall(line[sent:])
 
 
 def wait(seconds: float) -> int:
@@ -68,7 +65,9 @@ def wait(seconds: float) -> int:
 def serve(connection: socket.socket) -> None:
     """Fork for every request. A fork returns from here: it ends as any program does."""
     while True:
-        request, descriptors, _, _ = socket.recv_fds(connection, MOST, 3)
+        request, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, 3)
+        while request and not request.endswith(b"\n"):
+            request += connection.recv(1 << 16)
         if not request:
             return
         if not (process := os.fork()):
