@@ -125,21 +125,28 @@ def test_a_hostile_name_of_a_model_or_a_tool_is_text(visit: Visitor, servers: Se
 
 
 def test_the_pages_policy_would_stop_a_script_that_got_in(visit: Visitor, servers: Servers) -> None:
-    """The last line of defence: even markup that was put there by hand does not run or load."""
+    """The last line of defence: what turns text into markup or code is refused, and what got in would not run."""
     page = visit(servers.gateway.url, complaints=True)
     page.get_by_label("Your question").wait_for()
     policy = page.request.get(servers.gateway.url, headers={"accept": "text/html"}).headers["content-security-policy"]
     assert "unsafe" not in policy
     assert policy.startswith("default-src 'none'")
-    page.evaluate(
+    passed, colour = page.evaluate(
         """() => {
-            const markup = '<i onclick="window.broken = 1" style="color: red">x</i>';
-            document.body.append(new DOMParser().parseFromString(markup, 'text/html').body.firstChild);
-            const script = document.createElement('script');
-            script.textContent = 'window.broken = 2';
-            document.body.append(script);
-            document.querySelector('body > i').click();
+            const place = document.body.appendChild(document.createElement('i'));
+            const attempts = [
+                () => (place.innerHTML = '<img src=x onerror="window.broken = 1">'),
+                () => new DOMParser().parseFromString('<b>x</b>', 'text/html'),
+                () => place.setAttribute('onclick', 'window.broken = 2'),
+                () => (document.body.appendChild(document.createElement('script')).textContent = 'window.broken = 3'),
+                () => trustedTypes.createPolicy('mine', {createHTML: (text) => text}),
+            ];
+            const passed = attempts.filter((attempt) => { try { attempt(); return true; } catch { return false; } });
+            place.setAttribute('style', 'color: red');
+            place.click();
+            return [passed.map(String), getComputedStyle(place).color];
         }"""
     )
+    assert passed == []
+    assert colour != "rgb(255, 0, 0)"
     assert page.evaluate("window.broken") is None
-    assert page.evaluate("getComputedStyle(document.querySelector('body > i')).color") != "rgb(255, 0, 0)"

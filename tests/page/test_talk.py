@@ -290,6 +290,9 @@ def test_a_reply_can_be_stopped(visit: Visitor, servers: Servers, way: str) -> N
     if way == "button":
         page.get_by_role("button", name="Stop").click()
     else:
+        page.get_by_label("Your question").focus()
+        page.keyboard.press("Escape")
+        expect(heading(page)).to_contain_text("Thinking")
         page.keyboard.press("Escape")
     expect(heading(page)).to_contain_text("stopped")
     assert left(servers.upstream), "the upstream saw its client leave"

@@ -4,7 +4,7 @@
 // a key), `about` (what GET asides/about answered), `settings`, and `refresh`, which asks for `about` again.
 
 import { getJSON, key, onKeyNeeded } from "./api.js";
-import { Dialog, Message, toggleAll } from "./parts.js";
+import { Dialog, editable, Message, toggleAll } from "./parts.js";
 import { go, readRoute } from "./route.js";
 import { applyScheme, loadSettings, saveSettings, Settings } from "./settings.js";
 import { html, render, useCallback, useEffect, useRef, useState } from "./ui.js";
@@ -105,8 +105,6 @@ function useKeyPrompt() {
   }, []);
   return prompt;
 }
-
-const editable = (element) => element.closest?.("input, textarea, select, [contenteditable]");
 
 function useShortcuts() {
   useEffect(() => {

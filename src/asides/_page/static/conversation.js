@@ -60,7 +60,9 @@ export async function ask(reply, { turns, system, tools, signal }) {
   const body = { model: reply.model, messages, stream: true, stream_options: { include_usage: true } };
   if (reply.effort) body.reasoning_effort = reply.effort;
   if (tools?.length) body.tools = tools;
-  const reading = { began: performance.now(), part: null, calls: {}, first: reply.parts.length, reason: null };
+  // A reply that goes on behind results of calls goes on counting.
+  const { seconds: spent = 0, tokens = 0 } = reply;
+  const reading = { began: performance.now() - 1000 * spent, tokens, part: null, calls: {}, first: reply.parts.length };
   Object.assign(reply, { state: "running", error: "", now: "waiting" });
   announce("The question was sent");
   // Seconds go on while nothing comes.
@@ -161,6 +163,7 @@ function tick(reply, reading) {
 // What the reply cost; the thoughts of this round share its tokens by their length.
 function takeUsage(reply, reading, usage) {
   reply.usage = usage;
+  reply.tokens = reading.tokens + usage.completion_tokens;
   const details = usage.completion_tokens_details;
   if (!details?.reasoning_tokens) return;
   const thoughts = reply.parts.slice(reading.first).filter((part) => part.kind === "thinking");

@@ -18,11 +18,14 @@ export const seconds = (value) =>
 const duration = (value) => (value < 60 ? `${value} s` : `${Math.floor(value / 60)} min ${value % 60} s`);
 export const countWords = (text) => text.match(/\S+/g)?.length ?? 0;
 
-// One sentence for screen readers. The region is polite and gets events, never tokens.
+// One sentence for screen readers: events, never tokens.
 export function announce(sentence) {
   const region = document.getElementById("live");
   if (region) region.textContent = sentence;
 }
+
+// Whether keys that are pressed there are text.
+export const editable = (element) => element?.closest?.("input, textarea, select");
 
 // Every thought on the page, so that one key can fold or open all of them.
 const thoughts = new Set();
@@ -72,7 +75,7 @@ export function Thought({ part, running, settings, note }) {
     if (!open) stay();
     announce(open ? "Thought folded" : "Thought opened");
   };
-  // Folding a long thought from its middle or its end would leave the reader far below: its heading comes into view instead.
+  // Folding a long thought from its middle would leave the reader far below: its heading comes into view instead.
   const wasOpen = useRef(open);
   useLayoutEffect(() => {
     const element = section.current;

@@ -61,7 +61,7 @@ export function applyScheme(scheme) {
 const SHORTCUTS = [
   ["a", "fold or open all thoughts"],
   ["/", "go to the question"],
-  ["Esc", "stop the reply, or close what is open"],
+  ["Esc", "leave the field; else stop the reply"],
 ];
 
 export function Settings({ settings, change, hasKey, forgetKey }) {

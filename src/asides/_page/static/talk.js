@@ -5,7 +5,7 @@ import { ask, newQuestion, newReply, openCalls, store, stored, subscribe } from 
 import { Composer } from "./composer.js";
 import { toEnd, useFollow } from "./follow.js";
 import { visible } from "./markdown.js";
-import { CopyButton, count, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
+import { CopyButton, count, editable, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
 import { address, go } from "./route.js";
 import { Share } from "./share.js";
 import { html, memo, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
@@ -139,7 +139,7 @@ function figuresOf(turn) {
   const found = [turn.model];
   if (turn.effort) found.push(`effort ${turn.effort}`);
   if (turn.seconds != null) found.push(seconds(turn.seconds));
-  if (turn.usage?.completion_tokens) found.push(count(turn.usage.completion_tokens, "token"));
+  if (turn.tokens) found.push(count(turn.tokens, "token"));
   return found.join(" · ");
 }
 
@@ -227,9 +227,9 @@ export default function Talk({ route, about, settings, refresh }) {
   useEffect(() => {
     const pressed = (event) => {
       if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
-      // Without a reply to stop it leaves the field, so that `a` is a key of the page again.
-      if (!session.running) document.activeElement.blur();
-      stop();
+      // First it leaves a field, so that `a` is a key of the page again.
+      if (editable(document.activeElement)) document.activeElement.blur();
+      else stop();
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
