@@ -6,9 +6,6 @@ from functools import cache
 from importlib import resources
 
 REPORT = """
-h1 { font-size: 28px; line-height: 1.2; margin: 0 0 4px; letter-spacing: -0.01em; }
-h2 { font-size: 20px; line-height: 1.3; margin: 0 0 8px; }
-h3 { font-size: 16px; margin: 20px 0 6px; }
 .warning { background: var(--warning); color: var(--ink); padding: 8px 12px; border-radius: 6px; }
 .tiles { list-style: none; display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px;
   margin: 24px 0 0; padding: 0; }
