@@ -40,6 +40,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """Let what collecting has made end while all that it needs is still there."""
+    gc.unfreeze()
+
+
 _PYTHONS_OWN = {signal.SIGPIPE, signal.SIGXFSZ}
 """Python ignores these itself, and `subprocess` gives children the default back."""
 
