@@ -65,6 +65,7 @@ def test_markup_of_a_model_does_nothing(visit: Visitor, servers: Servers, place:
     assert "<script>window.broken = 1</script>" in shown
     assert "over everything" in shown
     assert f'href="{ELSEWHERE}a.css"' in shown
+    assert "click (javascript:window.broken=8)" in shown
 
 
 def test_a_link_names_where_it_leads_and_an_image_is_a_link(visit: Visitor, servers: Servers) -> None:

@@ -27,12 +27,19 @@ export function visible(text) {
 const escaped = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 const escape = (text) => text.replace(/[&<>"']/g, (character) => escaped[character]);
 
+const ADDRESS = /^(?:https?|mailto):/i;
+// A link; of one that must not be followed, what it says.
+const linked = (href, text) => (ADDRESS.test(href) ? `<a href="${escape(href)}">${text}</a>` : `${text} (${escape(href)})`);
+
 const marked = new Marked({
   gfm: true,
   breaks: true, // models mean the line ends that they write
   renderer: {
     html: ({ text, block }) => (block ? `<pre><code>${escape(text.trimEnd())}</code></pre>` : escape(text)),
-    image: ({ href, text }) => `<a href="${escape(href)}">image: ${escape(text || href)}</a>`,
+    link({ href, tokens }) {
+      return linked(href, this.parser.parseInline(tokens));
+    },
+    image: ({ href, text }) => linked(href, `image: ${escape(text)}`),
     checkbox: ({ checked }) => (checked ? "\u2611 " : "\u2610 "),
   },
 });
@@ -45,7 +52,7 @@ const RULES = {
   ALLOWED_ATTR: ["href", "align", "start", "class"],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
-  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  ALLOWED_URI_REGEXP: ADDRESS,
   ADD_URI_SAFE_ATTR: ["align", "start"], // every other attribute must be such an address
   RETURN_DOM_FRAGMENT: true,
 };

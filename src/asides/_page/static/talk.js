@@ -119,7 +119,7 @@ const Reply = memo(({ turn, last, busy, settings, canEnd, onAgain, onResult, }) 
       html`<${Message} tone="error" title="The connection was lost." action="Try again" onAction=${() => onAgain(turn)}>
         ${turn.error} ${turn.parts.length > 0 && "What had come by then is kept above."}<//>`}
       ${turn.state === "refused" &&
-      html`<${Message} tone="error" title="No answer." action="Try again" onAction=${() => onAgain(turn)}>${turn.error}<//>`}
+      html`<${Message} tone="error" title=${turn.parts.length ? "The reply broke off." : "No answer."} action="Try again" onAction=${() => onAgain(turn)}>${turn.error}<//>`}
       ${!running &&
       html`<p class="actions">
         ${turn.state === "stopped" && html`<span class="badge">stopped</span>`}

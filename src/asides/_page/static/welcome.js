@@ -8,13 +8,11 @@ const RECORDED = [
   { question: "What is 17 times 23?" },
   { question: "How many r are in strawberry?" },
   { question: "Write a Python function that finds palindromes." },
-  { question: "What are thinking markers?" },
   { question: "What is the weather in Lisbon?", model: "recorded-tools", tools: WEATHER, about: "with a call" },
 ];
 const ASKED = [
   { question: "How many r are in strawberry?" },
   { question: "A bat and a ball cost 1.10 together. The bat costs 1.00 more than the ball. What does the ball cost?" },
-  { question: "Is 1001 a prime number?" },
 ];
 
 export function Welcome({ about, models, begin, refresh }) {
