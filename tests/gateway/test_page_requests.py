@@ -315,7 +315,8 @@ def test_a_look_into_a_request_that_was_refused_or_passed_on(servers: Servers) -
     found = detail(servers.off, "r-1")
     assert (found["status"], found["choices"], bool(found["error"])) == (400, [], True)
     assert send(servers.off, A, "r-2", inspect=True, model="plain").status_code == 200
-    assert (detail(servers.off, "r-2")["raw"], detail(servers.off, "r-2")["model"]) == (None, "plain")
+    passed = detail(servers.off, "r-2")
+    assert (passed["raw"], passed["model"], passed["question"]) == (None, "plain", "2+2?")
 
 
 def test_several_choices(servers: Servers) -> None:

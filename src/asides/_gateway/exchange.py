@@ -127,6 +127,8 @@ class Exchange:
     async def _pass(self, target: Target, data: dict[str, Any], body: bytes) -> None:
         """Byte for byte: nothing is split and both sides speak the same dialect."""
         settings = target.settings
+        if self._inspected is not None:
+            self._inspected.passed(partial(self._dialect.read_request, data, self._path))
         changed = {**({"model": settings.name} if settings.name else {}), **settings.extra_body}
         if may_need_arranging(body):
             changed = await off_loop(len(body), self._arranged, data) | changed

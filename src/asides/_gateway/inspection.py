@@ -75,6 +75,9 @@ class InspectedRequest:
         self._time = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
         self._registry = registry
         self._plan: RequestPlan | None = None
+        self._question = ""
+        self._begun = False
+        """Whether those who watch have heard of it."""
         self._over = False
         registry.running[id(self)] = self
 
@@ -87,8 +90,18 @@ class InspectedRequest:
             plan = msgspec.structs.replace(plan, body=msgspec.json.encode(body))
         self._plan = plan
         if not again:
-            self._publish("begin", self.summary())
+            self._begin(plan.request)
         return plan
+
+    def passed(self, read: Callable[[], Request]) -> None:
+        """Take note of a request whose reply passes as it comes; `read` reads it."""
+        with contextlib.suppress(RequestError):  # the upstream's to refuse
+            self._begin(read())
+
+    def _begin(self, request: Request) -> None:
+        turns = (turn.text for turn in reversed(request.turns) if turn.role == "user")
+        self._question, self._begun = next(turns, request.prompt or "")[:SHOWN], True
+        self._publish("begin", self.summary())
 
     def on_demand(self, plan: RequestPlan, refused: Collection[str]) -> BudgetPlan | None:
         """What lets the gateway end the reply's thought when the client asks for it; None where it cannot.
@@ -123,7 +136,7 @@ class InspectedRequest:
     def finish(self) -> None:
         """The request is over: those who watch learn how it ended, and it is kept."""
         self._over = True
-        if self._plan is None:  # refused, or passed on as it came: nobody has heard of it yet
+        if not self._begun:  # refused
             self._publish("begin", self.summary())
         self._publish("end", self.summary())
         if self.private:
@@ -163,7 +176,7 @@ class InspectedRequest:
             "name": self._name,
             "agent": self._agent,
             "dialect": record.dialect,
-            "question": _question(self._plan.request) if self._plan is not None else "",
+            "question": self._question,
             "status": record.status,
             "seconds": record.seconds if self._over else time.monotonic() - record.started,
             "running": not self._over,
@@ -262,11 +275,6 @@ class _Tee:
     def written(self) -> dict[str, Any] | None:
         """The reply as it would be in one piece."""
         return self._writer.written
-
-
-def _question(request: Request) -> str:
-    turns = (turn.text for turn in reversed(request.turns) if turn.role == "user")
-    return next(turns, request.prompt or "")[:SHOWN]
 
 
 def _usage(record: RequestRecord) -> dict[str, Any] | None:
