@@ -8,7 +8,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from asides._gateway.routes import PAGE
+from asides._gateway.routes import PAGE, Route
 from asides._page.files import POLICY, static_files
 from tests.gateway.clients import body_of, get, post
 from tests.gateway.running import Gateway, gateway
@@ -108,6 +108,17 @@ def test_what_is_read_is_the_pages_alone(servers: Servers) -> None:
             refused = read(servers.gateway, path, **other)
             assert (refused.status_code, refused.json()["error"]["code"]) == (403, "origin_not_allowed")
         assert read(servers.gateway, path, host="evil.example").status_code == 403
+
+
+@pytest.mark.parametrize("route", [route for route in PAGE if route.needs_key], ids=lambda route: route.handler)
+def test_every_route_looks_at_key_host_and_origin(servers: Servers, route: Route) -> None:
+    """Whatever is added to the table, and though this gateway's `cors` is `*`."""
+    url = servers.gateway.url + route.path.replace("/*", "").replace("/+", "/x/answer-now")
+    for method in route.methods:
+        assert httpx.request(method, url, verify=False).status_code == 401
+        for other in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}, {"host": "evil.example"}):
+            found = httpx.request(method, url, headers={"x-api-key": OPERATOR, **other}, verify=False)
+            assert (found.status_code, found.json()["error"]["type"]) == (403, "permission_error")
 
 
 def test_about(servers: Servers) -> None:
