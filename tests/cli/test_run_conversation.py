@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>78DM]")
 class Terminal:
     """The command at a terminal of its own."""
 
-    def __init__(self, folder: Path, *arguments: str, **changes: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, stderr: Path | str = "", **changes: str) -> None:
         known = {
             name: value
             for name, value in environment().items()
@@ -44,9 +45,12 @@ class Terminal:
         }
         # The library draws a prompt again with every key; its placeholder shows that nothing is typed yet.
         self._prompt = ">>> " if changes else PLACEHOLDER
+        command = [sys.executable, "-m", "asides", "run", *arguments]
+        if stderr:
+            command = ["/bin/sh", "-c", f'exec "$@" 2> {shlex.quote(str(stderr))}', "sh", *command]
         self._child = pexpect.spawn(
-            sys.executable,
-            ["-m", "asides", "run", *arguments],
+            command[0],
+            command[1:],
             env={**known, **places, "HOME": str(folder), **changes},
             cwd=str(folder),
             dimensions=(30, 100),
@@ -434,6 +438,21 @@ def test_another_model_another_prompt_other_parameters(start: Start, tmp_path: P
     assert second["messages"][0] == {"role": "system", "content": "Be short."}
     assert third["messages"] == [{"role": "user", "content": "Three."}]
     assert third["reasoning_effort"] == "high"
+
+
+def test_thoughts_may_go_elsewhere(tmp_path: Path) -> None:
+    """Where standard error is a file, Ctrl-T still writes the thought to the screen, and to the screen alone."""
+    kept = tmp_path / "stderr"
+    with serve(ANSWER) as upstream:
+        terminal = Terminal(tmp_path, "m", "--url", upstream.url, "--hidethinking", stderr=kept)
+        terminal.ready()
+        assert "2+2" not in terminal.say("What?")
+        terminal.type("\x14")
+        assert "▾ Thought for" in terminal.see("  2+2")
+        terminal.ready()
+        terminal.type("\x04")
+        assert terminal.end() == 0
+    assert "2+2" not in kept.read_text(encoding="utf-8")
 
 
 def test_tokens_and_times(start: Start) -> None:

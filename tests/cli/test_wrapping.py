@@ -64,10 +64,13 @@ def test_the_history(tmp_path: Path, columns: int) -> None:
 
 
 def test_own_messages() -> None:
-    """An error message is broken at words; its lines keep their indents."""
+    """An error message is broken at words, and so is a help; its lines keep their indents."""
     rows = on_screen(40, "--style", "purpel").emulator.lines
     assert whole_words(rows, run("--style", "purpel").stderr.decode())
     assert len(rows) > 1
+    rows = on_screen(40, "run", "--help").emulator.text.split("\n")
+    assert max(map(len, rows)) < 40
+    assert "".join("".join(rows).split()) == "".join(run("run", "--help").stdout.decode().split())
 
 
 def test_markdown() -> None:

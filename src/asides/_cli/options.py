@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from functools import partial
 from typing import Any, NoReturn, cast, get_args
 
 import msgspec
@@ -19,24 +18,37 @@ from ..errors import UnknownFormatError, UsageError
 from ..policies import DEFAULTS, CallsInThinking, Mentions, Policies, PolicyOptions, Start
 from .streams import STDOUT, OutputStream, complain
 
+HELP_WIDTH = 79
+"""Columns of a help, unless the terminal is narrower."""
+
 
 class Arguments(argparse.ArgumentParser):
     """An argument parser whose errors look like those of the program, and whose help may go into a closed pipe."""
 
     def __init__(self, **settings: Any) -> None:
-        # A width of our own, because asking the terminal imports what the filter does not need.
-        formatter = partial(argparse.RawDescriptionHelpFormatter, width=79)
-        super().__init__(formatter_class=formatter, allow_abbrev=False, **settings)
+        super().__init__(formatter_class=_help_formatter, allow_abbrev=False, **settings)
 
     def print_help(self, file: Any = None) -> None:
         """Write the help. A reader that has gone ends the program as it does elsewhere."""
-        write_out(self.format_help())
+        output = OutputStream(STDOUT, wrap="lines")
+        output.write_line(self.format_help().rstrip("\n"))
+        output.flush()
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line and end with exit code 2."""
         complain(message)
         complain(f"`{self.prog} --help` tells more")
         self.exit(2)
+
+
+def _help_formatter(prog: str) -> argparse.HelpFormatter:
+    # A width of our own, because argparse finds out that of the terminal with what the filter does not need.
+    width = HELP_WIDTH
+    if os.isatty(STDOUT):
+        from ..terminal import Screen  # here, because a pipe needs none
+
+        width = min(Screen(STDOUT).width() - 1, width)
+    return argparse.RawDescriptionHelpFormatter(prog, width=width)
 
 
 def write_out(text: str) -> None:

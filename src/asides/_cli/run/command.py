@@ -327,8 +327,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     showing.add_argument(
         "--mouse",
         action="store_true",
-        help="a click on the line of a thought folds and unfolds it; selecting and scrolling with the mouse then need "
-        "the key that your terminal has for it, mostly Shift",
+        help="in a conversation a click on the line of a thought folds and unfolds it; selecting and scrolling with "
+        "the mouse then need the key that your terminal has for it, mostly Shift",
     )
     showing.add_argument(
         "-v",

@@ -88,8 +88,8 @@ class ScreenFolds:
         self._streams.flush()
         fold = FoldedThought(text, summary, opened, self._row)
         self.thoughts.append(fold)
-        # Where the window was resized meanwhile, the place is lost, but never the thought.
-        if self._begun is not None:
+        # Where it was not written to the screen, or the window was resized meanwhile, it has no place there.
+        if self._begun is not None and self._streams.one_screen:
             self._written[self._begun :] = [fold]
         self._begun = None
 
@@ -185,9 +185,10 @@ class ScreenFolds:
     def _draw(self, lines: list[str]) -> None:
         """Write without reporting it: it is remembered already."""
         self._drawing = True
+        output = self._streams.err if self._streams.one_screen else self._streams.out
         for line in lines:
             self._counter.feed(line, self._width)
-            self._streams.err.draw(line)
-        self._streams.err.flush()
+            output.draw(line)
+        output.flush()
         self._drawing = False
         self._streams.err.at_line_start = self._streams.out.at_line_start = True
