@@ -23,7 +23,7 @@ class ChatTools:
         """What the model is offered."""
         self.others: list[dict[str, Any]] = []
         """Tools that are no functions, as they were, for the same dialect."""
-        self.unknown = False
+        self.unknown: bool = False
         """Whether some of those have no counterpart anywhere else."""
         self.strange: list[str] = []
         """The places of what is not understood of a choice among them."""
