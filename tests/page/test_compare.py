@@ -13,7 +13,7 @@ from tests.gateway.running import Gateway
 from tests.gateway.servers import Servers, serving
 from tests.gateway.upstream import Asked, Gate, Reply, frame
 from tests.page.conftest import Visitor
-from tests.page.talking import DONE
+from tests.page.talking import DONE, until
 from tests.page.test_hostile import HOSTILE
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_the_choice_stands_in_the_address_and_a_link_asks_nothing(visit: Visitor
     expect(page.get_by_label("Effort")).to_have_value("low")
     assert pair.upstream.questions == []
     page.get_by_role("combobox", name="with", exact=True).select_option("right")
-    page.wait_for_function("location.hash.includes('b=right')")
+    until(page, "location.hash.includes('b=right')")
 
 
 def test_by_keyboard_alone(visit: Visitor, pair: Servers) -> None:

@@ -14,6 +14,7 @@ from tests.gateway.clients import get, post
 from tests.gateway.running import Gateway
 from tests.gateway.servers import Servers, serving
 from tests.page.conftest import KEYS, Visitor
+from tests.page.talking import until
 from tests.page.test_hostile import HOSTILE
 from tests.waiting import eventually
 
@@ -93,7 +94,7 @@ def test_search_finds_thoughts_and_answers_and_marks_them(visit: Visitor, kept: 
     # The words are marked in the reply too, and the thought that holds one is open.
     page.get_by_role("link", name="Why is the sky blue?").click()
     expect(page.locator(".thought-text")).to_be_visible()
-    page.wait_for_function("[...(CSS.highlights.get('search') ?? [])].length > 0")
+    until(page, "[...(CSS.highlights.get('search') ?? [])].length > 0")
     marked = page.evaluate(
         "[...CSS.highlights.get('search')].map(one => one.startContainer.data.slice(one.startOffset, one.endOffset))"
     )
@@ -120,7 +121,7 @@ def test_filters_stand_in_the_address(visit: Visitor, kept: Servers) -> None:
     page.get_by_role("button", name="Show everything").click()
     expect(cards).to_have_count(3)
     page.get_by_label("Since").fill("2020-01-01")
-    page.wait_for_function("location.hash === '#/read?since=2020-01-01'")
+    until(page, "location.hash === '#/read?since=2020-01-01'")
     expect(cards).to_have_count(3)
 
 

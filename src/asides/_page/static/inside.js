@@ -3,10 +3,10 @@
 
 import { getJSON } from "./api.js";
 import { visible } from "./markdown.js";
-import { CopyButton, count, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
+import { count, Message, seconds, Timeline } from "./parts.js";
 import { Card, Excerpt, facts, Loading, moment, Select, useLoaded } from "./loading.js";
 import { address, go } from "./route.js";
-import { html, useEffect, useMemo, useRef, useState } from "./ui.js";
+import { html, memo, useCallback, useEffect, useMemo, useRef, useState } from "./ui.js";
 
 const PLACE = "asides.inside";
 const NAMES = { thinking: "Thought", text: "Answer", tool_call: "Call", marker: "Marker" };
@@ -26,18 +26,43 @@ function slicer(text) {
 const flaw = (part) => part.error || (part.complete === false && (part.kind === "thinking" ? "never closed" : "cut off"));
 const place = ({ start, end }) => (start == null ? "no place known" : `${start}–${end}, ${count(end - start, "character")}`);
 
-// A stretch of the raw output, with the notices that stand in it.
-function Piece({ piece, pins, slice, active, point }) {
-  const cuts = [piece.start, ...pins.map((pin) => pin.at), piece.end];
+// A stretch of the raw output, with the notices that stand in it. There may be thousands: only what changes is drawn again.
+const Piece = memo(({ piece, slice, active, point }) => {
+  const cuts = [piece.start, ...piece.pins.map((pin) => pin.at), piece.end];
   const show = (at) => {
     const text = visible(slice(cuts[at], cuts[at + 1]));
     return piece.kind === "marker" ? text.replaceAll("\n", "↵\n") : text;
   };
   return html`<span class="piece ${piece.kind} ${active ? "active" : ""}" data-part=${piece.index} title="${piece.label}: ${place(piece)}"
-    onMouseEnter=${() => point(piece.index)} onMouseLeave=${() => point()}>${show(0)}${pins.map(
+    onMouseEnter=${() => point(piece.index)} onMouseLeave=${() => point()}>${show(0)}${piece.pins.map(
       ({ number, message }, at) => html`<button type="button" class="pin" title=${message} aria-label="Notice ${number}: ${message}"
         onClick=${() => document.getElementById(`notice-${number}`).focus()}>${number}</button>${show(at + 1)}`,
     )}</span>`;
+});
+
+const PartCard = memo(({ part, active, point, show }) => {
+  const enter = () => point(part.index);
+  const leave = () => point();
+  return html`<li><button type="button" class="piece-card ${part.kind} ${active ? "active" : ""}"
+    onClick=${() => show(part.index)} onFocus=${enter} onBlur=${leave} onMouseEnter=${enter} onMouseLeave=${leave}>
+    <span class="row"><strong>${part.label}</strong> ${part.kind === "tool_call" && html`<code>${visible(part.name || "unnamed")}</code>`}
+      ${flaw(part) && html`<span class="badge warn">${flaw(part)}</span>`} <span class="muted small">${place(part)}</span></span>
+    <${Excerpt} text=${((part.kind === "tool_call" && part.arguments) || part.text || "").slice(0, 240)} /></button></li>`;
+});
+
+// Parts with their names, all stretches in order, and the notices: each stands in the stretch that holds its place, one at the
+// very end in the last.
+function arrange({ parts, markers, notices }) {
+  const numbers = {};
+  const named = parts.map((part, index) => {
+    numbers[part.kind] = (numbers[part.kind] ?? 0) + 1;
+    return { ...part, index, label: `${NAMES[part.kind]} ${numbers[part.kind]}`, pins: [] };
+  });
+  const between = markers.map((marker) => ({ ...marker, kind: "marker", label: "Marker", pins: [] }));
+  const pieces = [...named.filter((part) => part.start != null), ...between].sort((one, other) => one.start - other.start);
+  const pins = notices.map((notice, index) => ({ ...notice, message: visible(notice.message), number: index + 1 }));
+  for (const pin of pins) (pieces.find(({ end }) => pin.at < end) ?? pieces.at(-1))?.pins.push(pin);
+  return { named, pieces, pins };
 }
 
 // Raw output beside its parts. What is pointed at, or has the focus, is marked on both sides.
@@ -45,48 +70,25 @@ function Dissection({ raw, choice }) {
   const [active, setActive] = useState();
   const board = useRef();
   const slice = useMemo(() => slicer(raw), [raw]);
-  const [parts, pieces] = useMemo(() => {
-    const numbers = {};
-    const named = choice.parts.map((part, index) => {
-      numbers[part.kind] = (numbers[part.kind] ?? 0) + 1;
-      return { ...part, index, label: `${NAMES[part.kind]} ${numbers[part.kind]}` };
-    });
-    const markers = choice.markers.map((marker) => ({ ...marker, kind: "marker", label: "Marker" }));
-    const placed = [...named.filter((part) => part.start != null), ...markers];
-    return [named, placed.sort((one, other) => one.start - other.start || one.end - other.end)];
-  }, [choice]);
-  const pins = choice.notices.map((notice, index) => ({ ...notice, number: index + 1 }));
-  // A notice stands in the stretch that holds its place; one at the very end, in the last.
-  const last = pieces.at(-1);
-  const pinsIn = (piece) => pins.filter(({ at }) => at >= piece.start && (at < piece.end || piece === last));
+  const { named, pieces, pins } = useMemo(() => arrange(choice), [choice]);
+  const show = useCallback((index) => board.current.querySelector(`[data-part="${index}"]`)?.scrollIntoView({ block: "nearest" }), []);
   return html`<div class="dissection">
     <section aria-label="Raw output">
       <h2>Raw output</h2>
       <p class="legend small">${Object.entries(NAMES).map(([kind, name]) => html`<span class="piece ${kind}">${name}</span>`)}</p>
       <pre class="raw" ref=${board} tabindex="0">${pieces.map(
-        (piece, at) => html`<${Piece} key=${at} piece=${piece} pins=${pinsIn(piece)} slice=${slice} active=${active != null && piece.index === active} point=${setActive} />`,
+        (piece, at) => html`<${Piece} key=${at} piece=${piece} slice=${slice} active=${active != null && piece.index === active} point=${setActive} />`,
       )}</pre>
     </section>
     <section aria-label="Parts">
-      <h2>${count(parts.length, "part")}</h2>
-      ${!parts.length && html`<p class="muted">Nothing but markers and whitespace.</p>`}
-      <ol class="cards">
-        ${parts.map((part) => {
-          const point = () => setActive(part.index);
-          const leave = () => setActive();
-          const show = () => board.current.querySelector(`[data-part="${part.index}"]`)?.scrollIntoView({ block: "nearest" });
-          return html`<li key=${part.index}><button type="button" class="piece-card ${part.kind} ${part.index === active ? "active" : ""}"
-            onClick=${show} onFocus=${point} onBlur=${leave} onMouseEnter=${point} onMouseLeave=${leave}>
-            <span class="row"><strong>${part.label}</strong> ${part.kind === "tool_call" && html`<code>${visible(part.name || "unnamed")}</code>`}
-              ${flaw(part) && html`<span class="badge warn">${flaw(part)}</span>`} <span class="muted small">${place(part)}</span></span>
-            <${Excerpt} text=${((part.kind === "tool_call" && part.arguments) || part.text || "").slice(0, 240)} /></button></li>`;
-        })}
-      </ol>
+      <h2>${count(named.length, "part")}</h2>
+      ${!named.length && html`<p class="muted">Nothing but markers and whitespace.</p>`}
+      <ol class="cards">${named.map((part) => html`<${PartCard} key=${part.index} part=${part} active=${part.index === active} point=${setActive} show=${show} />`)}</ol>
       ${pins.length > 0 && html`<h3>${count(pins.length, "notice")}</h3>`}
       <ol class="cards">
         ${pins.map(
-          (pin) => html`<li key=${pin.number} class="notice" id="notice-${pin.number}" tabindex="-1"><span class="pin" aria-hidden="true">${pin.number}</span>
-            <span><code>${pin.code}</code> ${pin.at != null && html`<span class="muted small">at ${pin.at}</span>`}<br />${visible(pin.message)}</span></li>`,
+          ({ number, code, at, message }) => html`<li key=${number} class="notice" id="notice-${number}" tabindex="-1"><span class="pin" aria-hidden="true">${number}</span>
+            <span><code>${code}</code> <span class="muted small">at ${at}</span><br />${message}</span></li>`,
         )}
       </ol>
     </section>
@@ -95,8 +97,7 @@ function Dissection({ raw, choice }) {
 
 function Verdict({ format, why, choice }) {
   return html`<p class="verdict" role="status"><strong>${format}</strong>
-    <span>${visible(why)} ${ENDS[choice.termination]} ${choice.reason && `The server gave the reason “${visible(choice.reason)}”.`}</span>
-    <${CopyButton} label="Copy answer" text=${() => replyAsMarkdown(choice.parts, false)} /></p>`;
+    <span>${visible(why)} ${ENDS[choice.termination]} ${choice.reason && `The server gave the reason “${visible(choice.reason)}”.`}</span></p>`;
 }
 
 const STARTS = { text: "in text", thinking: "in a thought", undecided: "undecided" };
