@@ -66,13 +66,14 @@ class Exchange:
         self._record = http.record
         self._inspected: InspectedRequest | None = http.record.inspected
         """What the page shows of it; None where it is neither watched nor looked into."""
-        self._credential = headers.fingerprint(http.headers)
+        key = headers.key_of(http.headers)
+        self._credential = headers.hashed(key)
+        self._key = "" if state.guarded else headers.as_text(key)
+        """The client's key for an upstream that has none configured."""
         self._recalled: Recalled | None = None
         """What it has to do with kept replies; None where that is nothing."""
         self._enforced: EnforcedBudget | None = None
         """Ends the reply's thought at its budget, where that is the gateway's to do."""
-        self._key = ""
-        """The client's key for an upstream that has none configured."""
         self._private = False
         """Whether the client does not want its reply stored, the replay cache included."""
 
@@ -83,7 +84,7 @@ class Exchange:
         # First of all: the line of a request that is refused below names the model too.
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
         record.stream = bool(data.get("stream", self._dialect.STREAMS_BY_DEFAULT))
-        key = self._key = headers.own_key(self._http.headers, state.guarded)
+        key = self._key
         upstreams = await state.route(model, key)
         api = self._dialect.KEPT
         if api is not None:
@@ -435,7 +436,8 @@ class Exchange:
             entry = state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, raw, framing)
             if entry is not None and state.shared_thoughts is not None:
                 await state.shared_thoughts.put(self._credential, plan.request.model, entry)
-        self._save(plan)
+        if state.spans is not None or state.history_writer is not None:
+            self._save(plan)
 
     async def _keep(self, plan: RequestPlan, recalled: Recalled, response: dict[str, Any] | None) -> None:
         """Keep a reply that the client may refer to, unless it shall not be kept. None: one that failed."""

@@ -57,7 +57,11 @@ def is_known(key: str, keys: Sequence[str]) -> bool:
 
 def fingerprint(headers: Mapping[str, str]) -> str:
     """Who sent a request: a hash of the key, so that the key itself is never kept. Empty without a key."""
-    key = key_of(headers)
+    return hashed(key_of(headers))
+
+
+def hashed(key: str) -> str:
+    """The same of a key that was found in the headers before."""
     return hashlib.blake2b(key.encode(), digest_size=16).hexdigest() if key else ""
 
 
@@ -73,10 +77,10 @@ def hops(headers: Mapping[str, str]) -> set[str]:
 
 def own_key(headers: Mapping[str, str], guarded: bool) -> str:
     """The client's key for an upstream. Where the gateway has keys of its own, the client's is for the gateway."""
-    return "" if guarded else _as_text(key_of(headers))
+    return "" if guarded else as_text(key_of(headers))
 
 
-def _as_text(value: str) -> str:
+def as_text(value: str) -> str:
     """A value whose characters are bytes, as text that is sent as the same bytes."""
     return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
 
@@ -97,7 +101,7 @@ def for_upstream(
     sent = {"user-agent": USER_AGENT}
     for name in (*FORWARDED, *(FORWARDED_SAME if same else ()), *more):
         if name in given and name not in _NEVER and name not in _KEYS and name not in hops(given):
-            sent[name] = _as_text(given[name])
+            sent[name] = as_text(given[name])
     if _UUID.fullmatch(http.record.id):  # some servers refuse any other
         sent["x-request-id"] = http.record.id
     if not raw:
@@ -110,7 +114,7 @@ def for_upstream(
     if key:
         sent["authorization"] = f"Bearer {key}"
     elif not guarded and "authorization" in given:
-        sent["authorization"] = _as_text(given["authorization"])  # of another scheme: not ours to read
+        sent["authorization"] = as_text(given["authorization"])  # of another scheme: not ours to read
     sent |= upstream.own_headers  # last: what the operator has configured wins
     return sent
 

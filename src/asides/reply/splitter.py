@@ -126,7 +126,7 @@ class Splitter:
                 return self._choice(chunk.choice).thinking(chunk)
             if type(chunk) is CallChunk:
                 return self._choice(chunk.choice).call(chunk)
-            return self._other(chunk)
+            return [chunk] if type(chunk) is Begin else self._other(chunk)
         except _SurplusChoiceError:
             self.surplus += 1
             return []
@@ -156,7 +156,7 @@ class Splitter:
         # What the parsers hold back is the model's: it goes out before the error, never after it or not at all.
         if isinstance(chunk, Failed):
             return [*self.finish(), chunk]
-        return [chunk] if isinstance(chunk, Begin | Foreign) else []
+        return [chunk] if isinstance(chunk, Foreign) else []
 
     @property
     def thinking_characters(self) -> int:

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
-from typing import Any, Final, TextIO
+from typing import Any, ClassVar, Final, TextIO
 
 import msgspec
 
@@ -133,7 +133,7 @@ def log_request(record: RequestRecord, *, bodies: bool = False) -> None:
     level = logging.WARNING if record.status >= 500 or record.upstream_error else logging.INFO
     # Past `logging`, whose own record of a line costs more than ours of the whole request.
     if _handler is not None and _requests.isEnabledFor(level):
-        _handler.put(RequestLine(level, record.fields(bodies=bodies)))
+        _handler.put(RequestLine("WARNING" if level == logging.WARNING else "INFO", record.fields(bodies=bodies)))
 
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
@@ -157,16 +157,13 @@ def one_line(text: str, longest: int = LONGEST, secrets: Iterable[str] = ()) -> 
     return shown if len(found) <= longest else f"{shown}...({len(text)} characters)"
 
 
-class RequestLine:
+class RequestLine(msgspec.Struct, frozen=True):
     """The line of a request, which waits to be written among those of other programs."""
 
-    __slots__ = ("created", "levelname", "request")
-    name: Final = "asides.requests"
-
-    def __init__(self, level: int, request: Mapping[str, Any]) -> None:
-        self.created = time.time()
-        self.levelname = "WARNING" if level == logging.WARNING else "INFO"
-        self.request = request
+    name: ClassVar[str] = "asides.requests"
+    levelname: str
+    request: Mapping[str, Any]
+    created: float = msgspec.field(default_factory=time.time)
 
 
 class BackgroundHandler(logging.Handler):
@@ -290,9 +287,9 @@ class _LogFormatter(logging.Formatter):
         """The fields of a request as they are written. What is zero, empty or never came is left out."""
         found: dict[str, Any] = {}
         for name, value in line.request.items():
+            if not value and name != "status" and type(value) is not float:
+                continue
             if type(value) is str:
-                if not value:
-                    continue
                 if name == "id":
                     name, value = "request_id", one_line(value, LONGEST, self._secrets)
                 elif len(value) <= LONGEST:
@@ -301,8 +298,6 @@ class _LogFormatter(logging.Formatter):
                     value = one_line(value, LONGEST_BODY if name in BODIES else LONGEST, self._secrets)
             elif type(value) is float:
                 value = round(value, 4)
-            elif not value and name != "status":
-                continue
             elif type(value) is bytes:
                 value = one_line(value.decode("utf-8", "replace"), LONGEST_BODY, self._secrets)
             found[name] = value
