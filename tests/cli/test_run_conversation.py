@@ -570,7 +570,7 @@ def without_the_library(folder: Path) -> Iterator[str]:
     """A place for PYTHONPATH where the terminal library cannot be imported."""
     (folder / "shadow").mkdir()
     (folder / "shadow" / "prompt_toolkit.py").write_text("raise ImportError\n", encoding="utf-8")
-    yield str(folder / "shadow")
+    yield os.pathsep.join([str(folder / "shadow"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
 
 
 @pytest.mark.parametrize("case", ["no library", "dumb"])
@@ -588,4 +588,7 @@ def test_a_plain_terminal_will_do(start: Start, tmp_path: Path, case: str) -> No
         terminal.type("\x04")
         assert terminal.rest().endswith("\n")
         assert terminal.end() == 0
+        changes = {"PYTHONPATH": path} if case == "no library" else {"TERM": "dumb"}
+        refused = Terminal(tmp_path, "m", "--url", upstream.url, "--mouse", **changes)
+        assert "--mouse needs prompt_toolkit" in refused.rest()
     assert said(upstream) == [("user", "one\ntwo")]

@@ -94,13 +94,15 @@ def test_ctrl_t_unfolds_the_last_thought(start: Start, columns: int) -> None:
         assert at_prompt(screen, hidden="A few words") == folded
 
         ask(screen, "/show")
-        ask(screen, "Really?")  # no thought in it: the last is the one before, and what was typed since stays
+        ask(
+            screen, "Wirklich größer, 日本?"
+        )  # no thought in it: the last is the one before, and what was typed since stays
         screen.press("\x14")
         now = at_prompt(screen, "  A few words.")
         assert now[now.index("  A few words.") :] == [
             "  A few words.", "", "Yes.", "",
             ">>> /show", "thoughts are shown",
-            ">>> Really?", "No thought.", "",
+            ">>> Wirklich größer, 日本?", "No thought.", "",
             prompt,
         ]  # fmt: skip
 

@@ -165,8 +165,13 @@ def _converse(
 
     greet(client)
     folds = ScreenFolds(streams, choices.style, mouse=options.mouse)
+    reader = choose(folds, mouse=options.mouse)
+    if options.mouse and not reader.edits:
+        raise UsageError(
+            "--mouse needs prompt_toolkit (pip install prompt-toolkit), and a terminal that is no dumb one"
+        )
     conversation = Conversation(
-        client, choices, choose(folds, mouse=options.mouse), streams, folds,
+        client, choices, reader, streams, folds,
         choices_for=choices_for, system=options.system, saving=saving,
     )  # fmt: skip
     if before is not None:

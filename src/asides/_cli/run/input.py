@@ -194,12 +194,15 @@ class Edited:
 
     def read(self, prompt: str = PROMPT) -> str:
         """The next message or command."""
+        from wcwidth import wcswidth
+
         hint: StyleAndTextTuples = [("ansibrightblack", PLACEHOLDER)] if prompt == PROMPT else []
         self.echo = None
         text = self._session.prompt(prompt, placeholder=hint)
         columns = self._session.output.get_size().columns
-        lines = [*(prompt + line for line in text.split("\n", 1)[:1]), *(MORE + line for line in text.split("\n")[1:])]
-        if text and all(line.isascii() and line.isprintable() and len(line) < columns for line in lines):
+        lines = f"{prompt}{text}".replace("\n", f"\n{MORE}").split("\n")
+        # What the library breaks into rows, or shows in its own way, is not known here.
+        if text and all(line.isprintable() and 0 < wcswidth(line) < columns for line in lines):
             self.echo = "".join(f"{line}\n" for line in lines)
         return unwrap(text)
 
