@@ -84,7 +84,8 @@ def test_a_line_that_others_have_ended_begins_anew() -> None:
     layout = AnswerLines(lambda: 20, cursor=True)
     layout.feed("some words here")
     layout.interrupt()
-    assert layout.feed("and more of it") == "and more of it"
+    assert layout.feed(" and more") == "and more"  # no indent
+    assert layout.feed(" of it") == " of it"
     layout.feed("\n  ")
     layout.interrupt()
     assert layout.feed("x") == "  x"

@@ -50,6 +50,7 @@ class Wrapped:
         self._whole = whole
         self._hang = 0  # columns before the rows that a line is broken into
         self._line_fresh = whole  # no word of the line has been set
+        self._resumes = False  # the line goes on behind what others wrote: spaces there are no indent
         self._cells = Cells()
         self._ask_width = width
         self._cursor = cursor
@@ -109,6 +110,7 @@ class Wrapped:
 
     def interrupt(self) -> None:
         """Go on with a new line."""
+        self._resumes = self._whole
         self._freeze()
         self.line_open = False
         self._breaks = self._column = self._spaces = 0
@@ -116,7 +118,7 @@ class Wrapped:
     def _end_lines(self, count: int) -> None:
         """The line ends; what follows may have another indent."""
         self._out.append("\n" * (self._breaks + count))
-        self.line_open, self._line_fresh = False, True
+        self.line_open, self._line_fresh, self._resumes = False, True, False
         self._breaks = self._column = self._hang = 0
 
     def _measure(self) -> None:
@@ -142,6 +144,8 @@ class Wrapped:
             self._shown = self._shown_width = 0
 
     def _add_spaces(self, blank: str) -> None:
+        if self._resumes and not self.line_open:
+            return
         for character in blank:
             at = 0 if self._breaks else self._column
             self._spaces += 1 if character == " " else TAB - (at + self._spaces) % TAB
