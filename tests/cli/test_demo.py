@@ -95,5 +95,5 @@ def test_without_the_extra_it_says_how_to_get_it() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, b"")
     shown = done.stdout.decode()
-    assert "pip install 'asides[gateway]'" in shown
+    assert "pip install aiohappyeyeballs" in shown
     assert CLIENTS[0].name not in shown

@@ -237,7 +237,7 @@ def test_nothing_like_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["reply.txt"], b"asides split FILE"),
+        (["reply.txt"], b"neither a command nor a file"),
         (["-n", "split", "reply.txt"], b"the command comes first"),
         (["--only", "words"], b"--only"),
         (["--json", "--only", "text"], b"not allowed"),
@@ -351,3 +351,37 @@ def test_save_keeps_how_long_each_thought_took(tmp_path: Path) -> None:
     assert read.reply.times == Times()
     found = json.loads(run("stats", f"--history={store}", "--json").stdout)
     assert found["all"]["distributions"]["seconds"]["count"] == 1
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    """As by `split`: also a thought that only closes is one."""
+    path = tmp_path / "reply.txt"
+    path.write_bytes(b"hm</think>Hi")
+    done = run("--hide", path)
+    assert (done.returncode, done.stdout) == (0, b"Hi")
+    assert run("--only", "thinking", path, path).stdout == b"hm\nhm\n"
+    assert run("--hide", "-", given=b"<think>x</think>Ho").stdout == b"Ho"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        (["spilt"], "asides split"),
+        (["spilt", "reply.txt"], "asides split"),
+        (["--hied"], "--hide"),
+        (["--colapse=yes"], "--collapse"),
+        (["split", "--only=text", "--verbos"], "--verbose"),
+        (["formats", "--jsn"], "--json"),
+    ],
+)
+def test_what_was_meant(wrong: list[str], meant: str) -> None:
+    done = run(*wrong)
+    assert done.returncode == 2
+    assert f"; did you mean {meant}?" in done.stderr.decode()
+
+
+def test_what_nobody_could_have_meant() -> None:
+    done = run("no-such-file.txt")
+    assert done.returncode == 2
+    assert b"neither a command nor a file that is there\n" in done.stderr
+    assert b"did you mean" not in run("--xyzzy-quux").stderr

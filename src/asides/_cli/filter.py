@@ -25,7 +25,7 @@ from ..families import get_format
 from ..message import Message
 from . import COMMANDS, EXIT_CODES, FAILED, INTERRUPTED, ODD, OK
 from .display import choose
-from .options import Arguments, add_options, check_options, explain_unknown, policies
+from .options import Arguments, add_options, check_options, did_you_mean, explain_unknown, policies
 from .streams import STDIN, Interrupt, Streams
 
 if TYPE_CHECKING:
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Separates what a model thinks from what it says and what it calls.
 
-Reads standard input. The answer goes to standard output as it comes, and
+Reads standard input, or files. The answer goes to standard output as it comes, and
 standard output is exactly the answer. Thoughts go to standard error, headed
 and indented; on a terminal also wrapped and coloured (unless NO_COLOR is set).
 So do calls, one per line.
 """
 EXAMPLES = """\
 examples:
+  asides reply.txt                    a file: its answer, its thoughts
   model | asides                      the answer, the thoughts before your eyes
   model | asides --hide > answer      the answer alone
   plan=$(model | asides --collapse)   the answer into a variable, a line on
@@ -59,8 +60,12 @@ examples:
 
 
 def run(arguments: list[str]) -> int:
-    """`asides`: standard input to its end."""
+    """`asides`: standard input to its end, or files as `asides split` reads them."""
     options = _parse(arguments)
+    if options.files:  # all options are the same, and a file is read as a whole
+        from .split import run as split
+
+        return split(arguments)
     streams = Streams(raw=options.raw, wrap=options.wordwrap, markdown=options.markdown)
     reader = InputReader(options, streams)
     if os.isatty(STDIN) and streams.err.terminal:
@@ -202,17 +207,19 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     commands = "".join(f"  asides {name:<10} {what}\n" for name, what in COMMANDS.items())
     parser = Arguments(
         prog="asides",
-        usage="asides [options] < output\n       asides COMMAND [options]",
+        usage="asides [options] < output\n       asides [options] FILE ...\n       asides COMMAND [options]",
         description=DESCRIPTION,
         epilog=f"commands (each has its own --help):\n{commands}\n{EXAMPLES}{EXIT_CODES}",
     )
     add_options(parser, start="the format's own; text for auto, so that the answer flows")
-    parser.add_argument("others", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a file with a model's output, read as by `split`")
     options = parser.parse_args(arguments)
-    if options.others:
-        first = options.others[0]
+    if options.files:
+        first = options.files[0]
         if first in COMMANDS:
             parser.error(f"the command comes first: asides {first} [options]")
-        parser.error(f"{first!r} is no command, and files are read with: asides split FILE...")
+        if first != "-" and not os.path.exists(first):
+            meant = did_you_mean(first, COMMANDS, "asides ")
+            parser.error(f"{first!r} is neither a command nor a file that is there{meant}")
     check_options(parser, options)
     return options

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
 from typing import Any, NoReturn, cast, get_args
 
 import msgspec
@@ -36,9 +37,22 @@ class Arguments(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line and end with exit code 2."""
-        complain(message)
+        complain(message + self._meant(message))
         complain(f"`{self.prog} --help` tells more")
         self.exit(2)
+
+    def _meant(self, message: str) -> str:
+        """`; did you mean ...?` behind the message about a flag that is not known."""
+        unknown = message.removeprefix("unrecognized arguments: ").split("=")[0].split(" ")[0]
+        return did_you_mean(unknown, self._option_string_actions) if unknown.startswith("--") else ""
+
+
+def did_you_mean(name: str, known: Iterable[str], command: str = "") -> str:
+    """`; did you mean ...?` where a known name is near, else nothing. `command` stands in front of each."""
+    from .._config.values import near  # here, because only a mistake needs it
+
+    meant = [f"{command}{other}" for other in near(name, list(known))]
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def _help_formatter(prog: str) -> argparse.HelpFormatter:

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from .._config import Config, Loaded, hide_url, load_all, show
+from .._extras import install_command
 from ..errors import UsageError
 from . import FAILED, INTERRUPTED, OK
 from .options import Arguments, write_out
@@ -189,5 +190,5 @@ def _gateway(name: str, *, extra: str = "gateway") -> ModuleType:
         if (error.name or "asides").partition(".")[0] == "asides":
             raise
         raise UsageError(
-            f"the gateway needs the package {error.name}; install what it needs with: pip install 'asides[{extra}]'"
+            f"the gateway needs the package {error.name}; install what it needs with: {install_command(extra)}"
         ) from error

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
 from .._api import Parser
+from .._extras import install_command
 from ..errors import UsageError
 from ..terminal import Screen
 from ..terminal.answer import definitions
@@ -154,7 +155,7 @@ def _library() -> ModuleType:
     try:
         from ..terminal import viewer
     except ModuleNotFoundError as error:
-        raise UsageError("the viewer needs prompt_toolkit: pip install 'asides[terminal]'") from error
+        raise UsageError(f"the viewer needs prompt_toolkit: {install_command('prompt-toolkit')}") from error
     return viewer
 
 

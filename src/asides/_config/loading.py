@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
+from .._extras import install_command
 from ..errors import UsageError
 from .checks import NOT_NAMED, check, expand_secrets
 from .schema import RENAMED, Config, UpstreamSettings
@@ -297,9 +298,7 @@ class _Layers:
         try:
             from .reading import DocumentReader  # here, because only a file needs PyYAML
         except ImportError as error:
-            raise UsageError(
-                f"{shown} cannot be read without PyYAML; install it with: pip install 'asides[gateway]'"
-            ) from error
+            raise UsageError(f"{shown} cannot be read without PyYAML: {install_command('pyyaml')}") from error
         reader = DocumentReader(shown)
         self.values = reader.read_document(text)
         self.origins = {path: Origin(shown, line) for path, line in reader.lines.items()}

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import msgspec
 
+from .._extras import install_command
 from ..errors import UsageError
 from .records import KeptReply, encode_line, label, local
 
@@ -92,7 +93,7 @@ class ParquetExport(Export):
             self._arrow = import_module("pyarrow")
             parquet = import_module("pyarrow.parquet")
         except ImportError:
-            raise UsageError("Parquet needs pyarrow: pip install 'asides[parquet]'") from None
+            raise UsageError(f"Parquet needs pyarrow: {install_command('parquet')}") from None
         self._path = path
         self._part = _part(path)
         self._schema = _schema(self._arrow)

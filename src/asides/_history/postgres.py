@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from .._extras import install_command
 from ..errors import UsageError
 from .errors import DamagedError, HistoryError
 from .postgres_schema import LOCK, MIGRATIONS
@@ -57,7 +58,7 @@ class PostgresHistory(History):
         try:
             self._driver: Any = import_module("psycopg")
         except ImportError:
-            raise UsageError("a postgresql:// history needs psycopg: pip install 'asides[postgres]'") from None
+            raise UsageError(f"a postgresql:// history needs psycopg: {install_command('postgres')}") from None
         self._address = address
         with self._errors():
             # Never a prepared statement: psycopg prepares a query after several uses, and a pooler breaks that.

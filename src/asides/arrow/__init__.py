@@ -12,10 +12,12 @@ array, and `format` and `prompt` may be columns themselves, so that a file of ma
 
 from __future__ import annotations
 
+from .._extras import install_command as _install_command
+
 try:
     import pyarrow as _pyarrow  # type: ignore[import-untyped]  # noqa: F401
 except ImportError as _error:
-    raise ImportError("asides.arrow needs pyarrow: pip install 'asides[arrow]'") from _error
+    raise ImportError(f"asides.arrow needs pyarrow: {_install_command('arrow')}") from _error
 
 from .columns import ROW_LIMIT, UnreadableRowError
 from .kernel import clean, figures, split, thinking

@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from .._engine.vocabulary import added_tokens
+from .._extras import install_command
 from ..errors import UsageError
 from .files import read_json, read_text
 from .from_gguf import is_gguf, read_metadata
-from .sandbox import INSTALL
 
 SMALL = 16 << 20
 """Bytes of a `tokenizer.json` that is quickly loaded, to see how it splits a marker that it has no token for."""
@@ -74,7 +74,9 @@ def _load(path: Path, *, needed: bool) -> Any:
         from tokenizers import Tokenizer
     except ImportError as error:
         if needed:
-            raise UsageError(f"reading ids with {path.name} needs tokenizers: {INSTALL}") from error
+            raise UsageError(
+                f"reading ids with {path.name} needs tokenizers: {install_command('tokenizers')}"
+            ) from error
         return None
     try:
         return Tokenizer.from_file(str(path))

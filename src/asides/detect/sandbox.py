@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from .._extras import install_command
 from ..errors import UsageError
 
 MOST_SOURCE = 1 << 20
@@ -31,7 +32,6 @@ SECONDS = 2
 PATIENCE = 30.0
 """Seconds on the clock, for a machine that is busy with other things."""
 
-INSTALL = "pip install 'asides[tokens]'"
 
 _GO = re.compile(r"\{\{-? *(?:(?:range|if|with|and|or|not|else|eq) *\(*)*\$?\.[A-Z]")
 """What Go writes and Jinja never does: a field that begins with a dot."""
@@ -80,7 +80,7 @@ def render(template: str, conversations: list[SampleChat], variables: dict[str, 
         raise UsageError("this looks like a Go template, as Ollama has them; chat templates are read in Jinja")
     # Looked for, not imported: only the other process needs it.
     if find_spec("jinja2") is None:
-        raise UsageError(f"reading a chat template needs jinja2: {INSTALL}")
+        raise UsageError(f"reading a chat template needs jinja2: {install_command('jinja2')}")
     if not sys.executable:
         raise UsageError("a chat template is rendered in a process of its own, and this program cannot start Python")
     request = {

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from .._extras import install_command
+
 _engine: Any = re
 PARTIAL = find_spec("regex") is not None
 """Whether patterns are read by `regex`, as the standard has it. It knows before a window is full that nothing in it can
@@ -103,7 +105,7 @@ def compile_pattern(source: str) -> Any:
     try:
         return _engine.compile(source, _engine.DOTALL)
     except (_engine.error, RecursionError) as error:
-        hint = "" if PARTIAL else "; some patterns need the package regex: pip install 'asides[hf]'"
+        hint = "" if PARTIAL else f"; some patterns need the package regex: {install_command('hf')}"
         raise PatternProblem(f"is no regular expression: {error}{hint}") from error
 
 

@@ -134,11 +134,12 @@ def test_an_engine_that_is_missing_or_old(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(engines, "version", found(None))
     with pytest.raises(ImportError) as failure:
         engines.require("pyspark")
-    assert str(failure.value) == "pyspark 4.0 or newer is needed and not installed: pip install 'asides[spark]'"
+    needed, packages = "pyspark 4.0 or newer is needed", "pyarrow pyspark 'pandas<3'"
+    assert str(failure.value) == f"{needed} and not installed: pip install {packages}"
     monkeypatch.setattr(engines, "version", found("3.5.9"))
     with pytest.raises(ImportError) as failure:
         engines.require("pyspark")
-    assert str(failure.value) == "pyspark 4.0 or newer is needed, this is 3.5.9: pip install 'asides[spark]'"
+    assert str(failure.value) == f"{needed}, this is 3.5.9: pip install --upgrade {packages}"
     for version in ("4.0.0", "4.0.0rc1", "10.1"):
         monkeypatch.setattr(engines, "version", found(version))
         engines.require("pyspark")

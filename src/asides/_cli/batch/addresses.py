@@ -13,6 +13,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from ..._extras import install_command
 from ...errors import Error, UsageError
 
 OBJECT_STORES = frozenset({"abfs", "abfss", "adl", "az", "gcs", "gs", "hf", "oss", "r2", "s3", "s3a"})
@@ -39,7 +40,7 @@ def file_system(path: str) -> tuple[Any, str]:
     try:
         import fsspec  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UsageError(f"{path}: addresses need fsspec: pip install 'asides[batch]'") from error
+        raise UsageError(f"{path}: addresses need fsspec: {install_command('fsspec')}") from error
     with remote_errors(path):
         system, inside = fsspec.core.url_to_fs(path)
     return system, inside

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..._extras import install_command
 from ...errors import Error, UsageError
 from .. import FAILED, INTERRUPTED, ODD, OK
 from ..filter import find_format
@@ -79,7 +80,7 @@ def run(arguments: list[str]) -> int:
     try:
         import pyarrow  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
-        raise UsageError("asides batch needs pyarrow: pip install 'asides[batch]'") from error
+        raise UsageError(f"asides batch needs pyarrow: {install_command('pyarrow')}") from error
     workers = RangeWorkers(options.jobs) if options.jobs > 1 else None
     try:
         if workers is not None:

@@ -23,6 +23,7 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from ..._extras import install_command
 from ...errors import Error, UsageError
 from ..stats.read import TRACES
 from .addresses import file_system, is_remote, open_remote, protocol_of, remote_errors
@@ -152,7 +153,7 @@ def _describe(path: str) -> BatchInput:
         raise UsageError(f"{path}: neither Parquet nor Arrow nor JSON Lines; names end in {', '.join(ENDINGS)}")
     kind, compression = found
     if compression and not pa.Codec.is_available(compression):
-        raise UsageError(f"{path}: this pyarrow was built without {compression}: pip install pyarrow")
+        raise UsageError(f"{path}: this pyarrow was built without {compression}: {install_command('pyarrow')}")
     if is_remote(path):
         system, inside = file_system(path)
         with remote_errors(path):

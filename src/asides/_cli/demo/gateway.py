@@ -23,6 +23,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..._extras import install_command
 from ...errors import Error
 from ..streams import BOLD, DIM, PLAIN, OutputStream
 from .command import LabelledText
@@ -33,7 +34,7 @@ SECONDS_PER_TOKEN = 0.015
 NEEDED = ("httptools", "uvicorn", "yaml")
 ABSENT = """
 The gateway shows the same over HTTP, to every client. It needs a few packages more:
-  pip install 'asides[gateway]'
+  {install}
 Then `asides demo` shows it too, and `asides serve` starts it.
 
 Your turn: pipe a model's output into `asides`. `asides --help` has examples.
@@ -113,7 +114,7 @@ def show_gateway(out: OutputStream, *, number: int, wait: bool) -> None:
     """Start a gateway, let each kind of client ask it, and say how to go on. `number` is that of the first."""
     bold, dim = out.style(BOLD), out.style(DIM)
     if not all(find_spec(package) for package in NEEDED):
-        out.write(ABSENT)
+        out.write(ABSENT.format(install=install_command("gateway")))
         out.flush()
         return
     with _gateway(SECONDS_PER_TOKEN if wait else 0.0) as port:

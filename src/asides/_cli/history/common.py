@@ -15,6 +15,7 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
+from ..._extras import install_command
 from ..._history import History, ReplyFilter, open, read_time
 from ..._history.records import local
 from ...errors import UsageError
@@ -76,9 +77,7 @@ def _client(named: str) -> str:
     try:
         from ..._gateway.headers import fingerprint
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"only the gateway can tell a key's client: pip install 'asides[gateway]' ({error})"
-        ) from error
+        raise UsageError(f"only the gateway can tell a key's client: {install_command('gateway')} ({error})") from error
     key = sys.stdin.readline().strip()
     if not key:
         raise UsageError("--client - wants a key on standard input, and there is none")

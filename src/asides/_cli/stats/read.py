@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..._api import parse
+from ..._extras import install_command
 from ...analysis import analyze
 from ...analysis.figures import analyze_reply
 from ...analysis.summary import EXCERPT, Groups
@@ -219,7 +220,7 @@ def open_tokenizer(path: str) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise UsageError("counting tokens needs a package: pip install 'asides[tokens]'") from error
+        raise UsageError(f"counting tokens needs a package: {install_command('tokenizers')}") from error
     if os.path.isdir(path):
         path = os.path.join(path, "tokenizer.json")
     if not os.path.exists(path):
