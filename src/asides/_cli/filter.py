@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Separates what a model thinks from what it says and what it calls.
 
-Reads standard input, or files. The answer goes to standard output as it comes, and
-standard output is exactly the answer. Thoughts go to standard error, headed
+Reads standard input, or files. The answer goes to standard output as it
+comes, and standard output is exactly the answer. Thoughts go to standard error, headed
 and indented; on a terminal also wrapped and coloured (unless NO_COLOR is set).
 So do calls, one per line.
 """
