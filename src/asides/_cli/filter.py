@@ -35,9 +35,9 @@ DESCRIPTION = """\
 Separates what a model thinks from what it says and what it calls.
 
 Reads standard input, or files. The answer goes to standard output as it
-comes, and standard output is exactly the answer. Thoughts go to standard error, headed
-and indented; on a terminal also wrapped and coloured (unless NO_COLOR is set).
-So do calls, one per line.
+comes, and standard output is exactly the answer. Thoughts go to standard
+error, headed and indented; on a terminal also wrapped and
+coloured (unless NO_COLOR is set). So do calls, one per line.
 """
 EXAMPLES = """\
 examples:
