@@ -359,7 +359,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     path.write_bytes(b"hm</think>Hi")
     done = run("--hide", path)
     assert (done.returncode, done.stdout) == (0, b"Hi")
-    assert run("--only", "thinking", path, path).stdout == b"hm\nhm\n"
+    assert run("--only", "thinking", path, path).stdout == b"hm\nhm"
     assert run("--hide", "-", given=b"<think>x</think>Ho").stdout == b"Ho"
 
 
