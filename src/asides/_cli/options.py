@@ -48,11 +48,13 @@ class Arguments(argparse.ArgumentParser):
 
 
 def did_you_mean(name: str, known: Iterable[str], command: str = "") -> str:
-    """`; did you mean ...?` where a known name is near, else nothing. `command` stands in front of each."""
+    """`; did you mean ...?` where a known name is near, else nothing. `command` stands in front of it."""
     from .._config.values import near  # here, because only a mistake needs it
 
-    meant = [f"{command}{other}" for other in near(name, list(known))]
-    return f"; did you mean {' or '.join(meant)}?" if meant else ""
+    # Without dashes: all flags begin with them, which makes them look alike.
+    names = {other.lstrip("-"): other for other in known}
+    meant = near(name.lstrip("-"), list(names))
+    return f"; did you mean {command}{names[meant[0]]}?" if meant else ""
 
 
 def _help_formatter(prog: str) -> argparse.HelpFormatter:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..._extras import install_command
 from ...errors import UsageError
 from .. import FAILED, INTERRUPTED, OK
 from ..filter import find_format
@@ -168,7 +169,7 @@ def _converse(
     reader = choose(folds, mouse=options.mouse)
     if options.mouse and not reader.edits:
         raise UsageError(
-            "--mouse needs prompt_toolkit (pip install prompt-toolkit), and a terminal that is no dumb one"
+            f"--mouse needs prompt_toolkit ({install_command('prompt-toolkit')}), and a terminal that is no dumb one"
         )
     conversation = Conversation(
         client, choices, reader, streams, folds,
