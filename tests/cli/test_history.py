@@ -68,9 +68,10 @@ def test_list(store: Path, here: Command) -> None:
     done = here("list")
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 0
-    assert lines[0].split() == ["ID", "TIME", "MODEL", "SOURCE", "THOUGHTS", "ANSWER"]
+    assert lines[0].split() == ["ID", "TIME", "MODEL", "SOURCE", "THOUGHTS", "QUESTION", "→", "ANSWER"]
     assert [line.split()[0] for line in lines[1:]] == ids()[::-1]
-    assert lines[2].endswith("Light.")
+    assert lines[1].endswith("  And now? → Just an answer.")
+    assert lines[2].endswith("  → Light.")
     assert len(here("list", "--model", "q*").stdout.splitlines()) == 2
     assert len(here("list", "-n", "1").stdout.splitlines()) == 2
     assert here("list", "--until", "2000-01-01").stdout == b""
@@ -83,9 +84,18 @@ def test_a_line_for_each_reply_fits_the_screen(store: Path, here: Command) -> No
         opened.add([reply(answer=f"{word} " + f"{word} " * 60 + "end.", after=180) for word in ("river", "长江水")])
     lines = here("list", "-n", "2").stdout.decode().splitlines()
     assert [line.endswith("end.") for line in lines[1:]] == [True, True]
-    with OnScreen("history", "list", "-n", "2", columns=90) as listing:
-        assert listing.end() == 0
-        assert sum(bool(line.strip()) for line in listing.emulator.lines) == 3
+    for columns, heads in (
+        (40, "ID QUESTION → ANSWER"),
+        (80, "ID TIME MODEL THOUGHTS QUESTION → ANSWER"),
+        (120, "ID TIME MODEL SOURCE THOUGHTS QUESTION → ANSWER"),
+    ):
+        with OnScreen("history", "list", "-n", "3", columns=columns) as listing:
+            assert listing.end() == 0
+            shown = [line for line in listing.emulator.lines if line.strip()]
+        assert (shown[0].split(), len(shown)) == (heads.split(), 4)
+        assert "And now? → Just" in shown[3]
+        assert max(map(len, shown)) <= columns
+        assert all(line.endswith("...") for line in shown[1:3])
     with OnScreen("history", "list", "--model", "none") as listing:
         assert listing.end() == 0
         assert "no such replies" in listing.emulator.lines[0]
@@ -201,7 +211,13 @@ def test_show(store: Path, here: Command) -> None:
     first, second, third = ids()
     shown = here("show", first).stdout.decode()
     assert "\nmodel         qwen3\n" in shown
-    assert "\nthinking 1:\n  Is 7 a prime?\n  Wait, yes.\n  It is.\n\nanswer:\n  Yes.\n" in shown
+    assert shown.endswith("\n\nThinking\n  Is 7 a prime?\n  Wait, yes.\n  It is.\n\nYes.\n")
+    assert (
+        here("show", second)
+        .stdout.decode()
+        .endswith("\n\nThinking 1\n  nothing here\n\nThinking 2\n  wait: Photosynthesis!\n\nLight.\nAnd water.\n")
+    )
+    assert here("show", third).stdout.decode().endswith("\n\n>>> And now?\n\nJust an answer.\n")
     assert here("show", f"{first}:1:2").stdout.decode() == shown  # as `search` and `grep` write a place
     assert third in here("show").stdout.decode()
     assert here("show", "--only", "text", second).stdout == b"Light.\nAnd water.\n"
@@ -210,10 +226,69 @@ def test_show(store: Path, here: Command) -> None:
     assert memory == "assistant:\n  Yes.\n\nuser:\n  And now?\n\nassistant:\n  Just an answer.\n"
     turns = here("show", "--conversation", "t", "--json").stdout.splitlines()
     assert json.loads(turns[1]) == {"role": "user", "content": "And now?"}
-    for wrong in ("zz", "0" * 32):
-        done = here("show", wrong)
+    for wrong, message in (
+        (["zz"], b"no id"),
+        (["0" * 32], b"there is no reply 000"),
+        (["--conversation", "none"], b"there is no conversation none in "),
+        (["--conversation", "t", first], b"--conversation shows a whole conversation"),
+        (["--thoughts"], b"--thoughts goes with --conversation"),
+    ):
+        done = here("show", *wrong)
         assert (done.returncode, done.stdout) == (2, b"")
+        assert message in done.stderr
         assert done.stderr.count(b"\n") == 1
+
+
+def test_conversations(store: Path, here: Command) -> None:
+    """They are listed; one is shown by the beginning of its id, as a model is reminded of it or with its thoughts."""
+    with history.open(str(store)) as opened:
+        opened.add(
+            [
+                reply("Hm.", answer="Lyon.", model="r1", after=300, conversation="5ab1c2d3e4f5", asked=asked("Rhône?")),
+                reply("Sea?", answer="Arles.", model="r2", after=400, conversation="5ab1c2d3e4f5", asked=asked("End?")),
+                reply(answer="x", after=200, conversation="5ab9", asked=asked("?")),
+            ]
+        )
+    lines = here("conversations").stdout.decode().splitlines()
+    assert lines[0].split() == ["ID", "TIME", "MODEL", "REPLIES", "FIRST", "QUESTION"]
+    assert [line.split()[0] for line in lines[1:]] == ["5ab1c2d3e4f5", "5ab9", "t"]
+    assert lines[1].split()[3:] == ["r2", "2", "Rhône?"]
+    listed = [json.loads(line) for line in here("conversations", "--json", "--model", "r2").stdout.splitlines()]
+    assert [(each["id"], each["replies"]) for each in listed] == [("5ab1c2d3e4f5", 1)]
+    assert here("show", "--conversation", "5ab1").stdout.startswith("user:\n  Rhône?\n\nassistant:\n  Lyon.\n".encode())
+    shown = here("show", "--conversation", "5ab1", "--thoughts").stdout.decode()
+    assert shown == (">>> Rhône?\n\nThinking\n  Hm.\n\nLyon.\n\n>>> End?\n\nThinking\n  Sea?\n\nArles.\n")
+    records = here("show", "--conversation", "5ab1", "--thoughts", "--json").stdout.splitlines()
+    assert [json.loads(record)["thoughts"][0]["text"] for record in records] == ["Hm.", "Sea?"]
+    done = here("show", "--conversation", "5ab")
+    assert (done.returncode, b"several conversations begin with 5ab;" in done.stderr) == (2, True)
+    for columns, first in ((40, "Rhône?"), (80, "Rhône?"), (120, "Rhône?")):
+        with OnScreen("history", "conversations", columns=columns) as listing:
+            assert listing.end() == 0
+            assert listing.emulator.lines[1].startswith("5ab1c2d3e4f5")
+            assert listing.emulator.lines[1].endswith(first)
+
+
+def test_a_reply_on_a_terminal_looks_as_in_the_filter(tmp_path: Path) -> None:
+    """The same headings, colours and breaks, in windows of every width; the style is the person's."""
+    path = tmp_path / "h.db"
+    raw = "<think>" + "a long thought " * 12 + "</think>" + "and an answer " * 12
+    source = tmp_path / "reply.txt"
+    source.write_text(raw)
+    assert run("split", "-f", "qwen3", "--save", "--store", path, source).returncode == 0
+    for columns in (40, 80, 120):
+        with OnScreen("split", "-f", "qwen3", source, columns=columns) as filtered:
+            filtered.end()
+        with OnScreen("history", "show", "--store", path, columns=columns, rows=40) as showing:
+            assert showing.end() == 0
+        shown, wanted = showing.emulator, [line.rstrip() for line in filtered.emulator.lines if line.strip()]
+        assert [line.rstrip() for line in shown.lines if line.strip()][-len(wanted) :] == wanted
+        assert shown.look_of("Thinking") == filtered.emulator.look_of("Thinking") != ""
+        assert shown.look_of("a long thought") == filtered.emulator.look_of("a long thought") != ""
+        assert shown.look_of("and an answer") == ""
+    with OnScreen("history", "show", "--store", path, "--style", "heading=red", rows=40) as showing:
+        showing.end()
+        assert "31" in showing.emulator.look_of("Thinking")
 
 
 def test_search(store: Path, here: Command) -> None:
@@ -272,7 +347,9 @@ def test_stats(store: Path, here: Command) -> None:
 def test_export_and_import(store: Path, tmp_path: Path, here: Command) -> None:
     """What one store exports another imports, once; and plain files and Parquet are written where asked."""
     out = tmp_path / "out.jsonl"
-    assert here("export", "-o", out).returncode == 0
+    done = here("export", "-o", out)
+    size = f"{out.stat().st_size / 1000:,.1f} kB"
+    assert (done.returncode, done.stderr.decode()) == (0, f"asides: exported 3 replies to {out} ({size})\n")
     assert here("export").stdout == out.read_bytes()
     copy = tmp_path / "copy.db"
     for new in (3, 0):
@@ -281,7 +358,13 @@ def test_export_and_import(store: Path, tmp_path: Path, here: Command) -> None:
         assert f"{new} replies kept" in done.stderr.decode()
     assert here("export", "--store", copy).stdout == out.read_bytes()
     assert run("history", "import", "--store", tmp_path / "stdin.db", given=out.read_bytes()).returncode == 0
-    assert here("export", "--as", "files", "-o", tmp_path).returncode == 0
+    for written in ("2 new files", "0 new files"):
+        done = here("export", "--as", "files", "-o", tmp_path)
+        message = f"asides: exported 3 replies: {written} in {tmp_path / 'thinks'}\n"
+        assert (done.returncode, done.stderr.decode()) == (0, message)
+    with Running("history", "export", terminals="stderr") as exporting:
+        assert exporting.read_rest(exporting.stdout) == out.read_bytes()
+        exporting.read_until(exporting.stderr, b"exported 3 replies to standard output")
     assert {path.name.split("_")[0] for path in (tmp_path / "thinks").iterdir()} == {"maths", "r1"}
     pytest.importorskip("pyarrow", reason="pyarrow is not here: pip install 'asides[parquet]'")
     assert here("export", "--as", "parquet", "-o", tmp_path / "out.parquet").returncode == 0
@@ -431,6 +514,7 @@ def test_help_teaches() -> None:
     assert b"examples:" in shown
     for command in (
         "list",
+        "conversations",
         "show",
         "search",
         "grep",
@@ -442,7 +526,7 @@ def test_help_teaches() -> None:
         "salvage",
         "reindex",
     ):
-        assert f"\n    {command} ".encode() in shown
+        assert re.search(rf"\n    {command}\s", shown.decode())
     assert b"--store" in run("history", "grep", "--help").stdout
 
 

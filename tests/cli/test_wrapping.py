@@ -54,8 +54,11 @@ def test_the_history(tmp_path: Path, columns: int) -> None:
     store = tmp_path / "history.db"
     assert run("--save", "--store", store, given=f"<think>{LINE}</think>{LINE}".encode()).returncode == 0
     rows = on_screen(columns, "history", "show", "--store", store).emulator.lines
-    assert whole_words([*rows[rows.index("answer:") + 1 :]], LINE)
-    assert all(row.startswith("  ") for row in rows[rows.index("answer:") + 1 :])
+    thought = rows.index("Thinking") + 1
+    answer = rows.index("", thought) + 1
+    assert whole_words(rows[thought : answer - 1], LINE)
+    assert all(row.startswith("  ") for row in rows[thought : answer - 1])
+    assert whole_words(rows[answer:], LINE)
     found = on_screen(columns, "history", "search", "beyond", "--store", store).emulator
     assert whole_words(found.lines[1:], LINE)
     assert found.look_of("beyond eighty") == "1"

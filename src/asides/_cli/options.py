@@ -181,7 +181,7 @@ def add_store(group: argparse._ActionsContainer, when: str = "") -> None:
     )
 
 
-def add_style(group: argparse._ArgumentGroup) -> None:
+def add_style(group: argparse._ActionsContainer) -> None:
     """The option for colours."""
     group.add_argument(
         "--style",

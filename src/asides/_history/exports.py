@@ -172,6 +172,8 @@ class PlainFilesExport(Export):
     """`thinks/<agent>_<timestamp>_thinks.txt` for each reply with thoughts. Files that exist are left as they are."""
 
     def __init__(self, directory: Path) -> None:
+        self.written = 0
+        """How many files."""
         self._folder = directory / FOLDER
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -187,6 +189,7 @@ class PlainFilesExport(Export):
         part.write_bytes(content)
         os.chmod(part, 0o600)
         os.replace(part, path)
+        self.written += 1
 
     def _free_path(self, reply: KeptReply, content: bytes) -> Path | None:
         """The file for a reply; None when there is one with the same content."""

@@ -302,6 +302,22 @@ class History(ABC):
         )
         return StoreCounts(replies[0][0], thoughts[0][0])
 
+    def find_conversation(self, id: str) -> str:
+        """The id of a conversation, or the only one that begins so."""
+        found = self._rows(
+            "SELECT DISTINCT r.conversation FROM replies AS r "
+            "WHERE r.conversation <> '' AND substr(r.conversation, 1, ?) = ? ORDER BY 1 LIMIT 2",
+            (len(label(id)), label(id)),
+        )
+        if not found or not id:
+            raise HistoryError(
+                f"there is no conversation {id} in {self.name}; `asides history conversations` lists them"
+            )
+        # In this order: the id itself comes before those that begin with it.
+        if len(found) > 1 and found[0][0] != label(id):
+            raise HistoryError(f"several conversations begin with {id}; write more of the id")
+        return str(found[0][0])
+
     def conversation(self, id: str) -> list[Turn]:
         """The turns of a conversation to send back to a model: what was asked, clean answers, calls that may be run."""
         rows = self._rows(

@@ -11,6 +11,8 @@ from typing import Protocol
 
 HEADING = "Thinking"
 INDENT = "  "
+PROMPT = ">>> "
+"""Before what a person asks."""
 CLOSED, OPEN = "▸ ", "▾ "
 """Before the heading of a thought that can be folded."""
 LONG_WORD = 10

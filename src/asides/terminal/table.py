@@ -15,6 +15,8 @@ from wcwidth import wcswidth
 
 from .sanitize import sanitize
 
+LEAST = 24
+"""Columns that the last column of a table has, if others can be left out for it."""
 GAP = "  "
 """What stands between two columns."""
 _SPACE = re.compile(r"\s+")
@@ -66,6 +68,24 @@ def shorten(text: str, width: int) -> str:
     while tail > 1 and columns(text[:head] + "..." + text[-tail:]) > width:
         head, tail = max(1, head - 1), tail - 1
     return text[:head] + "..." + text[-tail:]
+
+
+def fitted(table: Sequence[Sequence[str]], width: int | None, spare: Sequence[str] = ()) -> list[str]:
+    """Columns, each with its head first, as lines no wider than `width`; without a width all is there.
+
+    The last column is cut to what the others leave it. Where that is too little, the `spare` ones are left out, by
+    their heads and in that order.
+    """
+    *others, last = table
+    for name in (*spare, None):
+        lines = aligned(list(zip(*others, strict=True)))
+        left = None if width is None else width - columns(lines[0]) - len(GAP)
+        if left is None or left >= LEAST or name is None:
+            break
+        others = [column for column in others if column[0] != name]
+    # Characters before columns: to count these of a whole long line takes long.
+    cells = last if left is None else [cut(clean(cell[: 2 * max(left, 4)]), max(left, 4)) for cell in last]
+    return [f"{line}{GAP}{cell}".rstrip() for line, cell in zip(lines, cells, strict=True)]
 
 
 def cut(text: str, width: int) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from ..options import Arguments, add_raw, add_reading, add_store, add_wordwrap
+from ..options import Arguments, add_raw, add_reading, add_store, add_style, add_wordwrap
 from .common import add_where, number
-from .look import grep, list_replies, search, show, stats
+from .look import grep, list_conversations, list_replies, search, show, stats
 from .work import export, import_lines, purge, reindex, salvage, verify
 
 DESCRIPTION = """\
@@ -26,6 +26,7 @@ examples:
   asides history search photosyn      a half-remembered word
   asides history grep -i -C2 'wait|actually' --model 'qwen*'
   asides history show 3fa9c1d2        one reply, by the beginning of its id
+  asides history show --conversation 5ab1 --thoughts
   asides history export > replies.jsonl
   asides history import traces.jsonl -f qwen3
   asides history purge --older-than 30d --dry-run
@@ -72,6 +73,17 @@ def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
     listing.add_argument("--json", action="store_true", help="whole replies as lines of JSON")
     add_where(listing)
 
+    conversations = _command(
+        commands,
+        "conversations",
+        list_conversations,
+        "list conversations, the newest first",
+        "`asides history show --conversation ID` shows one; the beginning of an id is\nenough.\n",
+    )
+    conversations.add_argument("-n", "--number", type=number, default=20, metavar="N", help="how many (default 20)")
+    conversations.add_argument("--json", action="store_true", help="as lines of JSON")
+    add_where(conversations)
+
     showing = _command(
         commands,
         "show",
@@ -87,6 +99,12 @@ def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
     showing.add_argument(
         "--conversation", default="", metavar="ID", help="the memory of a conversation: clean text, no thoughts"
     )
+    showing.add_argument(
+        "--thoughts",
+        action="store_true",
+        help="with --conversation: with the thoughts, each in its place; with --json, whole replies",
+    )
+    add_style(showing)
     add_wordwrap(showing)
     add_raw(showing)
 

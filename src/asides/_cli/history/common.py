@@ -22,7 +22,9 @@ from ...errors import UsageError
 from ...terminal import Screen
 from ...terminal.answer import fit
 from ...terminal.progress import Progress
+from ...terminal.style import codes
 from ...terminal.table import amount, clean, cut
+from ..display import read_style
 from ..options import Arguments
 from ..streams import BOLD, DIM, PLAIN, STDERR, STDOUT, OutputStream, complain, sanitized
 
@@ -148,16 +150,20 @@ def progress(doing: str, total: int, *, hidden: bool = False) -> Progress:
 class Page:
     """Standard output for text that models wrote: on a terminal nothing in it can move the cursor."""
 
-    def __init__(self, *, raw: bool = False, wrap: bool = False) -> None:
+    def __init__(self, *, raw: bool = False, wrap: bool = False, style: str | None = None) -> None:
         """`raw`: what models wrote may act on the terminal (`--raw`). `wrap`: on a terminal, lines are broken at
-        words."""
+        words. `style` is that of thoughts."""
         self._output = OutputStream(STDOUT, raw=raw)
         self._width = Screen(STDOUT).width() if wrap and self._output.sanitizes else None
         self._buffered = 0
         self.terminal = self._output.terminal
         """Whether a person looks at it."""
+        self.width = Screen(STDOUT).width() if self.terminal else None
+        """Its columns; None where lines may have any length."""
         self.bold = self._output.style(BOLD)
         self.dim = self._output.style(DIM)
+        look = read_style(style)
+        self.heading, self.thought = (self._output.style(codes(each)) for each in (look.heading, look.text))
 
     def line(self, text: str = "", style: tuple[str, str] = PLAIN) -> None:
         """One line."""

@@ -1,4 +1,4 @@
-"""`asides history list`, `show`, `search`, `grep` and `stats`: looking at kept thoughts without changing them.
+"""`asides history list`, `conversations`, `show`, `search`, `grep`, `stats`: looking at what is kept, changing nothing.
 
 Each command takes the options that `command.py` parsed, writes through a `Page` and returns an exit code; `search` and
 `grep` return 1 where nothing was found, as grep does. With `--json` the same facts are lines of JSON. `grep` goes
@@ -10,22 +10,29 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import shutil
+from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
-from ..._history import KeptReply, ModelShare, ReplySummary, SearchHit, chat_message
+from ..._history import History, KeptReply, ModelShare, ReplyFilter, SearchHit, chat_message
 from ..._history.grep import compile_pattern, matching_lines
-from ..._history.records import call_record, calls_of, encode_line
-from ...dialects.request import Turn
-from ...terminal.table import aligned
+from ..._history.records import ThoughtRow, call_record, calls_of, encode_line
+from ..._history.results import ReplyOverview
+from ...errors import UsageError
+from ...parts import Text, Thinking
+from ...terminal.layout import INDENT, PROMPT, elapsed, heading
+from ...terminal.table import aligned, clean, fitted, shorten
 from .. import INTERRUPTED, ODD, OK
+from ..display import ShownCall
+from ..options import check_style
 from ..streams import PLAIN, Interrupt, complain
 from .common import SHORT, Page, first_line, moment, open_store, progress, replies, where
 
-NARROWEST = 20
-WIDEST = 30
-"""Columns of a model's name."""
+NARROWEST, WIDEST = 12, 30
+"""Columns of a model's name, at least and at most, where it has to be shortened."""
+ARROW = "→ "
+"""Between a question and its answer."""
 
 
 def list_replies(options: argparse.Namespace) -> int:
@@ -36,7 +43,7 @@ def list_replies(options: argparse.Namespace) -> int:
         if options.json:
             for reply in history.newest(chosen, limit=options.number):
                 page.json(encode_line(reply.to_record()))
-        elif listed := history.listed(chosen, limit=options.number):
+        elif listed := history.overview(chosen, limit=options.number):
             _show_list(page, listed)
         elif page.terminal:
             complain("no such replies")
@@ -44,34 +51,82 @@ def list_replies(options: argparse.Namespace) -> int:
     return OK
 
 
-def _show_list(page: Page, listed: list[ReplySummary]) -> None:
-    head = ("ID", "TIME", "MODEL", "SOURCE", "THOUGHTS")
-    rows = [
-        (
-            reply.id[:SHORT],
-            moment(reply.time),
-            first_line(reply.model, WIDEST) or "-",
-            reply.source,
-            str(reply.thoughts),
+def _show_list(page: Page, listed: list[ReplyOverview]) -> None:
+    _show_table(
+        page,
+        ["ID", *(reply.id[:SHORT] for reply in listed)],
+        ["TIME", *(moment(reply.time) for reply in listed)],
+        ["MODEL", *(model_name(reply.model, page.width) for reply in listed)],
+        ["SOURCE", *(reply.source for reply in listed)],
+        ["THOUGHTS", *(str(reply.thoughts) for reply in listed)],
+        [f"QUESTION {ARROW}ANSWER", *(question_and_answer(reply.question, reply.text) for reply in listed)],
+    )
+
+
+def _show_table(page: Page, *table: list[str]) -> None:
+    lines = fitted(table, page.width, spare=("SOURCE", "THOUGHTS", "MODEL", "TIME", "REPLIES"))
+    page.line(lines[0], page.dim)
+    for line in lines[1:]:
+        page.line(line)
+
+
+def model_name(name: str, width: int | None) -> str:
+    """A model's name in a table of this width."""
+    return shorten(clean(name), WIDEST if width is None else min(WIDEST, max(NARROWEST, width // 5))) or "-"
+
+
+def question_and_answer(question: str, answer: str) -> str:
+    """Both in a line; the answer alone where nobody asked, as in the filter."""
+    asked, answered = first_line(question), first_line(answer)
+    return f"{asked} {ARROW}{answered}".strip() if answered else asked
+
+
+def list_conversations(options: argparse.Namespace) -> int:
+    """The newest conversations, one to a line."""
+    page = Page()
+    with open_store(options) as history:
+        listed = history.conversations(where(options), limit=options.number)
+    if options.json:
+        for conversation in listed:
+            record = msgspec.structs.asdict(conversation)
+            del record["place"]
+            page.json(encode_line(record))
+    elif listed:
+        ids = [each.id for each in listed]
+        if page.width is not None:
+            # Cut so far that they still differ: other programs make them, and may count them up.
+            longest = max(map(len, ids))
+            length = next(
+                (many for many in range(SHORT, longest) if len({id[:many] for id in ids}) == len(ids)), longest
+            )
+            ids = [id[:length] for id in ids]
+        _show_table(
+            page,
+            ["ID", *map(clean, ids)],
+            ["TIME", *(moment(each.last) for each in listed)],
+            ["MODEL", *(model_name(each.model, page.width) for each in listed)],
+            ["REPLIES", *(str(each.replies) for each in listed)],
+            ["FIRST QUESTION", *(first_line(each.question) for each in listed)],
         )
-        for reply in listed
-    ]
-    lines = aligned([head, *rows])
-    left = max(NARROWEST, shutil.get_terminal_size().columns - len(lines[0]) - 2) if page.terminal else None
-    page.line(f"{lines[0]}  ANSWER", page.dim)
-    for line, reply in zip(lines[1:], listed, strict=True):
-        page.line(f"{line}  {first_line(reply.text, left)}")
+    elif page.terminal:
+        complain("no such conversations; `asides run --save` and the gateway keep them")
+    page.flush()
+    return OK
 
 
 def show(options: argparse.Namespace) -> int:
-    """Whole replies, or a conversation's memory."""
-    page = Page(raw=options.raw, wrap=options.wordwrap)
+    """Whole replies, or a conversation."""
+    check_style(options)
+    if options.conversation and (options.ids or options.only):
+        raise UsageError("--conversation shows a whole conversation: no other id and no --only go with it")
+    if options.thoughts and not options.conversation:
+        raise UsageError("--thoughts goes with --conversation; a reply is shown with its thoughts anyway")
+    page = Page(raw=options.raw, wrap=options.wordwrap, style=options.style)
     with open_store(options) as history:
         if options.conversation:
-            turns = history.conversation(options.conversation)
-            _show_conversation(page, turns, as_json=options.json)
+            _show_conversation(page, history, options)
             page.flush()
-            return OK if turns else ODD
+            return OK
         ids = options.ids or [reply.id for reply in history.listed(limit=1)]
         for place, id in enumerate(ids):
             reply = history.reply(id.partition(":")[0])
@@ -82,7 +137,11 @@ def show(options: argparse.Namespace) -> int:
             else:
                 if place:
                     page.line()
-                _show_reply(page, reply)
+                _show_facts(page, reply)
+                page.line()
+                _show_exchange(page, reply)
+        if not ids:
+            complain(f"there is no reply in {history.name}")
     page.flush()
     return OK if ids else ODD
 
@@ -97,7 +156,7 @@ def _show_only(page: Page, kept: KeptReply, part: str) -> None:
             page.json(encode_line(call_record(call)))
 
 
-def _show_reply(page: Page, kept: KeptReply) -> None:
+def _show_facts(page: Page, kept: KeptReply) -> None:
     facts = {
         "reply": kept.id,
         "time": moment(kept.time),
@@ -113,29 +172,50 @@ def _show_reply(page: Page, kept: KeptReply) -> None:
     }
     for name, value in facts.items():
         if value:
-            page.line(f"{name:<14}{value}")
-    for turn in kept.asked:
-        page.line()
-        page.line(f"{turn.role}:", page.bold)
-        page.lines(turn.text, "  ")
-    for number, thought in enumerate(kept.thoughts, 1):
-        page.line()
-        took = f", {thought.seconds:.1f} s" if thought.seconds is not None else ""
-        page.line(f"thinking {number}{took}{'' if thought.complete else ', cut off'}:", page.bold)
-        page.lines(thought.text, "  ", page.dim)
-    if kept.reply.text:
-        page.line()
-        page.line("answer:", page.bold)
-        page.lines(kept.reply.text, "  ")
-    for call in kept.reply.tool_calls:
-        page.line()
-        page.line(f"call {call.name}{f' ({call.error})' if call.error else ''}:", page.bold)
-        page.lines(call.arguments, "  ")
+            page.line(f"{name:<14}{value}", page.dim)
 
 
-def _show_conversation(page: Page, turns: list[Turn], *, as_json: bool) -> None:
-    for place, turn in enumerate(turns):
-        if as_json:
+def _show_exchange(page: Page, kept: KeptReply) -> None:
+    """What was asked, and the reply as the filter shows one: its parts in their order, a blank line between them."""
+    pieces: list[Callable[[], None]] = [
+        partial(page.lines, f"{PROMPT if turn.role == 'user' else f'{turn.role}: '}{turn.text}", style=page.bold)
+        for turn in kept.asked
+    ]
+    thoughts = kept.thoughts
+    numbered = iter(enumerate(thoughts, 1))
+    for part in kept.reply.parts:
+        if isinstance(part, Thinking):
+            pieces.append(partial(_show_thought, page, *next(numbered), several=len(thoughts) > 1))
+        elif isinstance(part, Text):
+            pieces.append(partial(page.lines, part.text.strip("\n")))
+        else:
+            call = ShownCall(part.name, part.arguments, part.id, part.error)
+            pieces.append(partial(page.lines, call.text))
+    for place, write in enumerate(pieces):
+        if place:
+            page.line()
+        write()
+
+
+def _show_thought(page: Page, number: int, thought: ThoughtRow, *, several: bool) -> None:
+    took = f", {elapsed(thought.seconds)}" if thought.seconds is not None and thought.seconds >= 1 else ""
+    page.line(f"{heading(number, several=several)}{took}{'' if thought.complete else ', cut off'}", page.heading)
+    page.lines(thought.text.strip("\n"), INDENT, page.thought)
+
+
+def _show_conversation(page: Page, history: History, options: argparse.Namespace) -> None:
+    id = history.find_conversation(options.conversation)
+    if options.thoughts:
+        for place, reply in enumerate(list(history.latest(ReplyFilter(conversation=id)))[::-1]):
+            if options.json:
+                page.json(encode_line(reply.to_record()))
+                continue
+            if place:
+                page.line()
+            _show_exchange(page, reply)
+        return
+    for place, turn in enumerate(history.conversation(id)):
+        if options.json:
             page.json(encode_line(chat_message(turn)))
             continue
         if place:

@@ -30,7 +30,7 @@ from ..._history import (
     default_store,
     open,
 )
-from ..._history.exports import Export, JsonLinesExport, ParquetExport, PlainFilesExport
+from ..._history.exports import FOLDER, Export, JsonLinesExport, ParquetExport, PlainFilesExport
 from ..._history.grep import compile_pattern
 from ..._history.imports import read_line
 from ..._history.records import encode_line
@@ -39,7 +39,7 @@ from ...terminal.table import amount
 from .. import FAILED, INTERRUPTED, ODD, OK
 from ..filter import find_format
 from ..options import policies
-from ..streams import STDIN, Interrupt, complain, split_lines
+from ..streams import STDERR, STDIN, Interrupt, complain, split_lines
 from .common import Page, find_store, open_store, progress, replies, where
 
 BATCH = 200
@@ -73,8 +73,16 @@ def export(options: argparse.Namespace) -> int:
             return INTERRUPTED
         except OSError as error:
             raise UsageError(f"{options.output}: {error.strerror or error}; {_HOW_TO_GO_ON[options.form]}") from error
-    complain(f"exported {replies(done)}")
+    complain(f"exported {_written(options, writer, done)}")
     return OK
+
+
+def _written(options: argparse.Namespace, writer: Export, done: int) -> str:
+    """What an export has written, and where."""
+    if isinstance(writer, PlainFilesExport):
+        files = amount(writer.written, "new file", "new files")
+        return f"{replies(done)}: {files} in {Path(options.output or '.') / FOLDER}"
+    return f"{replies(done)} to {options.output} ({Path(options.output).stat().st_size / 1000:,.1f} kB)"
 
 
 def _writer(options: argparse.Namespace) -> tuple[Export, str]:
@@ -91,6 +99,7 @@ def _writer(options: argparse.Namespace) -> tuple[Export, str]:
 
 def _export_to_output(history: History, chosen: ReplyFilter, interrupt: Interrupt) -> int:
     page = Page()
+    done = 0
     total = 0 if page.terminal else history.count(chosen).replies
     with progress("exported", total, hidden=page.terminal) as shown:
         for done, reply in enumerate(history.replies(chosen), 1):
@@ -99,6 +108,9 @@ def _export_to_output(history: History, chosen: ReplyFilter, interrupt: Interrup
             if interrupt.came:
                 break
     page.flush()
+    if not page.terminal and os.isatty(STDERR):
+        # Only for a person: a pipeline has a reader that counts for itself.
+        complain(f"{'stopped after' if interrupt.came else 'exported'} {replies(done)} to standard output")
     return INTERRUPTED if interrupt.came else OK
 
 

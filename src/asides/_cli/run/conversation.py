@@ -20,13 +20,13 @@ from ...client.client import Client, Reply, UpstreamError, name_some
 from ...errors import Error, UsageError
 from ...terminal import Mode, Screen
 from ...terminal.answer import definitions
-from ...terminal.layout import summary
+from ...terminal.layout import PROMPT, summary
 from ...terminal.screen import COLUMNS
 from .. import OK
 from ..streams import STDOUT, Streams
 from .command import read_option, read_think, think_in_words
 from .folds import ScreenFolds
-from .input import PROMPT, MessageReader, ReplyKeys
+from .input import MessageReader, ReplyKeys
 from .reply import Choices, ReplySaver, ask, display_reply
 
 if TYPE_CHECKING:

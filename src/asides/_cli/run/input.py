@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from ...terminal.layout import PROMPT
 from ..streams import READ_SIZE, STDIN
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from .folds import ScreenFolds
 
-PROMPT = ">>> "
 MORE = "... "
 BLOCK = '"""'
 """Opens and closes a message of several lines."""
