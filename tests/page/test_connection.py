@@ -94,18 +94,29 @@ def test_an_upstream_that_breaks_off_is_an_error_and_not_an_answer(visit: Visito
     expect(page.locator(".answer")).to_have_text("It is 4.")
 
 
-def test_a_page_whose_gateway_is_gone_says_so_and_comes_back_by_itself(visit: Visitor) -> None:
-    with gateway() as first:
-        port = first.url.rpartition(":")[2]
-        page = visit(first.url, complaints=True)
-        page.get_by_label("Your question").wait_for()
-        page.route("**/asides/about", lambda route: route.abort())
-        page.reload()
-        expect(page.get_by_role("alert")).to_contain_text("No connection.")
-        page.unroute("**/asides/about")
-        assert port
-        expect(page.get_by_label("Your question")).to_be_visible()
-        expect(page.get_by_role("alert")).to_have_count(0)
+def test_a_stream_that_ends_too_early_is_not_taken_for_an_answer(visit: Visitor, servers: Servers) -> None:
+    """A proxy in between may end it without an error: what it sends then is all that comes."""
+    page = visit(servers.gateway.url)
+    page.route(
+        "**/v1/chat/completions",
+        lambda route: route.fulfill(
+            content_type="text/event-stream", body='data: {"choices": [{"delta": {"content": "It is"}}]}\n\n'
+        ),
+    )
+    ask(page, "2+2?")
+    expect(page.get_by_role("alert")).to_contain_text("The stream ended before the reply was complete.")
+    expect(page.locator(".answer")).to_have_text("It is")
+
+
+def test_a_page_whose_gateway_is_gone_says_so_and_comes_back_by_itself(visit: Visitor, recorded: Gateway) -> None:
+    page = visit(recorded.url, complaints=True)
+    page.get_by_label("Your question").wait_for()
+    page.route("**/asides/about", lambda route: route.abort())
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("No connection.")
+    page.unroute("**/asides/about")
+    expect(page.get_by_label("Your question")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_a_page_that_was_left_in_the_middle_of_a_reply_keeps_it(visit: Visitor, servers: Servers) -> None:
