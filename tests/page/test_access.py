@@ -271,5 +271,5 @@ def test_every_control_has_a_name(visit: Visitor, servers: Servers) -> None:
     complete(page)
     for role in ("button", "link", "combobox", "textbox"):
         for control in page.get_by_role(role).all():
-            snapshot = control.aria_snapshot()
-            assert '"' in snapshot, f"{role} without a name: {control.evaluate('element => element.outerHTML')}"
+            first, *_ = control.aria_snapshot().splitlines()
+            assert '"' in first, f"{role} without a name: {control.evaluate('element => element.outerHTML')}"

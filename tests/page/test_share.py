@@ -47,6 +47,8 @@ def test_print_has_thoughts_only_on_request(page: Page, wanted: bool) -> None:
     assert "2+2?" in paper
     for control in ("Copy answer", "Ask again", "Send", "Share or print", "Fold this thought"):
         assert control not in paper
+    expect(page.locator(".bottom")).to_be_hidden()
+    expect(page.locator(".actions").first).to_be_hidden()
     # Behind it the page is as it was.
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
