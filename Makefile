@@ -45,7 +45,7 @@ ENGINE_TESTS := hypothesis pytest pytest-timeout
 OBJECT_STORAGE := 'moto[server]' s3fs boto3
 
 # What `make test-page` needs beside the gateway. Playwright drives the browser of this machine and downloads none.
-PAGE_TESTS := hypothesis 'playwright>=1.60' psutil pytest pytest-timeout pytest-xdist
+PAGE_TESTS := $(MODEL_CLIENTS) 'playwright>=1.60' pytest-xdist
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
