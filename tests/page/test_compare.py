@@ -71,7 +71,7 @@ def test_both_are_seen_at_once_and_figures_follow(visit: Visitor, pair: Servers)
     expect(columns.nth(0).locator(".answer")).to_have_text("Answer of left.")
     expect(columns.nth(1).locator(".answer")).to_have_text("Answer of right.")
     table = page.get_by_role("region", name="Figures of both replies")
-    expect(table.locator("th[scope=col]")).to_have_text(["", "left", "right"])
+    expect(table.locator("th[scope=col]")).to_have_text(["left", "right"])
     row = table.get_by_role("row", name="Words of the answer")
     expect(row.locator("td")).to_have_text(["3", "3"])
     assert {json.dumps(asked.body["messages"]) for asked in pair.upstream.questions} == {

@@ -303,3 +303,28 @@ def test_it_fits(
     expect(page.locator(".answer")).to_be_visible()
     assert page.evaluate(fits)
     photograph(page, "read-reply")
+
+
+def test_by_keyboard_alone(visit: Visitor, kept: Servers) -> None:
+    """Search, open what was found, unfold its thought, and go back: each place that has the focus shows it."""
+    page = read(visit, kept)
+    expect(page.locator(".card-link")).to_have_count(3)
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("Rayleigh")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hit")).to_have_count(1)
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        # The parts of a date have rings of the browser's own.
+        assert page.evaluate(
+            "getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement.type === 'date'"
+        )
+        if page.evaluate("document.activeElement.matches('.card-link')"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.locator(".thought-text")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.locator(".thought-text")).not_to_be_visible()
+    page.keyboard.press("Alt+ArrowLeft")
+    expect(page.locator(".hit")).to_have_count(1)

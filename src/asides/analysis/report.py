@@ -138,7 +138,8 @@ def _terms(terms: Iterable[tuple[str, str]]) -> str:
 
 
 def _rows(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "numbers") -> str:
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
+    # The corner above the names is no heading.
+    head = "".join(f'<th scope="col">{escape(title)}</th>' if title else "<td></td>" for title in heads)
     lines = []
     for name, *cells in rows:
         written = "".join(f"<td>{escape(cell)}</td>" for cell in cells)

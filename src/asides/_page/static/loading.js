@@ -58,7 +58,7 @@ export function DateField({ label, value, onChange }) {
 export function Numbers({ caption, heads, rows }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
     <table class="numbers"><caption>${caption}</caption>
-      <thead><tr><th scope="col"></th>${heads.map((head) => html`<th scope="col">${visible(head)}</th>`)}</tr></thead>
+      <thead><tr><td></td>${heads.map((head) => html`<th scope="col">${visible(head)}</th>`)}</tr></thead>
       <tbody>${rows.map(([name, ...cells]) => html`<tr><th scope="row">${visible(name)}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
     </table></div>`;
 }

@@ -126,13 +126,16 @@ function Keeping({ filters, names, onDone, what = "" }) {
 }
 
 function Filters({ chosen, search, known = {}, choose }) {
+  const field = useRef();
+  // Not its `value`: what is being typed must outlive a drawing.
+  useEffect(() => void (field.current.value = search), [search]);
   const select = (name, label, all, values = []) =>
     (values.length > 1 || chosen[name]) &&
     html`<${Select} label=${label} all=${all} value=${chosen[name]} values=${values} titles=${known.names} onChange=${(value) => choose({ [name]: value })} />`;
   const date = (name, label) => html`<${DateField} label=${label} value=${chosen[name]} onChange=${(value) => choose({ [name]: value })} />`;
   return html`<form role="search" onSubmit=${(event) => (event.preventDefault(), choose({ search: event.target.elements.search.value.trim() }))}>
     <div class="row search-row"><input type="search" name="search" data-question aria-label="Search inside thoughts and answers" class="grow"
-      defaultValue=${search} key=${search} placeholder="Search thoughts, answers" /><button class="primary">Search</button></div>
+      ref=${field} placeholder="Search thoughts, answers" /><button class="primary">Search</button></div>
     <div class="filters row">
       ${select("model", "Model", "every model", known.models)} ${select("source", "From", "every source", known.sources)}
       ${select("client", "Client", "every client", known.clients)} ${date("since", "Since")} ${date("until", "Before")}
