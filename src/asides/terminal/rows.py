@@ -18,6 +18,8 @@ class RowCounter:
 
     def __init__(self) -> None:
         self.row: int = 0
+        self.lowest: int = 0
+        """The lowest row that the cursor has been in: the screen has scrolled for it."""
         self._column = 0
         self._saved = (0, 0)
         self._cells = Cells()
@@ -44,6 +46,7 @@ class RowCounter:
                 self._column = max(min(self._column, width - 1) - int(match[1] or 1), 0)
             elif token[0] != "\x1b":
                 self._write(token, width)
+            self.lowest = max(self.lowest, self.row)
 
     def _move(self, letter: str) -> None:
         if letter == "7":

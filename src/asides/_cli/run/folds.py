@@ -6,7 +6,7 @@ written anew. That can be done as long as the line is on the screen and the wind
 written; else the thought is written below.
 
     folds = ScreenFolds(streams, style)        is given to the display of each reply, and follows what is written
-    folds.toggle_last(rows=1)                  Ctrl-T at a prompt of one row
+    folds.toggle_last()                        Ctrl-T at the prompt
 
 Every `OutputStream` of a terminal reports what it writes, so that rows are never counted wrong.
 """
@@ -48,7 +48,7 @@ class ScreenFolds:
         self._mouse = mouse
         self._screen = Screen(STDOUT)
         self._heading, self._look = (codes(style.heading), codes(style.text)) if self._screen.colour else (PLAIN, PLAIN)
-        self._width = self._screen.width()
+        self._width, self._height = self._screen.width(), self._screen.height()
         self._counter = RowCounter()
         self._written: list[str | FoldedThought] = []
         self._begun: int | None = None  # where in `_written` the thought begins that is being written
@@ -70,11 +70,11 @@ class ScreenFolds:
         self._written.append(text)
 
     def _respect_resize(self) -> None:
-        width = self._screen.width()
-        if width != self._width:
-            # What stood there may be laid out anew by the terminal.
+        size = (self._screen.width(), self._screen.height())
+        if size != (self._width, self._height):
+            # What stood there may be laid out anew by the terminal, or may have left the screen.
             self.forget()
-            self._width = width
+            self._width, self._height = size
 
     def begin(self) -> None:
         """The first line of a thought is written next."""
@@ -112,35 +112,43 @@ class ScreenFolds:
 
     def _forget_what_is_gone(self) -> None:
         """Only what follows the first thought on the screen is ever written again."""
-        limit = self._counter.row - self._screen.height()
         gone = 0
         for place, item in enumerate(self._written):
             if isinstance(item, FoldedThought):
-                if item.row >= limit:
+                if item.row >= self._top:
                     break
                 gone = place + 1
         del self._written[:gone]
         if self._written and not any(isinstance(item, FoldedThought) for item in self._written):
             self._written.clear()
 
+    def prompt_drawn(self, rows: int) -> None:
+        """A prompt of so many rows stands where the cursor is; the screen may have scrolled for it."""
+        self._counter.lowest = max(self._counter.lowest, self._counter.row + rows - 1)
+
+    @property
+    def _top(self) -> int:
+        """The first row that is on the screen. What was folded since does not come back from above."""
+        return self._counter.lowest - self._height + 1
+
     # What the person asks for.
 
-    def toggle_last(self, rows: int) -> None:
-        """Fold or unfold the last thought; `rows` is the height of the prompt, at whose beginning the cursor stands."""
+    def toggle_last(self) -> None:
+        """Fold or unfold the last thought; the cursor stands at the beginning of the prompt."""
         if not self.thoughts:
             self._streams.aside().write_line("there is no thought yet")
-        elif not self._toggle(self.thoughts[-1], rows):
+        elif not self._toggle(self.thoughts[-1]):
             if self.thoughts[-1].opened:
                 self._streams.aside().write_line("the thought stands above; /view folds and unfolds all of them")
             else:
                 self.write_below(self.thoughts[-1])
         self._streams.flush()
 
-    def toggle_at(self, distance: int, rows: int) -> bool:
+    def toggle_at(self, distance: int) -> bool:
         """Fold or unfold the thought whose line is so many rows above the prompt. False where there is none."""
         row = self._counter.row - distance
         fold = next((item for item in self._written if isinstance(item, FoldedThought) and item.row == row), None)
-        return fold is not None and self._toggle(fold, rows)
+        return fold is not None and self._toggle(fold)
 
     def write_below(self, fold: FoldedThought) -> None:
         """Write a thought where the cursor stands; from then on its line is this one."""
@@ -155,11 +163,11 @@ class ScreenFolds:
         self._streams.aside().write_line("")
         self._streams.flush()
 
-    def _toggle(self, fold: FoldedThought, rows: int) -> bool:
-        up = self._counter.row - fold.row
-        there = fold in self._written and self._screen.width() == self._width
-        if not there or up > self._screen.height() - rows:
+    def _toggle(self, fold: FoldedThought) -> bool:
+        self._respect_resize()
+        if fold not in self._written or fold.row < self._top:
             return False
+        up = self._counter.row - fold.row
         fold.opened = not fold.opened
         below = self._written[self._written.index(fold) :]
         self._streams.flush()

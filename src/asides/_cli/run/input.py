@@ -20,6 +20,7 @@ from ...terminal.layout import PROMPT
 from ..streams import READ_SIZE, STDIN
 
 if TYPE_CHECKING:
+    from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -179,6 +180,7 @@ class Edited:
             prompt_continuation=MORE,
             mouse_support=mouse,
         )
+        self._session.app.after_render += lambda app: folds.prompt_drawn(_rows(app))
 
     def add_keys(self, keys: str) -> None:
         """These were pressed before; the next `read` finds them."""
@@ -207,6 +209,12 @@ class Edited:
         return unwrap(text)
 
 
+def _rows(app: Application[str]) -> int:
+    """The height of the prompt."""
+    screen = app.renderer.last_rendered_screen
+    return screen.height if screen is not None else 1
+
+
 def _keys(folds: ScreenFolds) -> KeyBindings:
     from prompt_toolkit.application import run_in_terminal
     from prompt_toolkit.key_binding import KeyBindings
@@ -214,11 +222,6 @@ def _keys(folds: ScreenFolds) -> KeyBindings:
     from prompt_toolkit.renderer import HeightIsUnknownError
 
     keys = KeyBindings()
-
-    def rows(event: KeyPressEvent) -> int:
-        """Of the prompt."""
-        screen = event.app.renderer.last_rendered_screen
-        return screen.height if screen is not None else 1
 
     @keys.add("enter")
     def _(event: KeyPressEvent) -> None:
@@ -234,8 +237,7 @@ def _keys(folds: ScreenFolds) -> KeyBindings:
 
     @keys.add(UNFOLD)
     def _(event: KeyPressEvent) -> None:
-        height = rows(event)
-        run_in_terminal(lambda: folds.toggle_last(height))
+        run_in_terminal(folds.toggle_last)
 
     @keys.add("c-l")
     def _(event: KeyPressEvent) -> None:
@@ -248,7 +250,6 @@ def _keys(folds: ScreenFolds) -> KeyBindings:
         if click is not None:
             with suppress(HeightIsUnknownError):  # the terminal does not say where its cursor stands
                 distance = event.app.renderer.rows_above_layout - (int(click[1]) - 1)
-                height = rows(event)
-                run_in_terminal(lambda: folds.toggle_at(distance, height))
+                run_in_terminal(lambda: folds.toggle_at(distance))
 
     return keys
