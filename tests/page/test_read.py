@@ -326,5 +326,6 @@ def test_by_keyboard_alone(visit: Visitor, kept: Servers) -> None:
     expect(page.locator(".thought-text")).to_be_visible()
     page.keyboard.press("a")
     expect(page.locator(".thought-text")).not_to_be_visible()
-    page.keyboard.press("Alt+ArrowLeft")
+    page.get_by_role("link", name="History").focus()
+    page.keyboard.press("Enter")
     expect(page.locator(".hit")).to_have_count(1)
