@@ -33,7 +33,7 @@ class Session:
 
     # As `Streams`, as its streams, and as `Screen`.
 
-    one_screen, colour, at_line_start = True, False, True
+    one_screen, colour, at_line_start, sanitizes = True, False, True, True
 
     @property
     def err(self) -> Session:
@@ -95,6 +95,17 @@ def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_any_session() -> None:
     """Texts, thoughts folded and not, and clicks on any of them that is on the screen, in any order."""
     assert sum(map(play, range(60))) > 100
+
+
+def test_not_where_models_may_move_the_cursor() -> None:
+    """With --raw nobody knows what stands where."""
+    session = Session(40, 24)
+    session.sanitizes = False
+    session.think("hm", opened=False)
+    assert not session.folds.toggle_at(1)
+    session.sanitizes = True
+    session.think("hm", opened=False)
+    assert session.folds.toggle_at(1)
 
 
 def play(seed: int) -> int:

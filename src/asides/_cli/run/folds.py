@@ -88,8 +88,9 @@ class ScreenFolds:
         self._streams.flush()
         fold = FoldedThought(text, summary, opened, self._row)
         self.thoughts.append(fold)
-        # Where it was not written to the screen, or the window was resized meanwhile, it has no place there.
-        if self._begun is not None and self._streams.one_screen:
+        # Where it was not written to the screen, the window was resized meanwhile, or what models write may move the
+        # cursor (`--raw`), it has no place there.
+        if self._begun is not None and self._streams.one_screen and self._streams.err.sanitizes:
             self._written[self._begun :] = [fold]
         self._begun = None
 
