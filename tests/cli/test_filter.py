@@ -385,3 +385,43 @@ def test_what_nobody_could_have_meant() -> None:
     assert done.returncode == 2
     assert b"neither a command nor a file that is there\n" in done.stderr
     assert b"did you mean" not in run("--xyzzy-quux").stderr
+
+
+OWN_TAGS = ("--tags", "<a>", "</a>", "--tags", "[[", "]]")
+
+
+def test_markers_of_ones_own(tmp_path: Path) -> None:
+    """They alone are markers, in every command that reads; calls are read beside them."""
+    reply = b'<a>x y</a>[[z]]<think>no</think>4<tool_call>{"name": "find", "arguments": {}}</tool_call>'
+    path = tmp_path / "reply.txt"
+    path.write_bytes(reply)
+    assert run(*OWN_TAGS, "--hide", given=reply).stdout == b"<think>no</think>4"
+    assert run("split", *OWN_TAGS, "--only", "thinking", path).stdout == b"x y\n\nz"
+    assert json.loads(run(path, *OWN_TAGS, "--only", "calls").stdout)["name"] == "find"
+    assert b"x y" in run("view", path, *OWN_TAGS, "--expand").stdout
+    traces = tmp_path / "traces.jsonl"
+    traces.write_text(json.dumps({"output": reply.decode()}) + "\n")
+    for jobs in ("1", "2"):
+        figures = json.loads(run("stats", traces, "--json", "--jobs", jobs, *OWN_TAGS).stdout)
+        assert figures["all"]["totals"]["thinking_words"] == 3
+
+
+def test_markers_of_ones_own_are_kept_by_name(tmp_path: Path) -> None:
+    store = tmp_path / "kept.db"
+    assert run(*OWN_TAGS, "--save", "--store", store, given=b"<a>x</a>4").returncode == 0
+    with history.open(str(store), create=False) as kept:
+        assert [reply.format for reply in kept.replies()] == ["<a>"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--tags", "<a>"], b"expected 2 arguments"),
+        (["--tags", "<a>", " "], b"cannot be a marker: it is blank"),
+        (["--tags", "<a>", "</a>", "-f", "qwen3"], b"not allowed with argument --tags"),
+    ],
+)
+def test_markers_that_cannot_be(wrong: list[str], message: bytes) -> None:
+    done = run(*wrong)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert message in done.stderr

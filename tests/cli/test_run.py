@@ -166,6 +166,16 @@ def test_a_format_and_a_start_may_be_told(run: Run) -> None:
     assert b"there is no format 'qwenn3'; did you mean" in unknown.stderr
 
 
+def test_markers_of_ones_own(run: Run, tmp_path: Path) -> None:
+    """From the flag, or from the model's settings."""
+    with serve(chat("<a>hm</a>Hi")) as upstream:
+        done = run("m", "What?", "--tags", "<a>", "</a>", "--url", upstream.url)
+        assert (done.stdout, b"hm" in done.stderr) == (b"Hi", True)
+        own_config(tmp_path).write_text('models: {m: {tags: {"<a>": "</a>"}}}')
+        assert run("m", "What?", "--url", upstream.url).stdout == b"Hi"
+        assert run("m", "What?", "-f", "qwen3", "--url", upstream.url).stdout == b"<a>hm</a>Hi"
+
+
 def test_calls_are_told_on_standard_error(run: Run) -> None:
     """A call is no part of the answer."""
     call = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{}"}}

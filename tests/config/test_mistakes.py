@@ -70,6 +70,8 @@ CASES = [
     ("keys: [{key: ' '}]", 1, "keys[0]", "is empty"),
     ("keys: [{operator: true}]", 1, "keys[0]", "has no key"),
     ("keys: [{key: a, operater: true}]", 1, "keys[0].operater", "unknown key"),
+    ('models: {m: {tags: {"<a>": " "}}}', 1, "models.m.tags", "it is blank"),
+    ("models:\n m:\n  format: kimi\n  tags: {<a>: </a>}", 4, "models.m.tags", "in place of a format"),
     ("page: maybe", 1, "page", "must be true or false"),
     ("page: {watch: some}", 1, "page.watch", "must be all, off or own"),
     ("keys: {a: b}", 1, "keys", "must be a list, not a section"),

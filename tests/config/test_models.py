@@ -52,3 +52,13 @@ def test_a_name_that_nothing_matches_has_the_defaults() -> None:
 def test_only_two_signs_mean_something(name: str, pattern: str, expected: bool) -> None:
     """`*` and `?` match as usual, a bracket is a bracket, and case counts."""
     assert matches(name, pattern) is expected
+
+
+def test_tags_and_a_format_replace_each_other() -> None:
+    """A model's own word on its markers wins over the defaults, whichever of the two it is."""
+    tags = {"<a>": "</a>"}
+    config = Config(defaults=ModelSettings(format="kimi"), models={"a": ModelSettings(tags=tags)})
+    assert resolve_model(config, "a") == ModelSettings(tags=tags)
+    config = Config(defaults=ModelSettings(tags=tags), models={"a": ModelSettings(format="kimi")})
+    assert resolve_model(config, "a") == ModelSettings(format="kimi")
+    assert resolve_model(config, "b").tags == tags

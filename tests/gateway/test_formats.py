@@ -51,6 +51,7 @@ def servers() -> Iterator[Servers]:
                 "calling": {"format": "qwen3", "calls": "always"},
                 "mute": {"format": "qwen3", "calls": "never"},
                 "policies-*": {"format": "qwen3", "mentions": "marker", "whitespace": "exact", "repair": True},
+                "own-tags": {"tags": {"<plan>": "</plan>", "[[": "]]"}},
                 "drafting": {"format": "qwen3", "calls_in_thinking": "never"},
             },
         }
@@ -161,3 +162,11 @@ def test_policies_of_a_model(servers: Servers, stream: bool) -> None:
     assert servers.ask(thought, "Qwen/Qwen3-8B", stream=stream, tools=True).calls == (("find", {"query": "x"}),)
     drafted = servers.ask(thought, "drafting", stream=stream, tools=True)
     assert (drafted.calls, drafted.thinking) == ((), f"Why.\n{CALL}")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_markers_of_ones_own(servers: Servers, stream: bool) -> None:
+    """`tags` of the file are the markers, those of known formats are not; calls are read."""
+    seen = servers.ask(f"<plan>a</plan>[[b]]<think>c</think>{CALL}", "own-tags", stream=stream, tools=True)
+    assert (seen.thinking, seen.text) == ("a\n\nb", "<think>c</think>")
+    assert [name for name, _ in seen.calls] == ["find"]

@@ -50,6 +50,7 @@ examples:
   model | asides --start thinking     the prompt ended in <think>, so the
                                       output begins in the middle of a thought
   model | asides -f harmony           gpt-oss; `asides formats` lists all
+  model | asides --tags '<plan>' '</plan>'      markers of your own
   model | asides --only calls | jq -r .name
   model | asides --json               every event, for another program
   asides split -n --only thinking *.txt
@@ -90,22 +91,31 @@ def find_format(name: str) -> Format:
         raise explain_unknown(error) from error
 
 
+def chosen_format(options: argparse.Namespace) -> Format:
+    """The format that the options name, or one of their own tags."""
+    if not options.tags:
+        return find_format(options.format)
+    from ..families.own_tags import own_tags  # here, because most have a format
+
+    return own_tags(options.tags)
+
+
 def find_whole_format(options: argparse.Namespace) -> Format:
     """The format of the options, for a text that is read as a whole: as `asides.parse`, it may begin undecided."""
-    format = find_format(options.format)
+    format = chosen_format(options)
     if options.start is None and format.start == TEXT:
         options.start = "undecided"
     return format
 
 
-def _saver(options: argparse.Namespace) -> Callable[[Message, StreamTimes | None], bool] | None:
+def _saver(options: argparse.Namespace, format: Format) -> Callable[[Message, StreamTimes | None], bool] | None:
     """What writes a reply that has been shown to the history, where `--save` asks for it; None where nothing does."""
     if not options.save:
         return None
     from .history.save import save_message  # here, because most who filter keep nothing
 
-    fields = {name: getattr(options, name) for name in ("store", "format", "model", "agent")}
-    return partial(save_message, source="filter", **fields)
+    fields = {name: getattr(options, name) for name in ("store", "model", "agent")}
+    return partial(save_message, source="filter", format=format.name, **fields)
 
 
 class InputReader:
@@ -113,12 +123,12 @@ class InputReader:
 
     def __init__(self, options: argparse.Namespace, streams: Streams, *, whole: bool = False) -> None:
         """`whole`: each input is read as `asides.parse` reads a whole text."""
-        self._format = find_whole_format(options) if whole else find_format(options.format)
+        self._format = find_whole_format(options) if whole else chosen_format(options)
         self._policies = policies(options, collect=options.save)
         self._streams = streams
         self._display = choose(options, streams)
         self._verbose = options.verbose
-        self._save = _saver(options)
+        self._save = _saver(options, self._format)
         self._hinted = False
         states = self._format.states.get(THINKING, {})
         self._closers = tuple(marker.casefold() for marker, leads_to in states.items() if leads_to == TEXT)

@@ -87,20 +87,37 @@ class Version(argparse.Action):
 
 
 def add_reading(
-    parser: argparse.ArgumentParser, *, start: str, format: str = "auto", tools: bool = True, limit: str = "--limit"
+    parser: argparse.ArgumentParser,
+    *,
+    start: str,
+    format: str = "auto",
+    tags: bool = True,
+    tools: bool = True,
+    limit: str = "--limit",
 ) -> argparse._ArgumentGroup:
     """The options that say how to read; one that is not given is None. `start` and `format` say what holds then.
 
-    `limit` is the flag of that policy, where the command has another `--limit`.
+    `tags`, `tools`: whether the command takes these. `limit` is the flag of that policy, where it has another
+    `--limit`.
     """
     reading = parser.add_argument_group("how to read")
-    reading.add_argument(
+    choosing = reading.add_mutually_exclusive_group()
+    choosing.add_argument(
         "-f",
         "--format",
         default="auto" if format == "auto" else None,
         metavar="NAME",
         help=f"the model's format (default {format}); see `asides formats`",
     )
+    if tags:
+        choosing.add_argument(
+            "--tags",
+            nargs=2,
+            action="append",
+            default=[],
+            metavar=("OPEN", "CLOSE"),
+            help="thoughts stand between these markers, in place of a format; may be given again",
+        )
     reading.add_argument(
         "--start",
         choices=get_args(Start),

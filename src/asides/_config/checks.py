@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import UnknownFormatError
+from ..errors import UnknownFormatError, UsageError
 from ..families import get_format
 from .values import Path, hide_url, quoted, suggestion
 
@@ -165,6 +165,7 @@ def _check_models(values: Values, names: list[str] | None, complain: Complain) -
     for path, settings in sections:
         if path != ("defaults",) or settings.get("format") != _reasoning_parser(values):
             _check_format(settings.get("format", ""), (*path, "format"), complain)
+        _check_tags(settings, (*path, "tags"), complain)
         upstream = settings.get("upstream")
         if upstream and names is not None and upstream not in names:
             there = suggestion(upstream, names) or "; none is configured"
@@ -184,6 +185,19 @@ def _check_format(name: str, path: Path, complain: Complain) -> None:
     except UnknownFormatError as error:
         hint = f"did you mean {', '.join(error.near)}?" if error.near else "`asides formats` lists them"
         complain(path, f"there is no format {quoted(name)}; {hint}")
+
+
+def _check_tags(settings: Values, path: Path, complain: Complain) -> None:
+    if not settings.get("tags"):
+        return
+    from ..families.own_tags import own_tags  # here, because few have any, and it imports the markers of all families
+
+    if settings.get("format"):
+        complain(path, f"stands in place of a format, and there is one: {quoted(settings['format'])}; leave one out")
+    try:
+        own_tags(settings["tags"].items())
+    except UsageError as error:
+        complain(path, str(error))
 
 
 def _check_url(url: str, path: Path, complain: Complain) -> str:

@@ -425,7 +425,8 @@ class _Layers:
             # Written into each model before the default is replaced: afterwards it would not be known any more.
             before = self.values.get("defaults", {}).get(name)
             for each in models.values() if before else ():
-                each.setdefault(name, before)
+                if name != "format" or not each.get("tags"):
+                    each.setdefault(name, before)
         elif setting == "defaults.reasoning":
             for model, each in models.items():
                 if each.pop("reasoning", None) is not None:

@@ -88,6 +88,8 @@ class ModelSettings(Section, frozen=True):
     """The upstream's own name of it; empty for the client's."""
     format: str = ""
     """Empty: found by the model's name or its chat template, else `auto`. `none`: not split at all."""
+    tags: dict[str, str] = {}
+    """Markers of your own in place of a format: each that opens a thought, with the one that closes it."""
     start: Start | None = None
     """Where replies begin. None: as the request, the template or the format has it. With `undecided` a stream waits
     for the first marker."""
@@ -313,7 +315,8 @@ BUILT_IN = ModelSettings()
 def resolve_model(config: Config, name: str) -> ModelSettings:
     """The settings of an exact name, else of the first pattern that matches, over `defaults`, field by field.
 
-    A field that has its built-in value counts as not given. The fields of the two `extra_body` are put together.
+    A field that has its built-in value counts as not given. `format` and `tags` replace each other. The fields of the
+    two `extra_body` are put together.
     """
     own = config.models.get(name)
     if own is None:
@@ -328,6 +331,8 @@ def resolve_model(config: Config, name: str) -> ModelSettings:
     if "budget" in given:
         own_budget = {name: value for name, value in msgspec.structs.asdict(own.budget).items() if value}
         given["budget"] = msgspec.structs.replace(config.defaults.budget, **own_budget)
+    if "format" in given or "tags" in given:
+        given = {"format": "", "tags": {}, **given}
     if "extra_body" in given:
         given["extra_body"] = {**config.defaults.extra_body, **own.extra_body}
     return msgspec.structs.replace(config.defaults, **given)

@@ -28,6 +28,7 @@ from ..detect.from_name import find_switch, look_up, probe
 from ..detect.result import begin_of, start_of
 from ..errors import Error
 from ..families import Switch, get_format
+from ..families.own_tags import own_tags
 from ..policies import Start
 from .bodies import off_loop, read_json
 from .bounded import BoundedDict
@@ -192,7 +193,9 @@ def make_profile(
     name = settings.name or model
     named = probe(name) if look_up(name) else None
     start: Start | None = None
-    if settings.format:
+    if settings.tags:
+        format, source = own_tags(settings.tags.items()), "configuration"
+    elif settings.format:
         format, source = get_format(settings.format), "configuration"
     elif named is not None and named.formats != ("auto",):
         format, source = get_format(named.formats[0]), "name"

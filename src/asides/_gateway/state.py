@@ -158,7 +158,8 @@ class State:
         if settings is None:
             settings = resolve_model(self.config, model)
             first, name = self.upstreams[0], settings.name or model
-            if isinstance(first, RecordedUpstream) and not settings.format and name in first.recorded.models:
+            named = settings.format or settings.tags
+            if isinstance(first, RecordedUpstream) and not named and name in first.recorded.models:
                 settings = msgspec.structs.replace(settings, format=first.recorded.settings(name)[0])
             self._settings[model] = settings
         return settings

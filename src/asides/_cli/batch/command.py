@@ -329,7 +329,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="MB",
         help=f"a longer text is not split (default {ROW_MEGABYTES:.0f})",
     )
-    add_reading(parser, start="as in `split`", limit="--held-limit")
+    add_reading(parser, start="as in `split`", tags=False, limit="--held-limit")
     writing = parser.add_argument_group("what to write")
     writing.add_argument("--raw", action="store_true", help="keep the raw text too, in a column of that name")
     writing.add_argument("--turns", action="store_true", help="write turns even where records have one reply each")

@@ -18,6 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from ..._api import parse
+from ..._engine.format import Format
 from ..._history import (
     POSTGRES,
     CheckProgress,
@@ -37,7 +38,7 @@ from ..._history.records import encode_line
 from ...errors import UsageError
 from ...terminal.table import amount
 from .. import FAILED, INTERRUPTED, ODD, OK
-from ..filter import find_format
+from ..filter import chosen_format
 from ..options import policies
 from ..streams import STDERR, STDIN, Interrupt, complain, split_lines
 from .common import Page, find_store, open_store, progress, replies, where
@@ -116,12 +117,12 @@ def _export_to_output(history: History, chosen: ReplyFilter, interrupt: Interrup
 
 def import_lines(options: argparse.Namespace) -> int:
     """Lines of JSON into the store."""
-    find_format(options.format)  # so that a wrong name is one complaint, and not one for every line
+    format = chosen_format(options)  # once, so that a wrong name is one complaint, and not one for every line
     code = OK
     with open_store(options, create=True) as history, Interrupt() as interrupt:
         for path in options.files or ["-"]:
             try:
-                if _Import(history, path, options).run(interrupt):
+                if _Import(history, path, options, format).run(interrupt):
                     code = FAILED
             except OSError as error:
                 complain(f"{path}: {error.strerror}")
@@ -136,7 +137,7 @@ def import_lines(options: argparse.Namespace) -> int:
 class _Import:
     """One file into the store, a batch at a time."""
 
-    def __init__(self, history: History, path: str, options: argparse.Namespace) -> None:
+    def __init__(self, history: History, path: str, options: argparse.Namespace, format: Format) -> None:
         self._history = history
         self._name = "standard input" if path == "-" else path
         self._descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
@@ -145,8 +146,8 @@ class _Import:
         changed = datetime.fromtimestamp(about.st_mtime, UTC) if path != "-" else datetime.now(UTC)
         self._read = partial(
             read_line,
-            parse=partial(parse, format=options.format, policies=policies(options)),
-            format=options.format,
+            parse=partial(parse, format=format, policies=policies(options)),
+            format=format.name,
             time=changed,
             field=options.field,
         )

@@ -33,7 +33,8 @@ from ..options import (
 from ..streams import READ_SIZE, STDIN, Streams, complain
 
 if TYPE_CHECKING:
-    from ..._config import Config
+    from ..._config import Config, ModelSettings
+    from ..._engine.format import Format
     from ...client.client import Client, Think
     from .continued import LastTalk
     from .reply import Choices, ReplySaver
@@ -117,11 +118,10 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
     settings = resolve_model(config, model)
     asked = options.style or os.environ.get("ASIDES_STYLE")
     style = read_style(asked) if asked else Style(config.terminal.heading, config.terminal.text)
-    format = options.format or {"none": "passthrough"}.get(settings.format, settings.format)
     return Choices(
         model=model,
         think=think,
-        format=find_format(format).name if format else None,
+        format=_format(options, settings),
         policies=policies_of(settings, **given_policies(options)),
         extra=settings.extra_body,
         mode="collapse" if options.collapse else "hide" if options.hidethinking or config.run.hide_thinking else "show",
@@ -130,6 +130,16 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
         style=style,
         wrap=options.wordwrap and config.terminal.wrap,
     )
+
+
+def _format(options: argparse.Namespace, settings: ModelSettings) -> str | Format | None:
+    """The format that was asked for, else the configured one; None: by the model's name."""
+    if options.tags or (settings.tags and not options.format):
+        from ...families.own_tags import own_tags
+
+        return own_tags(options.tags or settings.tags.items())
+    name = options.format or {"none": "passthrough"}.get(settings.format, settings.format)
+    return find_format(name).name if name else None
 
 
 def _before(store: str) -> LastTalk:

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import msgspec
 
+from ..._engine.format import Format
 from ...client.client import Client, Message, Reply, Think
 from ...errors import Error
 from ...policies import DEFAULTS, Policies
@@ -39,7 +40,7 @@ class Choices(msgspec.Struct, kw_only=True):
 
     model: str
     think: Think = None
-    format: str | None = None
+    format: str | Format | None = None
     policies: Policies = DEFAULTS
     """How to read the reply. Its `tools` are what the model is offered."""
     extra: dict[str, Any] = {}
@@ -257,7 +258,7 @@ class ReplySaver:
             model=choices.model,
             source="run",
             conversation=self._conversation,
-            format=choices.format or "",
+            format=choices.format.name if isinstance(choices.format, Format) else choices.format or "",
             asked=[text_turn(turn["role"], turn["content"], call_id=turn.get("tool_call_id", "")) for turn in asked],
         )
         self.failed = self.failed or not saved

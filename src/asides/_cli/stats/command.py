@@ -14,6 +14,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from .. import FAILED, INTERRUPTED, OK
+from ..filter import chosen_format
 from ..options import Arguments, add_reading, policies
 from ..streams import STDOUT, Interrupt, OutputStream, Streams
 from .read import Counting, count_files, count_history
@@ -54,7 +55,7 @@ def run(arguments: list[str]) -> int:
     """`asides stats`."""
     options = _parse(arguments)
     setup: dict[str, Any] = {
-        "format": options.format,
+        "format": chosen_format(options),
         "policies": policies(options),
         "field": options.field or "",
         "seconds_field": options.seconds_field or "",

@@ -19,18 +19,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..._api import parse
+from ..._engine.format import Format
 from ..._extras import install_command
 from ...analysis import analyze
 from ...analysis.figures import analyze_reply
 from ...analysis.summary import EXCERPT, Groups
 from ...analysis.traces import FoundReplies, decode, find_replies, find_seconds, look_up
 from ...errors import UsageError
+from ...families import get_format
 from ...message import Message
 from ...parts import Thinking
 from ...policies import DEFAULTS, Policies
 from ...terminal.progress import Progress
 from ...terminal.table import amount
-from ..filter import find_format
 from ..streams import STDIN, Interrupt, Streams, split_lines
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Counting:
     def __init__(
         self,
         *,
-        format: str = "auto",
+        format: str | Format = "auto",
         policies: Policies = DEFAULTS,
         field: str = "",
         seconds_field: str = "",
@@ -85,7 +86,7 @@ class Counting:
         self._field = field
         self._seconds_field = seconds_field
         self._tokens = load_tokenizer(tokenizer) if tokenizer else None
-        self._format = find_format(format)
+        self._format = get_format(format)
         self._policies = policies
 
     def counted(self) -> Counted:
