@@ -19,6 +19,7 @@ import subprocess
 import sys
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 # In the process of the tests.
@@ -35,6 +36,7 @@ def _server() -> socket.socket:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=[theirs.fileno()],
+            cwd=Path(__file__).parents[2],  # the first test that needs it may stand in a folder of its own
         )
 
     def end() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 import asides
 from asides._cli.formats import detail
-from tests.cli.running import run
+from tests.cli.running import OnScreen, run
 
 
 def test_every_format_is_listed_with_its_aliases() -> None:
     heading, *rows = run("formats").stdout.decode().splitlines()
-    assert heading.split() == ["name", "start", "calls", "aliases", "source"]
+    assert heading.split() == ["name", "opens", "closes", "start", "aliases"]
     assert [row.split()[0] for row in rows] == asides.formats()
     for row in rows:
         for alias in asides.get_format(row.split()[0]).aliases:
@@ -23,7 +23,8 @@ def test_every_format_is_listed_with_its_aliases() -> None:
 def test_as_json() -> None:
     rows = json.loads(run("formats", "--json").stdout)
     assert [row["name"] for row in rows] == asides.formats()
-    assert all(set(row) == {"name", "aliases", "start", "calls", "source"} for row in rows)
+    fields = {"name", "aliases", "start", "calls", "source", "thinking_opens", "thinking_closes", "calls_in_thinking"}
+    assert all(set(row) >= fields for row in rows)
 
 
 @pytest.mark.parametrize("name", asides.formats())
@@ -44,3 +45,27 @@ def test_unknown() -> None:
     done = run("formats", "qwne3")
     assert done.returncode == 2
     assert b"qwen3" in done.stderr
+
+
+def test_by_marker() -> None:
+    """The formats that have it; where none does, those in which it is a part of one."""
+    rows = run("formats", "[think]").stdout.decode().splitlines()[1:]
+    assert [row.split()[0] for row in rows] == ["auto", "mistral"]
+    assert [row["name"] for row in json.loads(run("formats", "<|start|>", "--json").stdout)] == [
+        name for name in asides.formats() if name in ("auto", "beam", "harmony", "muse")
+    ]
+    assert b"seed_oss" in run("formats", "seed:thi").stdout
+    done = run("formats", "<nobody>")
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_nothing_is_lost_at_any_width(columns: int) -> None:
+    """Lines fit the terminal, and every alias is there, beside the format or below it."""
+    with OnScreen("formats", "[THINK]", columns=columns) as screen:
+        assert screen.end() == 0
+        lines = screen.emulator.lines
+    assert max(map(len, lines)) <= columns
+    text = " ".join(lines).split()
+    assert {"mistral", "[THINK]", "[/THINK]", *asides.get_format("mistral").aliases} <= set(text)
+    assert ("opens" in text) == (columns > 40)

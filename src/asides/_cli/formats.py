@@ -1,9 +1,16 @@
-"""`asides formats`: the registry as a table, or one format in detail."""
+"""`asides formats`: the registry as a table, one format in detail, or the formats that have a marker.
+
+The table shows what a person knows of an output that lies before them: how thoughts open and close, and whether the
+output begins in one. All of it is there at every width: aliases move below their format, and in a narrow window
+everything does. `--json` has everything that is known of each.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,7 +18,8 @@ import msgspec
 from .._engine.calls.syntax import CallSyntax
 from .._engine.format import END, HEADER, TEXT, THINKING, Format
 from ..families import family_of, formats, get_format, switch_of
-from ..terminal.table import aligned, cut
+from ..families.registry import canonical_name
+from ..terminal.table import GAP, aligned, columns, cut
 from . import OK
 from .filter import find_format
 from .options import Arguments, write_out
@@ -20,11 +28,23 @@ from .streams import STDOUT, OutputStream
 DESCRIPTION = """\
 Lists the formats, with the names that each answers to. Names compare without
 case, `-`, `_`, `.` and spaces. With a name, shows that format in detail: its
-family, its markers, how it writes calls, how its thinking is switched.
+family, its markers, how it writes calls, how its thinking is switched. With a
+marker, lists the formats that have it.
 """
-COLUMNS = ("name", "start", "calls", "aliases", "source")
-MOST_ALIASES = 32
-"""Columns that aliases take on a terminal."""
+COLUMNS = ("name", "opens", "closes", "start", "aliases")
+WIDEST_MARKER = 18
+"""Columns that a marker takes; a longer one is cut, and `asides formats NAME` has it whole."""
+NARROWEST_TABLE = 72
+"""Where a terminal has fewer columns, the format's name stands above what is said of it."""
+NARROWEST_ALIASES = 24
+EXAMPLES = """\
+examples:
+  asides formats                 all of them
+  asides formats qwen3           one in detail
+  asides formats '[THINK]'       those with this marker
+  asides formats --json          everything that is known of each
+
+"""
 EXIT_CODES = """\
 exit codes:
   0    all was well
@@ -35,17 +55,41 @@ exit codes:
 
 def run(arguments: list[str]) -> int:
     """`asides formats`."""
-    parser = Arguments(prog="asides formats", description=DESCRIPTION, epilog=EXIT_CODES)
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a name or an alias of a format")
+    parser = Arguments(prog="asides formats", description=DESCRIPTION, epilog=EXAMPLES + EXIT_CODES)
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a name or an alias of a format, or a marker")
     parser.add_argument("--json", action="store_true", help="the same as JSON")
     options = parser.parse_args(arguments)
-    if options.name is not None:
+    rows = None if options.name is None else _with_marker(options.name)
+    if options.name is not None and not rows:
         details = detail(find_format(options.name))
         write_out(_json(details) if options.json else _list(details))
     else:
-        rows = [summary(get_format(name)) for name in formats()]
+        rows = rows or [_whole_detail(name) for name in formats()]
         write_out(_json(rows) if options.json else _table(rows, _width()))
     return OK
+
+
+def _with_marker(wanted: str) -> list[dict[str, Any]]:
+    """The formats that have a marker, or one that this is a part of; none where it can only be a name."""
+    if canonical_name(wanted) is not None or not wanted.strip():
+        return []
+    folded = wanted.casefold()
+    rows = [_whole_detail(name) for name in formats()]
+    exact = [row for row in rows if folded in _markers(row)]
+    # A word is mostly a name that was misspelled; `<thi` is the beginning of a marker.
+    part = [] if re.fullmatch(r"[\w.\- ]+", wanted) else rows
+    return exact or [row for row in part if any(folded in marker for marker in _markers(row))]
+
+
+def _markers(row: dict[str, Any]) -> list[str]:
+    fields = ("thinking_opens", "thinking_closes", "stops", "headers", "call_opens", "call_closes")
+    return [marker.casefold() for field in fields for marker in row.get(field, ())]
+
+
+def _whole_detail(name: str) -> dict[str, Any]:
+    """What can be said of a format, with the fields that every one has."""
+    format = get_format(name)
+    return {**summary(format), "thinking_opens": [], "thinking_closes": [], **detail(format)}
 
 
 def summary(format: Format) -> dict[str, Any]:
@@ -107,13 +151,50 @@ def _list(details: dict[str, Any]) -> str:
 
 
 def _table(rows: list[dict[str, Any]], width: int | None) -> str:
-    """Aligned columns, the widest last. Lines are cut to the width of a terminal."""
-    cells = [{column: _cell(row[column]) or "-" for column in COLUMNS} for row in rows]
-    if width is not None:
-        for row in cells:
-            row["aliases"] = cut(row["aliases"], MOST_ALIASES)
-    lines = aligned([COLUMNS, *(tuple(row.values()) for row in cells)])
-    return "".join((line if width is None else cut(line, width)).rstrip() + "\n" for line in lines)
+    """Aligned columns, the aliases last, or below where a terminal has no room for them beside the rest."""
+    narrow = width is not None and width < NARROWEST_TABLE
+    widest = WIDEST_MARKER if width is not None and not narrow else sys.maxsize
+    cells = [(row["name"], *(_first(markers, widest) for markers in _pairs(row)), row["start"]) for row in rows]
+    aliases = [" ".join(row["aliases"]) for row in rows]
+    if width is not None and narrow:
+        return "".join(map(partial(_stacked, width=width), cells, aliases))
+    lines = aligned([COLUMNS[:4], *cells])
+    beside = width is None or width - columns(lines[0]) - len(GAP) >= NARROWEST_ALIASES
+    table = [f"{lines[0]}{GAP}{COLUMNS[4]}" if beside else lines[0]]
+    for line, names in zip(lines[1:], aliases, strict=True):
+        indent = columns(line) + len(GAP) if beside else 4
+        wrapped = [names] if width is None else _wrapped(names, width - indent)
+        first = f"{line}{GAP}{wrapped.pop(0)}" if beside else line
+        table += [first, *(" " * indent + more for more in wrapped)]
+    return "".join(line.rstrip() + "\n" for line in table if line.strip())
+
+
+def _stacked(cells: tuple[str, ...], aliases: str, width: int) -> str:
+    name, opens, closes, start = cells
+    about = f"{opens} {closes} {start}" + (f" {aliases}" if aliases else "")
+    return f"{name}\n" + "".join(f"  {line}\n" for line in _wrapped(about, width - 2))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    from textwrap import wrap  # here, because a pipe needs none
+
+    return wrap(text, max(width, 8), break_on_hyphens=False) or [""]
+
+
+def _pairs(row: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """How thoughts open and close."""
+    opens, closes = row["thinking_opens"], row["thinking_closes"]
+    if not opens and row.get("headers"):  # a header says what follows
+        headers = row["headers"]
+        channel = next((name for name, kind in row.get("channels", {}).items() if kind == THINKING), "")
+        named = next((marker for marker in headers if "think" in marker), headers[-1])
+        opens = [f"{headers[-1]}{channel}" if channel else named]
+    return opens, closes
+
+
+def _first(markers: list[str], widest: int) -> str:
+    more = f" +{len(markers) - 1}" if len(markers) > 1 else ""
+    return f"{cut(_cell(markers[:1]), widest - len(more))}{more}" if markers else "-"
 
 
 def _cell(value: Any) -> str:
