@@ -244,7 +244,7 @@ def test_nothing_is_wider_than_the_screen(visit: Visitor, servers: Servers, widt
 
 
 def test_a_touch_screen_does_not_show_its_keyboard_by_itself(visit: Visitor, recorded: Gateway) -> None:
-    page = visit(recorded.url, width=360, has_touch=True, is_mobile=True)
+    page = visit(recorded.url, width=360, height=560, has_touch=True, is_mobile=True)
     page.get_by_role("heading", name="Watch a model think").wait_for()
     expect(page.get_by_label("Your question")).not_to_be_focused()
     # The first visit begins at its beginning.
