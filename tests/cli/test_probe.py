@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import environment, run
+import asides
+from tests.cli.running import OnScreen, environment, run
 from tests.detect.templates import ECHO, MENTIONED, UNKNOWN_PAIR
 from tests.detect.test_tokenizer import QWEN, tokenizer_json, write
 from tests.waiting import PATIENCE
@@ -120,3 +121,80 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(folder: Pa
 
 def test_it_is_listed() -> None:
     assert b"asides probe" in run("--help").stdout
+
+
+HARMONY = "<|channel|>analysis<|message|>Why.<|end|><|start|>assistant<|channel|>final<|message|>So.<|return|>"
+
+
+@pytest.mark.parametrize(
+    ("output", "flags", "streaming", "format"),
+    [
+        ("<think>2+2</think>It is 4.", [], [], "qwen3"),
+        ("2+2</think>It is 4.", [], ["--start", "thinking"], "deepseek_r1"),
+        (HARMONY, [], [], "harmony"),
+        ("[THINK]2+2[/THINK]It is 4.", [], [], "mistral"),
+        ("<reflection>2+2</reflection>It is 4.", ["-f", "think_tag"], ["-f", "think_tag"], "think_tag"),
+    ],
+)
+def test_an_output(output: str, flags: list[str], streaming: list[str], format: str, tmp_path: Path) -> None:
+    """The flags that it names read the output as it shows, from the file and from a pipe."""
+    path = tmp_path / "reply.txt"
+    path.write_text(output, encoding="utf-8")
+    found = json.loads(run("probe", "--json", path).stdout)
+    assert (found["split"], found["flags"], found["streaming_flags"]) == (True, flags, streaming)
+    best = found["readings"][0]
+    assert format in best["formats"]
+    assert run(path, *flags, "--hide").stdout.decode() == best["text"]
+    assert run(*streaming, "--hide", given=output.encode()).stdout.decode() == best["text"]
+    everywhere = sorted(name for reading in found["readings"] for name in reading["formats"])
+    assert everywhere == [name for name in asides.formats() if name not in ("auto", "passthrough")]
+    assert run("probe", "--output", "-", "--json", given=output.encode()).returncode == 0
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_an_output_on_the_screen(columns: int, tmp_path: Path) -> None:
+    path = tmp_path / "r.txt"
+    path.write_text("2+2</think>It is 4.", encoding="utf-8")
+    with OnScreen("probe", path, columns=columns, rows=80) as screen:
+        assert screen.end() == 0
+        lines = screen.emulator.lines
+    assert max(map(len, lines)) <= columns
+    text = " ".join(" ".join(lines).split())
+    assert "1 thought, an answer of 3 words" in text
+    assert "model | asides --start thinking" in text
+    assert "thought 2+2 answer It is 4." in text
+
+
+def test_an_output_that_no_format_splits(tmp_path: Path) -> None:
+    """A pair of tags in it is offered, and works."""
+    path = tmp_path / "own.txt"
+    path.write_text("<plan>x</plan>Hi", encoding="utf-8")
+    done = run("probe", path)
+    assert done.returncode == 1
+    assert f"asides --tags '<plan>' '</plan>' {path}" in " ".join(done.stdout.decode().split())
+    assert run("--hide", "--tags", "<plan>", "</plan>", path).stdout == b"Hi"
+    path.write_text("plain", encoding="utf-8")
+    assert run("probe", path).returncode == 1
+
+
+def test_a_template_is_no_output(tmp_path: Path) -> None:
+    """Also under a name that says nothing."""
+    path = tmp_path / "template"
+    path.write_text(UNKNOWN_PAIR, encoding="utf-8")
+    assert b"one made for these markers" in run("probe", path).stdout
+
+
+@pytest.mark.parametrize("wrong", [["--output", "x", "y"], ["--output", "-", "--model", "m"], ["--output", "no-file"]])
+def test_wrong_outputs(wrong: list[str]) -> None:
+    done = run("probe", *wrong)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Traceback" not in done.stderr
+
+
+def test_an_address_is_a_name() -> None:
+    named = run("probe", "Qwen/Qwen3-8B").stdout.splitlines()[1:]
+    for address in ("https://huggingface.co/Qwen/Qwen3-8B", "https://hf.co/Qwen/Qwen3-8B/tree/main?x=1"):
+        assert run("probe", address).stdout.splitlines()[1:] == named
+    done = run("probe", "https://example.com/Qwen/Qwen3-8B")
+    assert done.returncode == 2
+    assert b"nothing is downloaded" in done.stderr

@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
         write_out(_json(details) if options.json else _list(details))
     else:
         rows = rows or [_whole_detail(name) for name in formats()]
-        write_out(_json(rows) if options.json else _table(rows, _width()))
+        write_out(_json(rows) if options.json else _table(rows, terminal_width()))
     return OK
 
 
@@ -205,7 +205,7 @@ def _cell(value: Any) -> str:
     return "yes" if value is True else str(value)
 
 
-def _width() -> int | None:
+def terminal_width() -> int | None:
     """The width of the terminal; None where everything is to be written."""
     if not OutputStream(STDOUT).terminal:
         return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,8 +21,10 @@ from .streams import complain
 DESCRIPTION = """\
 Tells which format a model speaks, whether it thinks, and why. TARGET is a folder
 with a tokenizer or a chat template, a tokenizer.json, a .jinja, a .gguf, or just
-the name of a model. Nothing is downloaded, and templates are rendered in a
-process of their own, within bounds of time and memory.
+the name of a model, or its address on huggingface.co. Nothing is downloaded, and
+templates are rendered in a process of their own, within bounds of time and
+memory. Of a file with a model's output it tells which formats split it, what
+each makes of it, and which flags to use.
 """
 EXAMPLES = f"""\
 examples:
@@ -31,19 +34,28 @@ examples:
   asides probe deepseek-ai/DeepSeek-R1     by name
   asides probe --response-template ./Qwen3-8B   how transformers and TRL can read it
 
+  asides probe https://huggingface.co/Qwen/Qwen3-8B
+  asides probe reply.txt                   an output: which format is it?
+  model | asides probe --output -
+
 exit codes:
-  {OK}    the model is known
+  {OK}    the model is known, or a format splits the output
   {ODD}    nothing is known about it
   {FAILED}    wrong usage, or something could not be read
 """
 PATHS = (".json", ".jinja", ".jinja2", ".j2", ".gguf")
+PAGES = ("huggingface.co", "hf.co")
+TEMPLATE_SIGNS = (b"{%", b"{{")
+BEGINNING = 65536
+"""Bytes by which a template is told from a model's output."""
 YES = {True: "yes", False: "no", None: "not known"}
 
 
 def run(arguments: list[str]) -> int:
     """`asides probe`."""
     parser = Arguments(prog="asides probe", description=DESCRIPTION, epilog=EXAMPLES)
-    parser.add_argument("target", metavar="TARGET", help="a folder, a file, or a model's name")
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="a folder, a file, or a model's name")
+    parser.add_argument("--output", metavar="FILE", help="a model's output; - is standard input")
     parser.add_argument("--model", metavar="NAME", help="what the model in a folder or file is called")
     parser.add_argument("--prompt", metavar="FILE", help="a prompt as it is sent: where does it leave the model?")
     parser.add_argument("--json", action="store_true", help="the same as JSON")
@@ -54,6 +66,12 @@ def run(arguments: list[str]) -> int:
         "--reader", choices=TARGETS, default="transformers", help="who reads that template (default transformers)"
     )
     options = parser.parse_args(arguments)
+    if (options.output is None) == (options.target is None):
+        parser.error("what is probed is a TARGET, or a model's --output FILE")
+    if options.output is not None and (options.model or options.prompt or options.response_template):
+        parser.error("--output is read alone; --model, --prompt and --response-template are for a model's files")
+    if options.output is not None or (not (options.model or options.prompt) and file_kind(options.target) == "output"):
+        return _output(options.output or options.target, as_json=options.json)
     found = look(options.target, options.model, options.prompt)
     if options.response_template:
         return _response_template(found, options.reader)
@@ -73,13 +91,43 @@ def _response_template(found: Detection, target: Target) -> int:
     return OK
 
 
+def _output(path: str, *, as_json: bool) -> int:
+    from .probe_output import probe_output  # here, because it imports every family
+
+    data = sys.stdin.buffer.read(MOST_JSON) if path == "-" else read_bytes(Path(path), MOST_JSON)
+    return probe_output(path, data.decode("utf-8", "replace"), as_json=as_json)
+
+
+def file_kind(target: str) -> Literal["model", "template", "output"]:
+    """What a file is: by its name, else by its beginning. A folder, and what is no file, is a model."""
+    if target.endswith(PATHS) or not os.path.isfile(target):
+        return "model"
+    with open(target, "rb") as file:
+        beginning = file.read(BEGINNING)
+    if beginning.startswith((b"GGUF", b'{"version"', b"{\n")):
+        return "model"
+    return "template" if any(sign in beginning for sign in TEMPLATE_SIGNS) else "output"
+
+
+def model_name(target: str) -> str:
+    """The model's name, also from the address of its page on Hugging Face."""
+    if not target.startswith(("http://", "https://")):
+        return target
+    host, _, path = target.partition("://")[2].partition("/")
+    names = [name for name in path.split("?")[0].split("#")[0].split("/") if name]
+    if host.removeprefix("www.") not in PAGES or not names or names[0] in ("datasets", "spaces", "docs"):
+        raise UsageError(f"{target}: nothing is downloaded; only a model's address on huggingface.co says its name")
+    return "/".join(names[:2])
+
+
 def look(target: str, model: str | None, prompt: str | None) -> Detection:
     """Detect from what was named on the command line."""
     given: dict[str, Any] = {"model": model}
+    target = model_name(target)
     if prompt is not None:
         given["prompt"] = read_bytes(Path(prompt), MOST_JSON).decode("utf-8", "replace")
     if os.path.exists(target):
-        given["tokenizer"] = target
+        given |= {"chat_template": Path(target)} if file_kind(target) == "template" else {"tokenizer": target}
     elif target.endswith(PATHS) or target.startswith((".", "/", "~")) or target.count("/") > 2:
         raise UsageError(f"{target}: no such file or folder")
     elif model is not None:
