@@ -38,6 +38,7 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "telemetry": schema.Telemetry,
     "run": schema.RunSettings,
     "terminal": schema.Terminal,
+    "think_tags": schema.ThinkTagsSection,
 }
 
 

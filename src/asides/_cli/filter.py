@@ -26,6 +26,7 @@ from ..message import Message
 from . import COMMANDS, EXIT_CODES, FAILED, INTERRUPTED, ODD, OK
 from .display import choose
 from .options import Arguments, add_options, check_options, did_you_mean, explain_unknown, policies
+from .own_settings import obey_settings
 from .streams import STDIN, Interrupt, Streams
 
 if TYPE_CHECKING:
@@ -232,4 +233,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
             meant = did_you_mean(first, COMMANDS, "asides ")
             parser.error(f"{first!r} is neither a command nor a file that is there{meant}")
     check_options(parser, options)
+    if not options.files:  # else `split` does
+        obey_settings(options)
     return options

@@ -211,6 +211,7 @@ def add_style(group: argparse._ActionsContainer) -> None:
 def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
     """The options of the filter and of `split`. `start` says in words where reading begins by default."""
     reading = add_reading(parser, start=start)
+    parser.set_defaults(format=None)  # so that the configuration can say it
     reading.add_argument("--strict", action="store_true", help="end with exit code 1 at the first oddity")
 
     showing = parser.add_argument_group("what to show")

@@ -1,4 +1,11 @@
-"""`asides probe`: what a model speaks, from its files or its name, and why."""
+"""`asides probe`: what a model speaks, from its files, its name or an output of it, and why.
+
+What was named is taken for what it is: a folder and a file by its suffix or its first bytes, an address of
+huggingface.co for the model's name. Detection itself is `asides.detect`; an output is read by every format in
+`probe_output`. Nothing is downloaded.
+
+    asides probe ./Qwen3-8B      asides probe Qwen/Qwen3-8B      asides probe reply.txt
+"""
 
 from __future__ import annotations
 

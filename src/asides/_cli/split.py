@@ -8,6 +8,7 @@ import os
 from . import EXIT_CODES, FAILED, INTERRUPTED, OK
 from .filter import InputReader
 from .options import Arguments, add_options, check_options
+from .own_settings import obey_settings
 from .streams import STDIN, Interrupt, Streams
 
 DESCRIPTION = """\
@@ -67,4 +68,5 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.files = options.files or ["-"]
     check_options(parser, options)
+    obey_settings(options)
     return options

@@ -26,6 +26,7 @@ from . import INTERRUPTED, OK
 from .display import read_style
 from .filter import find_whole_format
 from .options import Arguments, add_reading, add_style, check_style, policies
+from .own_settings import obey_settings
 from .streams import READ_SIZE, STDIN, STDOUT, OutputStream, complain
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("file", metavar="FILE", help="a file with a model's output, or -")
     add_reading(parser, start="the format's own; undecided where that is text")
+    parser.set_defaults(format=None)  # so that the configuration can say it
     showing = parser.add_argument_group("what to show")
     showing.add_argument("--expand", action="store_true", help="begin with every thought shown")
     showing.add_argument(
@@ -193,4 +195,5 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add_style(showing)
     options = parser.parse_args(arguments)
     check_style(options)
+    obey_settings(options)
     return options

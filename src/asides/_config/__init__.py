@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os as _os
 import typing as _typing
+from collections.abc import Mapping as _Mapping
 
 if _typing.TYPE_CHECKING:
     from .loading import Loaded, load, load_all
@@ -21,10 +23,13 @@ __all__ = [
     "load",
     "load_all",
     "matches",
+    "own_file",
     "policies_of",
     "resolve_model",
     "show",
 ]
+
+NAME = "asides.yaml"
 
 _PLACES = {
     "Config": "schema",
@@ -42,6 +47,15 @@ _PLACES = {
     "show": "showing",
 }
 """Where each name is: commands that read no configuration must not pay for it."""
+
+
+def own_file(environ: _Mapping[str, str]) -> str | None:
+    """The file that holds for a command that names none: `ASIDES_CONFIG`, else the one in the user's folder, if any."""
+    if environ.get("ASIDES_CONFIG"):
+        return _os.path.expanduser(environ["ASIDES_CONFIG"])
+    home = environ.get("HOME") or _os.path.expanduser("~")
+    own = _os.path.join(environ.get("XDG_CONFIG_HOME") or _os.path.join(home, ".config"), "asides", NAME)
+    return own if _os.path.isfile(own) else None
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -28,6 +28,7 @@ from msgspec import inspect
 
 from .._extras import install_command
 from ..errors import UsageError
+from . import NAME, own_file
 from .checks import NOT_NAMED, check, expand_secrets
 from .schema import RENAMED, Config, UpstreamSettings
 from .values import (
@@ -46,7 +47,6 @@ from .values import (
     whole,
 )
 
-NAME = "asides.yaml"
 MOST_BYTES = 4 * 1024 * 1024
 """A configuration that is larger is another file, or a device."""
 PREFIX = "ASIDES_"
@@ -142,6 +142,8 @@ def load_all(
     # Before secrets are looked up: an upstream that a flag replaces needs no variable of the file's.
     layers.override(environ, flags or {}, trusted=source is None or source.trusted)
 
+    layers.take_over_think_tags()
+
     def complain(at: Path, message: str) -> None:
         layers.problems.append(Problem(layers.origin(at), path_text(at), message))
 
@@ -173,13 +175,11 @@ def _find(path: str | os.PathLike[str] | None, environ: Mapping[str, str], *, he
     """The file that is to be read. No file at all is fine where nobody named one."""
     if path is not None:
         return _FoundFile(os.path.expanduser(os.fspath(path)), "--config")
-    if environ.get("ASIDES_CONFIG"):
-        return _FoundFile(os.path.expanduser(environ["ASIDES_CONFIG"]), "ASIDES_CONFIG")
-    if here and os.path.isfile(NAME):
+    named = bool(environ.get("ASIDES_CONFIG"))
+    if here and not named and os.path.isfile(NAME):
         return _FoundFile(NAME, trusted=False)
-    folder = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
-    own = os.path.join(folder, "asides", NAME)
-    return _FoundFile(own) if os.path.isfile(own) else None
+    own = own_file(environ)
+    return None if own is None else _FoundFile(own, "ASIDES_CONFIG" if named else "")
 
 
 def _read_text(path: str, shown: str, named_by: str) -> str:
@@ -309,6 +309,7 @@ class _Layers:
 
     def _leave_out_choices_of_strangers(self) -> None:
         """Who made the folder neither chooses where thoughts are written to nor who reads them."""
+        self.values.get("think_tags", {}).pop("save_to_memory", None)
         for section in ("history", "responses", "page"):
             if self.values.pop(section, None) is not None:
                 self.warnings.append(f"{self.origin((section,))}: {section} is not taken from a file {NOT_NAMED}")
@@ -324,6 +325,21 @@ class _Layers:
         if parser and not defaults.get("format"):
             defaults["format"] = parser
             self.origins["defaults", "format"] = self.origins["inference_service", "reasoning_parser"]
+
+    def take_over_think_tags(self) -> None:
+        """SelfAI's section gives our own settings where these are not given."""
+        section = self.values.get("think_tags", {})
+        style = section.get("display_style")
+        for given, name, (place, setting), value in (
+            (section.get("enabled") is False, "enabled", ("defaults", "format"), "none"),
+            (section.get("display_in_ui") is False, "display_in_ui", ("run", "hide_thinking"), True),
+            (section.get("save_to_memory") is True, "save_to_memory", ("history", "save"), True),
+            (bool(style), "display_style", ("terminal", "heading"), style),
+        ):
+            held = self.values.setdefault(place, {})
+            if given and setting not in held and not (setting == "format" and held.get("tags")):
+                held[setting] = value
+                self.origins[place, setting] = self.origin(("think_tags", name))
 
     def override(self, environ: Mapping[str, str], flags: Mapping[str, Any], *, trusted: bool) -> None:
         """The second and the third layer: variables, and flags over them."""

@@ -257,6 +257,20 @@ class Terminal(Section, frozen=True):
     """Whether long lines are broken at words."""
 
 
+class ThinkTagsSection(Section, frozen=True):
+    """SelfAI's section, as its documents have it. Our own settings win over it."""
+
+    enabled: bool = True
+    """`false`: outputs are not split, as with `format: none` of `defaults`."""
+    display_in_ui: bool = True
+    """`false`: thoughts are left out, by the filter and by `asides run` (`hide_thinking`)."""
+    save_to_memory: bool = False
+    """`true`: replies are kept with their thoughts, by the filter, `asides run` and the gateway (`save` of
+    `history`)."""
+    display_style: str = ""
+    """The colour of the line above a thought: `blue`, `cyan`, `grey`, or any other (`heading` of `terminal`)."""
+
+
 class InferenceService(msgspec.Struct, frozen=True, kw_only=True):
     """NexRL's section. Only these of its keys are read."""
 
@@ -299,6 +313,8 @@ class Config(Section, frozen=True):
     telemetry: Telemetry = Telemetry()
     run: RunSettings = RunSettings()
     terminal: Terminal = Terminal()
+    think_tags: ThinkTagsSection = ThinkTagsSection()
+    """SelfAI's section."""
     inference_service: InferenceService = InferenceService()
     """`reasoning_parser` is the default format where `defaults.format` is empty."""
 
