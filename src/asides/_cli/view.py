@@ -12,6 +12,7 @@ import codecs
 import os
 import stat
 import sys
+from contextlib import nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
@@ -110,7 +111,7 @@ class ViewedInput:
 
 
 def _view(source: ViewedInput, screen: Screen, options: argparse.Namespace) -> int:
-    viewing = _library()
+    viewing = viewer_library()
     viewer = viewing.Viewer(
         source.document,
         name="standard input" if options.file == "-" else os.path.basename(options.file),
@@ -122,7 +123,7 @@ def _view(source: ViewedInput, screen: Screen, options: argparse.Namespace) -> i
             complain("reads what you type; Ctrl-D ends it and shows it")
         while source.read():
             pass
-    with _keyboard() as keyboard:
+    with open_keyboard() as keyboard:
         application = viewing.application(
             viewer, keyboard=keyboard, style=read_style(options.style), colour=screen.colour
         )
@@ -143,16 +144,26 @@ def _view(source: ViewedInput, screen: Screen, options: argparse.Namespace) -> i
     return INTERRUPTED if interrupted else OK
 
 
-def view_document(document: Document, name: str, style: Style) -> None:
-    """Show a document that is whole, until the person leaves it."""
-    viewing = _library()
-    with _keyboard() as keyboard:
-        viewing.application(
-            viewing.Viewer(document, name=name), keyboard=keyboard, style=style, colour=Screen(STDOUT).colour
-        ).run()
+def view_document(
+    document: Document, name: str, style: Style, *, find: str = "", keyboard: TextIO | None = None
+) -> bool:
+    """Show a document that is whole, until the person leaves it. Returns whether that was by Ctrl-C.
+
+    `find`: what to go to and to mark. `keyboard`: where keys come from, if it is open already.
+    """
+    viewing = viewer_library()
+    viewer = viewing.Viewer(document, name=name)
+    if find:
+        viewer.typed = find
+        viewer.search()
+    with open_keyboard() if keyboard is None else nullcontext(keyboard) as keys:
+        shown = viewing.application(viewer, keyboard=keys, style=style, colour=Screen(STDOUT).colour)
+        interrupted: bool = shown.run()
+    return interrupted
 
 
-def _library() -> ModuleType:
+def viewer_library() -> ModuleType:
+    """The viewer; a `UsageError` that names what is missing where it cannot be imported."""
     try:
         from ..terminal import viewer
     except ModuleNotFoundError as error:
@@ -160,7 +171,7 @@ def _library() -> ModuleType:
     return viewer
 
 
-def _keyboard() -> TextIO:
+def open_keyboard() -> TextIO:
     """The terminal that keys come from, also where standard input is something else."""
     try:
         return open("/dev/tty", encoding="utf-8")

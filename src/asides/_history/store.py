@@ -277,6 +277,17 @@ class History(ABC):
         with self._reading("a reply"):
             return list_conversations(self._rows, where, before, limit)
 
+    def thought_lengths(self, numbers: Sequence[int]) -> dict[int, int]:
+        """How many characters the thoughts of replies have, by the numbers of the replies (`place[1]` of a list)."""
+        if not numbers:
+            return {}
+        rows = self._rows(
+            "SELECT t.reply, sum(t.characters) FROM thoughts AS t "
+            f"WHERE t.reply IN ({placeholders(len(numbers))}) GROUP BY t.reply",
+            numbers,
+        )
+        return {number: int(characters) for number, characters in rows}
+
     def labels(self, where: ReplyFilter = ALL) -> ReplyLabels:
         """Which models, sources and clients there are replies of."""
         return list_labels(self._rows, where)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.filters import Condition
@@ -32,11 +32,13 @@ from .style import Style, sheet
 from .viewer_keys import KEYS
 
 WHEEL_ROWS = 3
+ENTER = ("enter", "c-j")
+"""Pressed while nobody reads keys, as between two screens, Enter arrives as a line feed."""
 SEARCH, WRITE = "/", "w "
 HINTS = ("q quit", "Enter show/hide", "n p thoughts", "a all", "/ search", "? help")
 # Characters that prompt_toolkit counts one by one and terminals join. A screen that holds some is drawn afresh each
 # time, because what is drawn over them would land in the wrong column.
-_JOINING = re.compile("[\u200d\ufe0f\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
+JOINING = re.compile("[\u200d\ufe0f\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
 
 
 class Viewer:
@@ -77,7 +79,7 @@ class Viewer:
         self._drawn = self._visible()
         self._select_visible()
         rows = [self._row(place) for place in self._drawn]
-        self._joining = any(_JOINING.search(fragment[1]) for row in rows for fragment in row)
+        self._joining = any(JOINING.search(fragment[1]) for row in rows for fragment in row)
         return rows
 
     def needs_clearing(self) -> bool:
@@ -280,10 +282,31 @@ def _marked(text: str, pattern: str, style: str) -> StyleAndTextTuples:
     return [*pieces, (style, text[at:])]
 
 
-class ViewerControl(UIControl):
-    """The viewer's rows as prompt_toolkit wants them."""
+class WholeScreen(Protocol):
+    """What is drawn on the whole screen: a viewer, or a browser."""
 
-    def __init__(self, viewer: Viewer) -> None:
+    helping: bool
+
+    def draw(self, width: int, height: int) -> list[StyleAndTextTuples]:
+        """The rows of a screen of this size."""
+
+    def status(self) -> StyleAndTextTuples:
+        """The last line of the screen."""
+
+    def needs_clearing(self) -> bool:
+        """Whether what is on the screen, or will be, cannot be drawn over."""
+
+    def scroll(self, rows: int) -> None:
+        """The wheel was turned."""
+
+    def click(self, row: int) -> None:
+        """A row was clicked."""
+
+
+class ViewerControl(UIControl):
+    """The rows as prompt_toolkit wants them."""
+
+    def __init__(self, viewer: WholeScreen) -> None:
         self._viewer = viewer
 
     def create_content(self, width: int, height: int) -> UIContent:
@@ -309,11 +332,18 @@ class ViewerControl(UIControl):
 
 def application(viewer: Viewer, *, keyboard: TextIO, style: Style, colour: bool) -> Application[bool]:
     """The viewer as something to run. Its result is whether Ctrl-C ended it."""
+    return on_whole_screen(viewer, bindings(viewer), keyboard=keyboard, style=style, colour=colour)
+
+
+def on_whole_screen(
+    viewer: WholeScreen, keys: KeyBindings, *, keyboard: TextIO, style: Style, colour: bool
+) -> Application[bool]:
+    """Something to look at, with its keys, as something to run. Its result is whether Ctrl-C ended it."""
     made: Application[bool] = Application(
         layout=Layout(
             HSplit([Window(ViewerControl(viewer)), Window(FormattedTextControl(viewer.status), height=1)]),
         ),
-        key_bindings=bindings(viewer),
+        key_bindings=keys,
         style=Sheet.from_dict(sheet(style)),
         color_depth=None if colour else ColorDepth.DEPTH_1_BIT,
         full_screen=True,
@@ -346,18 +376,8 @@ def bindings(viewer: Viewer) -> KeyBindings:
     bind("end", "G", do=viewer.end)
     bind("tab", "n", do=lambda: viewer.step(1))
     bind("s-tab", "p", do=lambda: viewer.step(-1))
-    bind("enter", "space", do=viewer.toggle)
+    bind(*ENTER, "space", do=viewer.toggle)
     bind("a", do=viewer.toggle_all)
-
-    def type_more(event: KeyPressEvent) -> None:
-        if event.data.isprintable():
-            viewer.typed = (viewer.typed or "") + event.data
-
-    def type_less(event: KeyPressEvent) -> None:
-        viewer.typed = viewer.typed[:-1] if viewer.typed else None
-
-    def set_typed(typed: str | None) -> None:
-        viewer.typed = typed
 
     def begin(what: str) -> None:
         viewer.typed, viewer.typed_for = "", what
@@ -379,12 +399,44 @@ def bindings(viewer: Viewer) -> KeyBindings:
     keys.add("Y", filter=~typing & ~helping)(lambda event: copy("thinking", event))
     keys.add("q", filter=~typing & ~helping)(lambda event: event.app.exit(result=False))
     keys.add(Keys.Any, filter=helping)(lambda event: help(False))
+    bind_ending(keys, typing)
+    bind_typing(keys, viewer, typing)
+    return keys
+
+
+def bind_ending(keys: KeyBindings, typing: Condition) -> None:
+    """The keys that leave the screen whatever is on it."""
     keys.add("c-z", filter=~typing)(lambda event: event.app.suspend_to_background())
     for interrupt in ("c-c", "<sigint>"):
         keys.add(interrupt)(lambda event: event.app.exit(result=True))
+
+
+class Typing(Protocol):
+    """Takes a line that is typed in the status line."""
+
+    typed: str | None
+    """What was typed so far; None while nothing is."""
+
+    def enter(self) -> None:
+        """It is whole."""
+
+
+def bind_typing(keys: KeyBindings, target: Typing, typing: Condition) -> None:
+    """The keys while a line is typed."""
+
+    def type_more(event: KeyPressEvent) -> None:
+        if event.data.isprintable():
+            target.typed = (target.typed or "") + event.data
+
+    def type_less(event: KeyPressEvent) -> None:
+        target.typed = target.typed[:-1] if target.typed else None
+
+    def give_up(event: KeyPressEvent) -> None:
+        target.typed = None
+
     # Eager, or it would wait to see whether an escape sequence follows.
-    keys.add("escape", filter=typing, eager=True)(lambda event: set_typed(None))
+    keys.add("escape", filter=typing, eager=True)(give_up)
     keys.add("backspace", filter=typing)(type_less)
-    keys.add("enter", filter=typing)(lambda event: viewer.enter())
+    for enter in ENTER:
+        keys.add(enter, filter=typing)(lambda event: target.enter())
     keys.add(Keys.Any, filter=typing)(type_more)
-    return keys

@@ -13,3 +13,11 @@ KEYS = (
     ("?", "this help, or away with it"),
     ("q, Ctrl-C", "quit"),
 )
+BROWSER_KEYS = (
+    ("Down Up j k", "move; so do Space, PageDown, PageUp, Home, End, g, G and the wheel"),
+    ("Enter, a click", "open it; q comes back to the list"),
+    ("/", "search inside thoughts, and in answers behind them"),
+    ("c Tab", "conversations, or single replies again"),
+    ("?", "this help, or away with it"),
+    ("q Escape", "leave what was found, or quit; Ctrl-C quits"),
+)

@@ -9,7 +9,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from ...terminal import Screen
+from ...terminal.answer import definitions
+from ...terminal.viewer_keys import BROWSER_KEYS
 from ..options import Arguments, add_raw, add_reading, add_store, add_style, add_wordwrap
+from ..streams import STDOUT
+from .browse import browse
 from .common import add_where, number
 from .look import grep, list_conversations, list_replies, search, show, stats
 from .work import export, import_lines, purge, reindex, salvage, verify
@@ -22,6 +27,7 @@ setting `history.save`.
 EXAMPLES = """\
 examples:
   model | asides --save               keep a reply and its thoughts
+  asides history                      look through it, on a terminal
   asides history list --since 2d      what was kept in the last two days
   asides history search photosyn      a half-remembered word
   asides history grep -i -C2 'wait|actually' --model 'qwen*'
@@ -46,10 +52,12 @@ def run(arguments: list[str]) -> int:
     """`asides history`."""
     parser = Arguments(prog="asides history", description=DESCRIPTION, epilog=EXAMPLES)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_browsing(commands)
     _add_looking(commands)
     _add_grep(commands)
     _add_working(commands)
-    options = parser.parse_args(arguments)
+    # Alone before a person it shows what there is; elsewhere a command has to be named.
+    options = parser.parse_args(arguments or (["browse"] if Screen(STDOUT).cursor else []))
     code: int = options.do(options)
     return code
 
@@ -65,6 +73,18 @@ def _command(
     parser.set_defaults(do=do)
     add_store(parser)
     return parser
+
+
+def _add_browsing(commands: argparse._SubParsersAction[Arguments]) -> None:
+    browsing = _command(
+        commands,
+        "browse",
+        browse,
+        "look through all of it on the whole screen",
+        "`asides history` alone is the same.\n\nkeys:\n" + "\n".join(definitions(BROWSER_KEYS, 79, "  ")),
+    )
+    add_style(browsing)
+    add_where(browsing)
 
 
 def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
