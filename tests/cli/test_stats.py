@@ -204,6 +204,31 @@ def test_wrong_usage(arguments: list[str], words: str) -> None:
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("jobs", [[], ["--jobs", "2"]])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--by", "modle"], "no record has the field 'modle' to compare by; did you mean model?"),
+        (["--field", "txt"], "no record has an output in the field 'txt'; did you mean text?"),
+        (["--by", "xyzzy"], "no record has the field 'xyzzy' to compare by; there are: model, text"),
+        (["--field", "model.x"], "no record has an output in the field 'model.x'; did you mean model?"),
+    ],
+)
+def test_a_field_that_no_record_has(traces: Path, arguments: list[str], message: str, jobs: list[str]) -> None:
+    """It was mistyped: no table of nothing, but what may have been meant."""
+    done = run("stats", traces, *arguments, *jobs)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"asides: {message}\n")
+
+
+def test_a_field_that_some_records_have(traces: Path) -> None:
+    """The others are counted together, or passed over."""
+    with open(traces, "ab") as file:
+        file.write(lines([{"text": "<think>No model.</think>x"}, {"model": "calm", "answer": "elsewhere"}]))
+    found = told(traces, "--by", "model", "--field", "text")
+    assert [group["name"] for group in found["groups"]] == ["calm", "restless", "(none)"]
+    assert found["skipped"]["no_output"] == 1
+
+
 def test_tokens_are_counted_with_a_tokenizer(traces: Path, tmp_path: Path) -> None:
     """A tokenizer.json, or the folder that holds it."""
     write(tmp_path / "tokenizer.json", tokenizer_json(QWEN))
@@ -282,6 +307,8 @@ def test_the_history(tmp_path: Path) -> None:
     wrong = run("stats", f"--history={store}", "--by", "nonsense")
     assert wrong.returncode == 2
     assert b"it has model, source" in wrong.stderr
+    mistyped = run("stats", f"--history={store}", "--by", "modle")
+    assert (mistyped.returncode, b"did you mean model?" in mistyped.stderr) == (2, True)
 
 
 def test_progress_on_a_terminal_and_ctrl_c_shows_what_was_counted() -> None:

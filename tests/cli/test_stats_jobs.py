@@ -85,6 +85,16 @@ def test_the_command_says_the_same(tmp_path: Path) -> None:
     )
 
 
+def test_tags_of_ones_own_reach_the_workers(tmp_path: Path) -> None:
+    """They are no format that has a name."""
+    path = tmp_path / "own.jsonl"
+    path.write_bytes(b'{"text": "<plan>Two and two.</plan>Four."}\n' * (2 * jobs.BATCH // 40))
+    tags = ("--tags", "<plan>", "</plan>")
+    one, several = (run("stats", "--json", *tags, *more, path) for more in ([], ["--jobs", "2"]))
+    assert (several.returncode, several.stdout) == (0, one.stdout)
+    assert b'"thinking_words": 0' not in one.stdout
+
+
 def test_ctrl_c_shows_what_was_counted_and_leaves_no_process() -> None:
     """One progress display, then the figures of all workers up to there, and exit code 130."""
     lines = b"".join(line + b"\n" for line in generated(300).split(b"\n") if line)

@@ -94,11 +94,16 @@ def find_format(name: str) -> Format:
 
 def chosen_format(options: argparse.Namespace) -> Format:
     """The format that the options name, or one of their own tags."""
-    if not options.tags:
-        return find_format(options.format)
+    return format_of(options.format, options.tags)
+
+
+def format_of(name: str, tags: Sequence[tuple[str, str]]) -> Format:
+    """The format of this name, or of these tags where there are any."""
+    if not tags:
+        return find_format(name)
     from ..families.own_tags import own_tags  # here, because most have a format
 
-    return own_tags(options.tags)
+    return own_tags(tags)
 
 
 def find_whole_format(options: argparse.Namespace) -> Format:

@@ -14,7 +14,6 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from .. import FAILED, INTERRUPTED, OK
-from ..filter import chosen_format
 from ..options import Arguments, add_reading, policies
 from ..streams import STDOUT, Interrupt, OutputStream, Streams
 from .read import Counting, count_files, count_history
@@ -55,7 +54,9 @@ def run(arguments: list[str]) -> int:
     """`asides stats`."""
     options = _parse(arguments)
     setup: dict[str, Any] = {
-        "format": chosen_format(options),
+        # A worker makes the format itself: not every one can be sent.
+        "format": options.format,
+        "tags": options.tags,
         "policies": policies(options),
         "field": options.field or "",
         "seconds_field": options.seconds_field or "",
@@ -72,6 +73,8 @@ def run(arguments: list[str]) -> int:
         else:
             count_files(options.files or ["-"], options.reads, counting, interrupt, streams, make_jobs)
         interrupted = interrupt.came
+    if not interrupted:
+        counting.check_names()
     if interrupted:
         streams.message("interrupted; these are the figures up to here")
     for note in counting.notes():

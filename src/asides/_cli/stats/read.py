@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..._api import parse
-from ..._engine.format import Format
+from ..._config.values import near, suggestion
 from ..._extras import install_command
 from ...analysis import analyze
 from ...analysis.figures import analyze_reply
-from ...analysis.summary import EXCERPT, Groups
+from ...analysis.summary import EXCERPT, NAMELESS, Groups
 from ...analysis.traces import FoundReplies, decode, find_replies, find_seconds, look_up
 from ...errors import UsageError
-from ...families import get_format
 from ...message import Message
 from ...parts import Thinking
 from ...policies import DEFAULTS, Policies
 from ...terminal.progress import Progress
 from ...terminal.table import amount
+from ..filter import format_of
 from ..streams import STDIN, Interrupt, Streams, split_lines
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ KEPT_GROUPS = ("model", "source", "agent", "conversation", "format", "terminatio
 """What replies of the history can be compared by."""
 NAMED = 3
 """Oddities of one kind that are named one by one; the rest is only counted."""
+MOST_NAMES = 50
+"""Fields of a record that a hint may name."""
 TRACES = (".jsonl", ".ndjson", ".jsonlines")
 
 
@@ -52,6 +54,7 @@ class Counted(msgspec.Struct):
     fields: dict[str, int]
     odd: dict[str, list[str]]
     skipped: dict[str, int]
+    names: list[str]
 
 
 class Counting:
@@ -60,7 +63,8 @@ class Counting:
     def __init__(
         self,
         *,
-        format: str | Format = "auto",
+        format: str = "auto",
+        tags: Sequence[tuple[str, str]] = (),
         policies: Policies = DEFAULTS,
         field: str = "",
         seconds_field: str = "",
@@ -79,6 +83,8 @@ class Counting:
         self.odd: dict[str, list[str]] = {"no JSON": [], "no output found": []}
         """The first places of each kind of oddity."""
         self.skipped = dict.fromkeys(self.odd, 0)
+        self.names: list[str] = []
+        """The fields of the first record, to say what `--by` or `--field` may have meant."""
         self.failed: list[str] = []
         """Files that could not be read, with the reason."""
         self._by_field = by
@@ -86,12 +92,12 @@ class Counting:
         self._field = field
         self._seconds_field = seconds_field
         self._tokens = load_tokenizer(tokenizer) if tokenizer else None
-        self._format = get_format(format)
+        self._format = format_of(format, tags)
         self._policies = policies
 
     def counted(self) -> Counted:
         """What was counted in lines, for `merge`."""
-        return Counted(self.groups, self.fields, self.odd, self.skipped)
+        return Counted(self.groups, self.fields, self.odd, self.skipped, self.names)
 
     def clear(self) -> None:
         """Begin anew, with lines that will be merged into another counting. Every group is kept apart."""
@@ -108,6 +114,7 @@ class Counting:
         for kind, places in later.odd.items():
             self.odd[kind] = (self.odd[kind] + places)[:NAMED]
             self.skipped[kind] += later.skipped[kind]
+        self.names = self.names or later.names
 
     @property
     def replies(self) -> int:
@@ -125,6 +132,8 @@ class Counting:
     def count_record(self, record: Any, path: str, place: str) -> None:
         """Count the replies of a record in."""
         found = self.find(record)
+        if not self.names and isinstance(record, dict):
+            self.names = [name for name in record if isinstance(name, str)][:MOST_NAMES]
         if not found.replies:
             self._skip("no output found", place)
             return
@@ -170,6 +179,16 @@ class Counting:
         figures = analyze(message, format=self._format, tokens=self._tokens, seconds=seconds)
         first = next((part.text for part in message.parts if isinstance(part, Thinking)), "")
         self.groups.add(group, figures, place, first[:EXCERPT])
+
+    def check_names(self) -> None:
+        """`UsageError` where `--field` or `--by` names a field that no record has."""
+        if self._field and not self.fields and self.skipped["no output found"]:
+            raise UsageError(f"no record has an output in the field {self._field!r}{self._meant(self._field)}")
+        if self._by_field and self.names and set(self.groups.summaries) == {NAMELESS}:
+            raise UsageError(f"no record has the field {self._by_field!r} to compare by{self._meant(self._by_field)}")
+
+    def _meant(self, name: str) -> str:
+        return "" if name in self.names else suggestion(name, self.names)
 
     def _skip(self, kind: str, place: str) -> None:
         self.skipped[kind] += 1
@@ -355,7 +374,9 @@ def count_history(
     from ..history.common import warn
 
     if counting.by not in ("", *KEPT_GROUPS):
-        raise UsageError(f"the history has no field {counting.by!r} to compare by; it has {', '.join(KEPT_GROUPS)}")
+        meant = near(counting.by, KEPT_GROUPS)
+        hint = f"; did you mean {meant[0]}?" if meant else f"; it has {', '.join(KEPT_GROUPS)}"
+        raise UsageError(f"the history has no field {counting.by!r} to compare by{hint}")
     where = history.ReplyFilter(
         since=history.read_time(since) if since else None, until=history.read_time(until) if until else None
     )
