@@ -187,6 +187,8 @@ def test_nobody_reads_where_nobody_can_be_told_apart(servers: Servers, path: str
     # A proxy before a gateway of this machine hands on the name that others call it by.
     assert read(servers.open, path, host="localhost").status_code in (200, 404)
     assert read(servers.open, path, host="chat.example").json()["error"]["code"] == "no_access"
+    # Or it calls the gateway by the name that it was configured with, and says whom it asks for.
+    assert read(servers.open, path, x_forwarded_for="203.0.113.7").json()["error"]["code"] == "no_access"
 
 
 def test_a_purge_deletes_ones_own(servers: Servers) -> None:

@@ -166,6 +166,16 @@ def test_a_key_is_asked_for_once_and_sent_as_a_header(visit: Visitor, keyed: Ser
     assert KEYS[0] not in keyed.gateway.log
 
 
+def test_a_key_that_no_header_can_hold_is_not_taken(visit: Visitor, keyed: Servers) -> None:
+    page = visit(keyed.gateway.url, complaints=True)
+    page.locator("input[type=password]").fill("k\u013e\u00fa\u010d")
+    page.get_by_role("button", name="Use this key").click()
+    assert page.evaluate("sessionStorage.getItem('asides.key')") is None
+    page.locator("input[type=password]").fill(f" {KEYS[0]} ")
+    page.get_by_role("button", name="Use this key").click()
+    page.get_by_label("Your question").wait_for()
+
+
 def test_the_key_can_be_forgotten(visit: Visitor, keyed: Servers) -> None:
     page = visit(keyed.gateway.url, complaints=True)
     _give(page, KEYS[0])

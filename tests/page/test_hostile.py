@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.gateway.servers import Servers
+from tests.gateway.upstream import json_reply
 from tests.page.conftest import Visitor
 from tests.page.talking import ask, complete, pieces, script, thought
 
@@ -108,6 +109,61 @@ def test_characters_that_turn_a_line_around_are_made_visible(visit: Visitor, ser
     page.get_by_role("button", name="Copy answer").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == BIDI
+
+
+def test_characters_behind_entities_are_made_visible_too(visit: Visitor, servers: Servers) -> None:
+    script(servers.upstream, "<think>hm</think>", "a&#8238;b&#x202E;c &#27;d &amp; `&#8238;`")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    complete(page)
+    assert page.locator(".answer").inner_text().strip() == "a\ufffdb\ufffdc \u241bd & &#8238;"
+
+
+@pytest.mark.parametrize("size", [40, 100_000])
+def test_what_is_nested_too_deeply_is_shown_as_it_is(visit: Visitor, servers: Servers, size: int) -> None:
+    text = "First.\n\nSecond.\n\nThird.\n\n" + ">" * 4000 + "deep"
+    script(servers.upstream, "<think>hm</think>", *pieces(text, size))
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    complete(page)
+    shown = page.locator(".answer").inner_text()
+    assert ">" * 4000 + "deep" in shown
+    assert all(word in shown for word in ("First.", "Second.", "Third."))
+
+
+def test_arguments_of_thousands_of_brackets_are_not_laid_out(visit: Visitor, servers: Servers) -> None:
+    """Each would be indented by twice its depth: megabytes for a few thousand characters."""
+    arguments = "[" * 2000 + "]" * 2000
+    servers.upstream.say("", thought="hm", calls=(("find", arguments),))
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    complete(page)
+    assert len(page.locator(".call pre").inner_text()) == len(arguments)
+
+
+def test_an_error_of_an_upstream_is_shown_without_characters_that_act(visit: Visitor, servers: Servers) -> None:
+    servers.upstream.send(json_reply({"error": {"message": "no\u202eway <b>out</b>"}}, 400))
+    page = visit(servers.gateway.url, complaints=True)
+    ask(page, "2+2?")
+    expect(page.get_by_role("alert")).to_contain_text("no\ufffdway <b>out</b>")
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        *("#/constructor", "#/__proto__/x", "#/read?client=constructor", "#/inside?start=toString"),
+        *(
+            "#/inside?format=__proto__",
+            "#/compare?a=constructor&b=__proto__&effort=valueOf",
+            "#/talk?effort=constructor",
+        ),
+        *("#/inside/request/..", "#/inside/request/%2e", "#/%E0%A4%A"),
+    ],
+)
+def test_an_address_with_hostile_values_opens_a_view(visit: Visitor, servers: Servers, fragment: str) -> None:
+    """Names that every object has, steps that would lead to another path: `visit` fails where something throws."""
+    page = visit(servers.gateway.url, fragment)
+    expect(page.locator("main h1").first).to_be_visible()
 
 
 def test_a_hostile_name_of_a_model_or_a_tool_is_text(visit: Visitor, servers: Servers) -> None:

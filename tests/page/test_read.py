@@ -256,6 +256,20 @@ def test_hostile_replies_stay_text(visit: Visitor, kept: Servers) -> None:
     assert page.evaluate("window.broken") is None
 
 
+def test_steps_that_lead_elsewhere_are_none(visit: Visitor, kept: Servers) -> None:
+    for fragment in ("#/read/reply/..", "#/read/conversation/%2e%2e", "#/read?client=constructor"):
+        page = visit(kept.gateway.url, fragment, key=OPERATOR)
+        expect(page.get_by_role("searchbox")).to_be_visible()
+        expect(page.get_by_text("Loading…")).to_have_count(0)
+
+
+def test_a_word_that_stands_everywhere_is_marked_within_bounds(visit: Visitor, kept: Servers) -> None:
+    keep(kept, [(SECOND, "alpha", "A long one?", "<think>hm</think>" + "omega " * 150_000)])
+    page = visit(kept.gateway.url, "#/read?search=omega", key=SECOND)
+    page.get_by_role("link", name="alpha").first.click()
+    until(page, "CSS.highlights.get('search')?.size === 9999")
+
+
 def test_pages_follow_one_another(visit: Visitor, kept: Servers) -> None:
     """What does not fit on one page is brought by a button, in order and without doubles."""
     page = read(visit, kept, "#/inside")

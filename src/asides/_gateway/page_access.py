@@ -4,7 +4,7 @@ Everything under `/asides/` but the files is for the page alone: a page of anoth
 lets it ask models. Who asks is a `Visitor`, and whatever shows texts of requests or replies asks `PageAccess.owner`:
 
     a key of the gateway           reads what was asked with that key; an operator's key reads everything
-    no keys, called by a name of the loopback      reads everything
+    no keys, called by a name of the loopback      reads everything, unless a proxy is in between
     no keys otherwise              reads nothing: nobody can be told from anybody else
 """
 
@@ -26,6 +26,8 @@ from .state import State
 
 NO_STORE = ((b"cache-control", b"no-store"), *files.HEADERS[:-1])
 """The headers of what is read: a browser opens it as no page, and keeps none of it."""
+PROXIED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+"""Headers that a proxy adds."""
 
 
 class Visitor(NamedTuple):
@@ -43,9 +45,11 @@ def find_visitor(http: HttpRequest, config: Config) -> Visitor | None:
     if config.keys:
         operators = [entry.key for entry in keys_of(config) if entry.operator]
         return Visitor(credential, headers.is_known(headers.key_of(http.headers), operators))
-    # A proxy before a loopback listener hands on the name that others call it by: they are not this machine's user.
+    # A proxy before a loopback listener hands on the name that others call it by, or names itself (nginx calls its
+    # upstream by that one's own name): who asks is not this machine's user.
     called = read_host(http.headers.get("host", ""))
     local = called is not None and is_loopback(called.name) and is_loopback(config.listen.host)
+    local = local and not any(name in http.headers for name in PROXIED)
     return Visitor(credential, True) if local else None
 
 

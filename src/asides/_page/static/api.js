@@ -1,10 +1,11 @@
-// Everything that the page asks of the gateway: the key, errors in words, streams over fetch.
+// What the page asks of the gateway: the key, errors in words, streams over fetch.
 //
-// The key is kept for this tab alone and sent as a header, never in an address. Where the gateway wants one, a request waits
-// until the person has given it (`askForKey`), and is sent again.
+// The key is kept for this tab and sent as a header, never in an address. A request waits until it was given (`askForKey`).
 //
 //   const about = await getJSON("asides/about");
 //   for await (const { event, data } of stream("v1/chat/completions", { body, signal })) ...
+
+import { visible } from "./markdown.js";
 
 const KEY = "asides.key";
 
@@ -16,7 +17,7 @@ export const key = {
 // What went wrong, in words for a person. `lost` where nothing answered, so that asking again may help.
 export class ApiError extends Error {
   constructor(message, { status = 0, code = null, lost = false } = {}) {
-    super(message);
+    super(visible(message)); // it may be an upstream's
     this.status = status;
     this.code = code;
     this.lost = lost;

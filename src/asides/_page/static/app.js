@@ -1,4 +1,4 @@
-// Where the page starts: which view the address names, the key prompt, settings, the connection to the gateway.
+// Where the page starts: the view that the address names, key prompt, settings, connection.
 //
 // A view is a module that exports one component, loaded when first opened. It gets `route` (route.js: the state of a view, never
 // a key), `about` (what GET asides/about answered), `settings`, and `refresh`, which asks for `about` again.
@@ -79,7 +79,7 @@ function KeyPrompt({ message, done }) {
         ${message && html`<${Message} tone="error">${message}<//>`}
         <p>The same key that programs use. It stays in this tab and is forgotten when the tab is closed.</p>
         <label class="field"><span>Key</span>
-          <input ref=${field} type="password" autocomplete="off" autofocus spellcheck=${false} /></label>
+          <input ref=${field} type="password" pattern="\\s*[!-~]+\\s*" title="ASCII without spaces" autocomplete="off" autofocus spellcheck=${false} /></label>
         <p class="row end"><button class="primary">Use this key</button></p>
       </form>
     <//>
@@ -127,7 +127,7 @@ function App() {
   const { about, error, refresh } = useAbout();
   const [settings, setSettings] = useState(loadSettings);
   const [showSettings, setShowSettings] = useState(false);
-  const name = VIEWS[route.view] ? route.view : "talk";
+  const name = Object.hasOwn(VIEWS, route.view) ? route.view : "talk";
   const { View, error: unloaded } = useView(name);
   useShortcuts();
   useEffect(() => applyScheme(settings.scheme), [settings.scheme]);

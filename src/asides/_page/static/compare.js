@@ -1,4 +1,4 @@
-// Compare: the same question to two models, side by side: thoughts and answers as they come, and what each took below.
+// Compare: the same question to two models, side by side, and what each took below.
 //
 // Models, effort and question stand in the address; asking takes a click, so that a link costs nobody anything.
 

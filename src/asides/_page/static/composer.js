@@ -3,7 +3,7 @@
 import { Dialog, Message } from "./parts.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
 
-// Where nothing is known of a model, what most take; where it knows no efforts, thinking can still be turned off or on.
+// Where nothing is known of a model, what most take; where it has no efforts, thinking is still turned off or on.
 const named = (effort) => [effort, `effort: ${effort}`];
 const USUAL = ["none", "low", "medium", "high"].map(named);
 const SWITCH = [

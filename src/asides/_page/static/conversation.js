@@ -1,8 +1,7 @@
 // A conversation with a model: its turns, what is sent for them, and the reply that comes. Nothing is drawn here.
 //
-// A turn is {role: "user", text, images} or {role: "assistant", parts, model, state, ...}. A reply is one turn, also where its
-// parts hold calls and results, which are several messages on the wire. It is changed in place while it comes; `subscribe`
-// tells who draws it.
+// A turn is {role: "user", text, images} or {role: "assistant", parts, model, state, ...}: one reply, also where calls and results
+// make it several messages on the wire. It is changed in place while it comes; `subscribe` serves who draws it.
 
 import { ApiError, stream } from "./api.js";
 import { announce, count, countWords, seconds } from "./parts.js";
@@ -133,7 +132,7 @@ function grow(reply, reading, kind, text) {
     reading.inWord = false;
   }
   const part = reading.part;
-  // A word that goes on in the next piece counts once. (The text itself is not looked at here: that would join its pieces.)
+  // A word that goes on in the next piece counts once. (To look at the text itself would join its pieces.)
   part.words += countWords(text) - (reading.inWord && /^\S/.test(text) ? 1 : 0);
   reading.inWord = /\S$/.test(text);
   part.text += text;

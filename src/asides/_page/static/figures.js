@@ -1,4 +1,4 @@
-// Figures: how models think, counted over what history keeps: the tables and charts of `asides stats`, by model and over time.
+// Figures of what history keeps: the tables and charts of `asides stats`, by model and over time.
 
 import { getJSON } from "./api.js";
 import { chartFragment } from "./markdown.js";

@@ -1,4 +1,4 @@
-// The view follows the end of what grows, until the person scrolls up or opens a thought; at the end again, it follows again.
+// The view follows the end of what grows until the person scrolls up or opens a thought, and again at the end.
 
 import { useEffect, useState } from "./ui.js";
 
@@ -15,7 +15,7 @@ function set(value) {
   watchers.forEach((watch) => watch(value));
 }
 
-// Only a way up is a wish to stay: text that grows, or a thought that folds, moves the end but not the person.
+// Only a way up means to stay: text that grows, or a thought that folds, moves the end but not the person.
 addEventListener("scroll", () => {
   const top = page().scrollTop;
   if (atEnd()) set(true);

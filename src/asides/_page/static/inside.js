@@ -26,7 +26,7 @@ function slicer(text) {
 const flaw = (part) => part.error || (part.complete === false && (part.kind === "thinking" ? "never closed" : "cut off"));
 const place = ({ start, end }) => (start == null ? "no place known" : `${start}–${end}, ${count(end - start, "character")}`);
 
-// A stretch of the raw output, with the notices that stand in it. There may be thousands: only what changes is drawn again.
+// A stretch of the raw output with its notices. There may be thousands: only what changes is drawn again.
 const Piece = memo(({ piece, slice, active, point }) => {
   const cuts = [piece.start, ...piece.pins.map((pin) => pin.at), piece.end];
   const show = (at) => {

@@ -1,4 +1,4 @@
-// What the views that read have in common: asking the gateway, filters, tables, cards, and what to say where there is nothing.
+// What the views that read have in common: loading, filters, tables, cards, and what stands where there is nothing.
 
 import { visible } from "./markdown.js";
 import { Message } from "./parts.js";
@@ -45,7 +45,7 @@ export function Select({ label, value, values, titles = {}, all, onChange }) {
   return html`<label class="field"><span>${label}</span>
     <select value=${value} onChange=${(event) => onChange(event.target.value)}>
       ${all && html`<option value="">${all}</option>`}
-      ${(!value || values.includes(value) ? values : [value, ...values]).map((each) => html`<option key=${each} value=${each}>${visible(titles[each] ?? each)}</option>`)}
+      ${(!value || values.includes(value) ? values : [value, ...values]).map((each) => html`<option key=${each} value=${each}>${visible(Object.hasOwn(titles, each) ? titles[each] : each)}</option>`)}
     </select></label>`;
 }
 

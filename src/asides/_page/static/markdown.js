@@ -2,12 +2,12 @@
 // it is loaded by itself.
 //
 // - Characters that act (bidi overrides, control characters) are made visible, as the terminal's sanitizer does.
-// - HTML that a model writes is shown as text: the renderer escapes it. What comes out still passes DOMPurify, with a short
-//   list of elements and attributes: no style, no script, no form, no image.
+// - HTML is shown as text: the renderer escapes it. What comes out still passes DOMPurify, with a short list of elements and
+//   attributes: no style, no script, no form, no image.
 // - An image becomes a link; a link is one only for http, https and mailto, and names its destination when pointed at.
 //
-// Both components take text that grows, and each frame costs as much as what is new: plain text is appended to its last block,
-// and of Markdown only the last blocks are read again (no later one can change a finished block).
+// Text may grow, and each frame costs as much as what is new: plain text is appended to its last block, and of Markdown only
+// the last blocks are read again (no later one can change a finished block).
 
 import { Marked } from "./vendor/marked.js";
 import "./vendor/purify.js"; // sets globalThis.DOMPurify
@@ -15,7 +15,7 @@ import { Component, html } from "./ui.js";
 
 const ACTING = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
 
-// The text with a picture for each character that would act. Carriage returns are left out: a line end may come in two pieces.
+// A picture for each character that would act. Carriage returns are left out: a line end may come in two pieces.
 export function visible(text) {
   return text.replaceAll("\r", "").replace(ACTING, (character) => {
     const code = character.charCodeAt(0);
@@ -63,6 +63,8 @@ const CHART = {
   ALLOW_DATA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
 };
+// `&#8238;` is such a character only now.
+purifier.addHook("uponSanitizeElement", (node) => node.nodeType === 3 && (node.data = visible(node.data)));
 purifier.addHook("uponSanitizeAttribute", (element, attribute) => {
   // The only class is the language of a code block; charts, which no model wrote, have theirs.
   if (attribute.attrName !== "class" || DRAWN.has(element.localName)) return;
@@ -75,7 +77,7 @@ purifier.addHook("afterSanitizeAttributes", (element) => {
   element.title = element.href;
 });
 
-// A chart of the gateway as elements. Its texts are escaped where it is drawn; here nothing else than a drawing gets through.
+// A chart of the gateway as elements: nothing but a drawing gets through.
 export const chartFragment = (markup) => purifier.sanitize(markup, CHART);
 
 // The blocks of a text. Markdown can be written so that reading it takes time with the square of its length: a long text is
@@ -138,8 +140,8 @@ export async function copyText(text) {
   }
 }
 
-// Whether a text goes on from what was taken of it. A `source` (the part that it is the text of) that is the same object only
-// grows, so that it need not be compared: that would cost more with every token of a long thought.
+// Whether a text goes on from what was taken of it. The text of one `source` (a part) only grows, so that it need not be
+// compared: that would cost more with every token of a long thought.
 const goesOn = (before, next, taken) =>
   (next.source && next.source === before.source && next.text.length >= taken.length) || next.text.startsWith(taken);
 
@@ -186,19 +188,29 @@ export class Markdown extends Component {
     this.source += visible(text.slice(this.taken.length));
     this.taken = text;
     if (!this.tail) this.element.append((this.tail = document.createElement("div")));
-    const tokens = !this.tooMuch && lex(this.source);
-    this.tooMuch ||= !tokens;
+    try {
+      if (!this.tooMuch && !this.read(running)) this.tooMuch = true;
+    } catch {
+      this.tooMuch = true; // nested too deeply to be read
+    }
     this.tail.classList.toggle("too-much", this.tooMuch);
-    if (this.tooMuch) return this.tail.replaceChildren(this.source);
+    if (this.tooMuch) this.tail.replaceChildren(this.source);
+    this.rests = performance.now() + 4 * (performance.now() - began);
+  }
+  // Read and draw the tail; whether that could be done in time.
+  read(running) {
+    const tokens = lex(this.source);
+    if (!tokens) return false;
     // A definition of a link may stand anywhere, so the end of a text that has one reads all of it again.
     this.defines ||= Object.keys(tokens.links).length > 0;
     if (!running && this.defines && this.element.childElementCount > 1) {
       this.restart();
-      return this.draw();
+      this.draw();
+      return true;
     }
     this.settle(tokens, running);
     this.tail.replaceChildren(fragmentOf(tokens));
-    this.rests = performance.now() + 4 * (performance.now() - began);
+    return true;
   }
   restart() {
     this.element.replaceChildren();
@@ -211,9 +223,9 @@ export class Markdown extends Component {
     const solid = tokens.flatMap((token, index) => (token.type === "space" ? [] : [index]));
     if (!running || solid.length < 3) return;
     const done = tokens.splice(0, solid.at(-2));
-    this.source = this.source.slice(done.reduce((length, token) => length + token.raw.length, 0));
     const settled = document.createElement("div");
     settled.append(fragmentOf(done));
+    this.source = this.source.slice(done.reduce((length, token) => length + token.raw.length, 0));
     this.tail.before(settled);
   }
 }

@@ -1,4 +1,4 @@
-// The parts of a reply on the screen, for every view: thoughts that fold, calls, answers, and what stands around them.
+// The parts of a reply, for every view: thoughts that fold, calls, answers, and what stands around them.
 //
 // A part is a record as the read API has it: {kind: "thinking" | "text" | "tool_call" | "result", text, complete, seconds?,
 // name?, arguments?, id?, error?}. A running one may grow: draw again with the same part whenever it did. Optional fields that
@@ -50,7 +50,7 @@ function figuresOf(part, words) {
 }
 
 // A thought: a heading that sticks and folds, the text, a margin and an end that fold too.
-export function Thought({ part, running, settings, note }) {
+export function Thought({ part, running, settings }) {
   const [chosen, setChosen] = useState(null); // what the person wants; null: what the setting says
   const id = useMemo(() => `thought-${++lastId}`, []);
   const section = useRef();
@@ -98,7 +98,6 @@ export function Thought({ part, running, settings, note }) {
             ${ended && html`<span class="badge warn">${ended}</span>`}
           </span>
         </button>
-        ${note}
       </h3>
       <div id=${id} class="thought-body" hidden=${open ? false : "until-found"} onbeforematch=${() => setChosen(true)}>
         <button type="button" class="thought-margin" tabindex="-1" aria-hidden="true" title="Fold this thought"
@@ -118,13 +117,14 @@ export function Thought({ part, running, settings, note }) {
 // The arguments of a call, laid out where they are JSON, else as they are.
 function laidOut(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    const laid = JSON.stringify(JSON.parse(text), null, 2);
+    return laid.length > 9 * text.length ? text : laid; // indents of thousands of brackets are megabytes
   } catch {
     return text;
   }
 }
 
-export function Call({ part, running, children, note }) {
+export function Call({ part, running, children }) {
   const result = part.kind === "result";
   const written = (result ? part.text : part.arguments) ?? "";
   const shown = running || result ? written : laidOut(written);
@@ -133,7 +133,7 @@ export function Call({ part, running, children, note }) {
     <section class="call ${result ? "result" : ""}">
       <h3 class="call-head">
         <span class="call-word">${result ? "Result" : "Call"}</span> <code>${visible(part.name || "unnamed")}</code>
-        ${(part.error || cut) && html`<span class="badge warn">${part.error || cut}</span>`} ${note}
+        ${(part.error || cut) && html`<span class="badge warn">${visible(part.error || cut)}</span>`}
       </h3>
       ${shown && shown !== "{}" && html`<pre tabindex="0">${visible(shown)}</pre>`}
       ${children}
@@ -147,16 +147,15 @@ export function Answer({ part, running }) {
 
 const KINDS = { thinking: Thought, tool_call: Call, result: Call, text: Answer };
 
-// Parts in the order in which they were written. `running`: the last one still grows. `notes(part, index)` gives what stands
-// beside a heading; `below(part, index)` what stands below a call.
-export function Timeline({ parts, running, settings, notes, below }) {
+// Parts in the order in which they were written. `running`: the last one still grows. `below(part)`: what stands below a call.
+export function Timeline({ parts, running, settings, below }) {
   const several = parts.length > 2 || parts.some((part) => part.kind === "tool_call");
   return html`
     <ol class="timeline ${several ? "several" : ""}">
       ${parts.map(
         (part, index) => html`<li key=${index} class="part-${part.kind}">
-          <${KINDS[part.kind]} part=${part} running=${Boolean(running) && index === parts.length - 1} settings=${settings}
-            note=${notes?.(part, index)}>${below?.(part, index)}<//>
+          <${KINDS[part.kind]} part=${part} running=${Boolean(running) && index === parts.length - 1} settings=${settings}>
+            ${below?.(part)}<//>
         </li>`,
       )}
     </ol>

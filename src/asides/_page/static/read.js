@@ -1,5 +1,5 @@
-// Read: what history keeps. Search inside thoughts and answers, filters, conversations with their thoughts in place, exports
-// and deleting. All of it stands in the address: #/read?search=…&model=…, #/read/reply/ID, #/read/conversation/ID.
+// Read: what history keeps: search, filters, conversations with their thoughts in place, exports, deleting. All of it stands
+// in the address: #/read?search=…&model=…, #/read/reply/ID, #/read/conversation/ID.
 
 import { getJSON, saveFrom } from "./api.js";
 import { visible } from "./markdown.js";
@@ -9,6 +9,7 @@ import { address, go } from "./route.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
 
 const FILTERS = ["model", "since", "until", "client", "source"];
+const MOST_MARKS = 9999;
 const replies = (number) => count(number, "reply", "replies");
 
 // The words of a search, for marking them; signs of the search's own language are none.
@@ -20,17 +21,20 @@ function useMarks(element, search, shown) {
     const words = wordsOf(search);
     if (!words.length || !element.current || !globalThis.Highlight) return undefined;
     const pattern = new RegExp(words.join("|"), "giu");
-    const ranges = [];
+    const marks = new Highlight();
+    let first;
     const walker = document.createTreeWalker(element.current, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const node = walker.currentNode;
       if (node.parentElement.closest("button")) continue;
       for (const { index, 0: found } of node.data.matchAll(pattern)) {
-        ranges.push(new StaticRange({ startContainer: node, startOffset: index, endContainer: node, endOffset: index + found.length }));
+        if (marks.size === MOST_MARKS) break;
+        first ??= node.parentElement;
+        marks.add(new StaticRange({ startContainer: node, startOffset: index, endContainer: node, endOffset: index + found.length }));
       }
     }
-    CSS.highlights.set("search", new Highlight(...ranges));
-    ranges[0]?.startContainer.parentElement.scrollIntoView({ block: "center" });
+    CSS.highlights.set("search", marks);
+    first?.scrollIntoView({ block: "center" });
     return () => CSS.highlights.delete("search");
   }, [search, shown]);
 }

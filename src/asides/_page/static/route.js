@@ -9,10 +9,10 @@ function decoded(step) {
   }
 }
 
-// {view, path, query} of an address such as #/read/reply/ID?search=x
+// {view, path, query} of an address such as #/read/reply/ID?search=x; `..` would lead to another path of the API
 export function readRoute() {
   const [way, ...query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [view, ...path] = way.split("/").map(decoded);
+  const [view, ...path] = way.split("/").map(decoded).filter((step) => !/^\.\.?$/.test(step));
   return { view: view || "talk", path, query: new URLSearchParams(query.join("?")) };
 }
 

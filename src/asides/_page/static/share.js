@@ -1,4 +1,4 @@
-// Handing a conversation on: on paper, as Markdown, as a link; with its thoughts only where that is wanted.
+// A conversation on paper, as Markdown, as a link; with its thoughts only where that is wanted.
 
 import { saveText } from "./api.js";
 import { CopyButton, Dialog, replyAsMarkdown } from "./parts.js";

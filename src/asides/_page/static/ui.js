@@ -1,5 +1,5 @@
-// The few names of preact and htm that the page uses, from one place. htm reads markup from template strings, so there is no
-// build step; what stands in ${...} is set as text or as a property and never parsed as markup.
+// What the page uses of preact and htm. htm reads markup from template strings, so there is no build step; what stands in
+// ${...} is set as text or as a property and never parsed as markup.
 
 import { Component, h, render } from "./vendor/preact.js";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";

@@ -1,7 +1,7 @@
 // Watch: what clients send through this gateway, live, with the thoughts as they come.
 //
-// `Traffic` takes the events of GET asides/traffic and holds the requests; those that ended are dropped when there are more than
-// MOST. Drawing rests between pieces, and while the person has paused.
+// `Traffic` takes the events of GET asides/traffic and holds the MOST last requests, and those that run. Drawing rests between
+// pieces, and while the person has paused.
 
 import { stream } from "./api.js";
 import { visible } from "./markdown.js";

@@ -1,4 +1,4 @@
-// What stands where no conversation is yet: a first look, and the way to a model where none is connected.
+// Before the first question: examples, and the way to a model where none is connected.
 
 import { Message } from "./parts.js";
 import { WEATHER } from "./composer.js";
