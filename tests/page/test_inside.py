@@ -273,4 +273,7 @@ def test_a_request_fits(
     page = visit(keyed.gateway.url, "#/inside/request/photographed", key=KEYS[0], width=width, scheme=scheme)
     expect(page.locator("pre.raw")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    name = page.locator(".verdict strong").bounding_box()
+    assert name is not None
+    assert name["height"] < 30, "the format's name is broken into lines"
     photograph(page, "inside-request")
