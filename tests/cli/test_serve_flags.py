@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from asides._cli.serve import _flags, _parser
 from asides._config.loading import FLAGS
 from tests.cli.running import COMMAND, Running, environment, run
+from tests.gateway.upstream import json_reply, upstream
 from tests.waiting import PATIENCE
 
 
@@ -165,6 +167,44 @@ def test_flags_reach_the_gateway_and_ctrl_c_ends_it() -> None:
         rest = gateway.read_rest(gateway.stderr)
         assert gateway.wait() in (0, 130)
         assert b"Traceback" not in rest
+
+
+def started(*arguments: str, until: bytes) -> bytes:
+    """What the gateway writes to a terminal when it starts, up to these words and the end of their line."""
+    with Running("serve", "--config", os.devnull, "--port", "0", *arguments, terminals="stderr") as gateway:
+        said = gateway.read_until(gateway.stderr, until)
+        while not said.endswith(b"\n"):
+            said += gateway.read_until(gateway.stderr, b"\n")
+    return said.replace(b"\r", b"")
+
+
+def test_on_a_terminal_it_says_whether_the_upstream_answers() -> None:
+    """One that listens, one that wants another key, one that fails, and one that is not there."""
+    for status, words in (
+        (200, rb"info +the upstream \S+ answers\n"),
+        (401, rb"info +the upstream \S+ answers, and wants another key \(401\)\n"),
+        (503, rb"warning +the upstream \S+ answers with status 503\n"),
+    ):
+        with upstream() as server:
+            if status != 200:
+                server.send(json_reply({}, status), "/v1/models")
+            said = started("--upstream", server.url, until=b" answers")
+        assert re.search(words, said)
+    said = started("--upstream", "http://127.0.0.1:9/v1", until=b"cannot be reached")
+    assert b"http://127.0.0.1:9" in said
+
+
+def test_without_an_upstream_it_names_what_to_try() -> None:
+    """The conversation and the page, at an address that works, and one for other machines."""
+    for host in ("127.0.0.1", "0.0.0.0"):
+        said = started("--host", host, until=b"and others, see").decode()
+        found = re.search(
+            r"\n  asides run recorded-qwen3 --url (http://127\.0\.0\.1:\d+)    in another terminal\n", said
+        )
+        assert found is not None
+        assert f"\n  {found[1]}    in a browser\n" in said
+        assert f"curl -N {found[1]}/v1/chat/completions" in said
+        assert (f"from here it is {found[1]}" in said) == (host == "0.0.0.0")
 
 
 def test_ctrl_c_while_it_starts_ends_with_130(tmp_path: Path) -> None:

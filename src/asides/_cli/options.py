@@ -44,7 +44,8 @@ class Arguments(argparse.ArgumentParser):
     def _meant(self, message: str) -> str:
         """`; did you mean ...?` behind the message about a flag that is not known."""
         unknown = message.removeprefix("unrecognized arguments: ").split("=")[0].split(" ")[0]
-        return did_you_mean(unknown, self._option_string_actions) if unknown.startswith("--") else ""
+        known = self._option_string_actions
+        return did_you_mean(unknown, known) if unknown.startswith("--") and unknown not in known else ""
 
 
 def did_you_mean(name: str, known: Iterable[str], command: str = "") -> str:

@@ -46,10 +46,23 @@ class Readiness:
 
 async def does_answer(upstream: Upstream) -> bool:
     """Whether an upstream answers the request for its list of models; that it wants a key is an answer too."""
+    return (await try_upstream(upstream))[0]
+
+
+async def try_upstream(upstream: Upstream) -> tuple[bool, str]:
+    """The same, and in words what came."""
+    name = f"the upstream {upstream.name}"
     try:
         async with asyncio.timeout(LONGEST):
             kind = await upstream.find_kind()
             async with upstream.ask("GET", kind.models_path, None, upstream.own_headers) as answer:
-                return answer.status < 500
-    except (Refusal, UpstreamLost, TimeoutError):
-        return False
+                if answer.status in (401, 403):
+                    return True, f"{name} answers, and wants another key ({answer.status})"
+                fits = answer.status < 500
+                return fits, f"{name} answers" + (f" with status {answer.status}" if answer.status >= 400 else "")
+    except Refusal as refusal:
+        return False, refusal.message
+    except UpstreamLost as error:
+        return False, f"{name} does not answer: {error}"
+    except TimeoutError:
+        return False, f"{name} does not answer within {LONGEST:g} s"

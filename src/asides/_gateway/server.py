@@ -22,12 +22,14 @@ from types import FrameType
 
 import uvicorn
 
-from .._config.schema import Config
+from .._config.schema import Config, Listen
 from ..errors import Error
 from . import workers
 from .app import Gateway
 from .observe import logs
 from .protocol import limited
+from .readiness import try_upstream
+from .upstreams import HttpUpstream
 
 log = logging.getLogger("asides.gateway")
 
@@ -227,29 +229,73 @@ def bind(host: str, port: int, *, shared: bool = False, listen: bool = True) -> 
 
 
 def announce(config: Config, url: str) -> None:
-    """Log where the gateway listens and what its upstreams are; without any, print how to try it."""
+    """Log where the gateway listens and what its upstreams are; without any, print how to try it.
+
+    On a terminal each upstream is asked whether it answers: elsewhere `/readyz` reports that to those who ask.
+    """
     log.info("listening on %s", url, extra={"event": "listening", "url": url})
+    here = local_address(url)
+    if here != url:
+        there = other_address(url)
+        log.info("from here it is %s%s", here, f", from other machines {there}" if there else "")
     if config.page.show:
-        log.info("open %s in a browser to watch a model think", page_address(url), extra={"event": "page"})
+        log.info("open %s in a browser to watch a model think", here, extra={"event": "page"})
     for upstream in config.upstreams:
         log.info("upstream %s", upstream.name or upstream.url.rpartition("@")[2], extra={"event": "upstream"})
     if not config.upstreams and sys.stderr is not None:
         logs.flush()  # what follows is no line of the log, and belongs behind it
-        print(no_upstream(url), file=sys.stderr, flush=True)
+        print(no_upstream(here, page=config.page.show), file=sys.stderr, flush=True)
+    elif config.upstreams and sys.stderr is not None and sys.stderr.isatty():
+        task = asyncio.get_running_loop().create_task(_report_upstreams(config))
+        _reporting.add(task)
+        task.add_done_callback(_reporting.discard)
 
 
-def page_address(url: str) -> str:
-    """Where a browser on this machine finds the page: one that listens everywhere is here too."""
+_reporting: set[asyncio.Task[None]] = set()
+"""Asks upstreams while the gateway already serves; a loop holds its tasks by weak references only."""
+
+
+async def _report_upstreams(config: Config) -> None:
+    """Log of each upstream whether it answers."""
+    for settings in config.upstreams:
+        upstream = HttpUpstream(settings, config.limits)
+        try:
+            answers, words = await try_upstream(upstream)
+        finally:
+            await upstream.close()
+        level = logging.INFO if answers else logging.WARNING
+        log.log(level, "%s", words, extra={"event": "upstream_asked"})
+
+
+def local_address(url: str) -> str:
+    """Where a program on this machine finds the gateway: one that listens everywhere is here too."""
     return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
-def no_upstream(url: str) -> str:
+def other_address(url: str) -> str:
+    """Where other machines find a gateway that listens everywhere; empty where this one has no network."""
+    family, far = (socket.AF_INET6, "2001:db8::1") if "[" in url else (socket.AF_INET, "192.0.2.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            # An address for documentation, to which nothing is sent: the system only chooses the way there.
+            probe.connect((far, 9))
+        except OSError:
+            return ""
+        host = probe.getsockname()[0]
+    return f"http://[{host}]:{url.rpartition(':')[2]}" if ":" in host else f"http://{host}:{url.rpartition(':')[2]}"
+
+
+def no_upstream(url: str, *, page: bool) -> str:
     """What to try with the recordings."""
+    flag = "" if url == f"http://127.0.0.1:{Listen().port}" else f" --url {url}"
+    browser = f"\n  {url}    in a browser" if page else ""
     return f"""\
 No upstream is configured, so this gateway replays recordings: no model is running.
 To stand in front of a server: asides serve --upstream http://127.0.0.1:8000/v1
 
 Try it:
+  asides run recorded-qwen3{flag}    in another terminal{browser}
+
   curl -N {url}/v1/chat/completions -H 'content-type: application/json' \\
     -d '{{"model": "recorded-qwen3", "stream": true,
          "messages": [{{"role": "user", "content": "What is 17 times 23?"}}]}}'
