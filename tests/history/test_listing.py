@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from asides import parse
-from asides._history import History, ReplyFilter, text_turn
+from asides._history import History, HistoryError, ReplyFilter, text_turn
 from asides._history import listing as listing_module
 from asides._history import store as store_module
+from tests.history.samples import reply
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -95,3 +96,24 @@ def test_answers_are_searched(store: History, monkeypatch: pytest.MonkeyPatch) -
     assert store.search_answers("answer 0", seconds=100).whole
     ended = store.search_answers('"answer 0"', seconds=-1)
     assert (ended.hits, ended.whole) == ((), False)
+
+
+def test_lengths_of_thoughts(store: History) -> None:
+    """Summed for each reply that has some."""
+    store.add([reply("abc", "defg"), reply(after=1), reply("质数", after=2)])
+    listed = store.overview()
+    lengths = store.thought_lengths([each.place[1] for each in listed])
+    assert [lengths.get(each.place[1], 0) for each in listed] == [2, 0, 7]
+    assert store.thought_lengths([]) == {}
+
+
+def test_a_conversation_by_the_beginning_of_its_id(store: History) -> None:
+    """The whole id comes first, whatever begins with it; what no or several ids begin with is an error."""
+    store.add(
+        [reply(after=place, conversation=id) for place, id in enumerate(("ab", "abc", "abd", "x%_y", "质数", ""))]
+    )
+    for written, id in (("ab", "ab"), ("abc", "abc"), ("x", "x%_y"), ("质", "质数")):
+        assert store.find_conversation(written) == id
+    for written, message in (("a", "several conversations"), ("%", "no conversation"), ("", "no conversation")):
+        with pytest.raises(HistoryError, match=message):
+            store.find_conversation(written)
