@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import ModuleType
 
 from ..errors import Error
 
@@ -37,11 +38,17 @@ COMMANDS = {
     "stats": "how a model thinks, in figures",
     "batch": "files of raw outputs split into columns, by the million",
     "demo": "watch recorded output being taken apart",
+    "completion": "let bash, zsh or fish complete all this",
 }
 """The commands beside the filter, each with a function `run(arguments) -> exit code`: in a module of its name, or in
 `command.py` of a folder of its name."""
 
 FOLDERS = frozenset({"run", "history", "stats", "batch", "demo"})
+
+
+def command_module(command: str) -> ModuleType:
+    """The module that runs a command."""
+    return import_module(f".{command}.command" if command in FOLDERS else f".{command.replace('-', '_')}", __name__)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -54,8 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     keep_places()
     try:
-        module = f".{command}.command" if command in FOLDERS else f".{command.replace('-', '_')}"
-        code: int = import_module(module, __name__).run(arguments)
+        code: int = command_module(command).run(arguments)
     except BrokenPipeError:
         return CLOSED_PIPE
     except KeyboardInterrupt:
