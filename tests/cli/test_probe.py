@@ -191,6 +191,15 @@ def test_wrong_outputs(wrong: list[str]) -> None:
     assert b"Traceback" not in done.stderr
 
 
+def test_an_output_that_is_too_long(tmp_path: Path) -> None:
+    """It is refused, not cut."""
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"x" * (4 * 1024 * 1024 + 1))
+    for done in (run("probe", path), run("probe", "--output", "-", given=path.read_bytes())):
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert b"at most 4,194,304" in done.stderr or b"longer than an output" in done.stderr
+
+
 def test_an_address_is_a_name() -> None:
     named = run("probe", "Qwen/Qwen3-8B").stdout.splitlines()[1:]
     for address in ("https://huggingface.co/Qwen/Qwen3-8B", "https://hf.co/Qwen/Qwen3-8B/tree/main?x=1"):

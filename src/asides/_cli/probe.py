@@ -55,6 +55,8 @@ PAGES = ("huggingface.co", "hf.co")
 TEMPLATE_SIGNS = (b"{%", b"{{")
 BEGINNING = 65536
 """Bytes by which a template is told from a model's output."""
+MOST_OUTPUT = 4 * 1024 * 1024
+"""Bytes of an output: every format reads it."""
 YES = {True: "yes", False: "no", None: "not known"}
 
 
@@ -101,7 +103,9 @@ def _response_template(found: Detection, target: Target) -> int:
 def _output(path: str, *, as_json: bool) -> int:
     from .probe_output import probe_output  # here, because it imports every family
 
-    data = sys.stdin.buffer.read(MOST_JSON) if path == "-" else read_bytes(Path(path), MOST_JSON)
+    data = sys.stdin.buffer.read(MOST_OUTPUT + 1) if path == "-" else read_bytes(Path(path), MOST_OUTPUT)
+    if len(data) > MOST_OUTPUT:
+        raise UsageError(f"standard input is longer than an output that is probed can be ({MOST_OUTPUT:,} bytes)")
     return probe_output(path, data.decode("utf-8", "replace"), as_json=as_json)
 
 
