@@ -139,7 +139,10 @@ def test_a_worker_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["--jobs", "many"], "no number of processes"), (["--history", "--jobs", "2"], "--jobs is for files")],
+    [
+        (["--jobs", "many"], "no number of processes"),
+        (["--history", "--jobs", "2"], "--jobs is for files; one process reads the history\n"),
+    ],
 )
 def test_wrong_usage(arguments: list[str], words: str) -> None:
     """One line of reason."""
