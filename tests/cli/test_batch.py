@@ -259,8 +259,8 @@ def test_what_can_be_added(tmp_path: Path) -> None:
         assert row["split_figures"]["quality"]["score"] == figures.quality.score
 
 
-def test_the_report_is_that_of_stats(tmp_path: Path) -> None:
-    """One pass for both: the page has the charts that `asides stats` draws of the same lines."""
+def test_the_report_is_that_of_stats(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """One pass for both: the page has the charts that `asides stats` draws of the same lines, and is announced."""
     source = write_lines(tmp_path / "in.jsonl", [record for record in RECORDS if record["text"]])
     assert main(["stats", str(source), "--by", "model", "--html", str(tmp_path / "stats.html")]) == 0
     for jobs in ("1", "2"):
@@ -279,6 +279,7 @@ def test_the_report_is_that_of_stats(tmp_path: Path) -> None:
         pages = [(tmp_path / name).read_text() for name in ("stats.html", "batch.html")]
         bodies = [page.partition("</h1>")[2].replace(", field text", "") for page in pages]
         assert bodies[0] == bodies[1] != ""
+        assert f"wrote {tmp_path / 'batch.html'}, a report of" in " ".join(capfd.readouterr().err.split())
 
 
 def test_the_summary(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -141,7 +141,7 @@ def _run(
             complain(f"interrupted; {_how_to_go_on(options, plan, folder, arguments)}")
             return INTERRUPTED
         # A second Ctrl-C ends at once from here on: every range is finished, and --resume only has to join them.
-        _write_beside(options, plan, job)
+        _write_beside(options, plan, job, streams)
         if is_remote(options.output):
             streams.message(f"all ranges are finished; joining and sending them to {options.output}")
             streams.flush()
@@ -181,7 +181,7 @@ def _how_to_go_on(options: argparse.Namespace, plan: BatchPlan, folder: PartialF
     return f"{finished}; go on with: {shlex.join(['asides', 'batch', *again, '--resume'])}"
 
 
-def _write_beside(options: argparse.Namespace, plan: BatchPlan, job: BatchJob) -> None:
+def _write_beside(options: argparse.Namespace, plan: BatchPlan, job: BatchJob, streams: Streams) -> None:
     """The errors and the report."""
     from .output import finished_file
 
@@ -200,6 +200,8 @@ def _write_beside(options: argparse.Namespace, plan: BatchPlan, job: BatchJob) -
         notes = [f"{amount(count, 'row', 'rows')} could not be read: {code}" for code, count in sorted(bad.items())]
         with finished_file(options.html) as file:
             file.write(report(groups, title=title, notes=notes).encode("utf-8", "replace"))
+        streams.message(f"wrote {options.html}, a report of {title}")
+        streams.flush()
 
 
 def _report(options: argparse.Namespace, plan: BatchPlan, summary: BatchSummary) -> int:
