@@ -95,6 +95,15 @@ def test_markdown_that_would_take_forever_is_shown_as_it_is(visit: Visitor, serv
     expect(page.locator(".answer strong")).to_have_text("4")
 
 
+def test_what_would_take_forever_is_found_wherever_it_stands(visit: Visitor, servers: Servers) -> None:
+    text = "harmless\n\n" * 12_900 + "***a** " * 17_000
+    script(servers.upstream, f"<think>{text}</think>", "Done.")
+    page = visit(servers.gateway.url, settings='{"fold": "open", "thoughts": "markdown"}')
+    ask(page, "2+2?")
+    complete(page)
+    assert page.locator(".thought-text").inner_text().rstrip() == text.rstrip()
+
+
 BIDI = "access\u202elevel\u2066 // only admins\x1b[2J\x07"
 
 

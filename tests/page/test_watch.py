@@ -42,10 +42,11 @@ def _usual(request: pytest.FixtureRequest) -> None:
 
 
 @contextmanager
-def asking(servers: Servers, question: str, key: str = FIRST, **more: Any) -> Iterator[threading.Thread]:
+def asking(servers: Servers, question: str, key: str = FIRST, id: str = "", **more: Any) -> Iterator[threading.Thread]:
     """Another client that asks while the block runs, and gets all of its reply afterwards."""
     body = {"model": "m", "messages": [{"role": "user", "content": question}], "stream": True, **more}
     headers = {"user-agent": "some-client/1.0", **({"authorization": f"Bearer {key}"} if key else {})}
+    headers |= {"x-request-id": id} if id else {}
 
     def ask() -> None:
         with suppress(httpx.HTTPError):  # the gateway may be made to die
@@ -106,6 +107,23 @@ def test_a_key_sees_its_own_and_an_operator_everything(visit: Visitor, watched: 
     stranger = visit(watched.gateway.url, str(address), key=SECOND, complaints=True)
     expect(stranger.get_by_text("for the key that sent them")).to_be_visible()
     assert "of the first" not in stranger.content()
+
+
+def test_nobody_writes_into_a_request_of_another_key(visit: Visitor, watched: Servers) -> None:
+    """Clients choose their ids: the second takes the first's while that one is being answered."""
+    gate = Gate()
+    script(watched.upstream, "<think>genuine", gate, "</think>", "It is 4.")
+    operator = watching(visit, watched, OPERATOR)
+    with asking(watched, "of the first", FIRST, id="same"):
+        first = operator.get_by_role("article").filter(has_text="of the first")
+        expect(first.locator(".thought-text")).to_have_text("genuine")
+        script(watched.upstream, "<think>forged</think>", "It is 5.")
+        with asking(watched, "of the second", SECOND, id="same"):
+            pass
+        second = operator.get_by_role("article").filter(has_text="of the second")
+        expect(second.locator(".answer")).to_have_text("It is 5.")
+        gate.open()
+    expect(first.locator(".answer")).to_have_text("It is 4.")
 
 
 def test_pausing_holds_the_list_and_loses_nothing(visit: Visitor, watched: Servers) -> None:

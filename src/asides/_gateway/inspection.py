@@ -127,7 +127,7 @@ class InspectedRequest:
         if not self._registry.traffic.watchers or type(item) is not ReplyEvent:
             return
         event: Event = item.event
-        place = {"id": self.record.id, "choice": item.choice}
+        place = {"id": self.record.id, "client": self.credential, "choice": item.choice}
         if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
             self._publish("delta", {**place, "part": event.index, "kind": KINDS[type(event)], "text": event.text})
         elif isinstance(event, PartStart) and event.kind == "tool_call":

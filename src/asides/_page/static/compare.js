@@ -1,6 +1,6 @@
 // Compare: the same question to two models, side by side, and what each took below.
 //
-// Models, effort and question stand in the address; asking takes a click, so that a link costs nobody anything.
+// All of it stands in the address; asking takes a click, so that a link costs nobody anything.
 
 import { getJSON } from "./api.js";
 import { ask, newQuestion, newReply, subscribe } from "./conversation.js";

@@ -16,7 +16,7 @@ const ENDS = {
   cut: "It was cut off: something was still open.",
 };
 
-// Places count code points, as the gateway does; JavaScript's strings count otherwise beyond 16 bits.
+// Places count code points; JavaScript's strings count units of 16 bits.
 function slicer(text) {
   if (!/[\ud800-\udbff][\udc00-\udfff]/.test(text)) return (start, end) => text.slice(start, end);
   const points = Array.from(text);

@@ -81,13 +81,15 @@ purifier.addHook("afterSanitizeAttributes", (element) => {
 export const chartFragment = (markup) => purifier.sanitize(markup, CHART);
 
 // The blocks of a text. Markdown can be written so that reading it takes time with the square of its length: a long text is
-// first read in part, and is null where that took too long twice (once may have been the machine).
+// first read in pieces, ever longer ones, and is null where one took too long twice (once may have been the machine).
 function lex(source) {
-  for (let size = 4000, slow = 0; size < source.length; ) {
-    const began = performance.now();
-    marked.lexer(source.slice(0, size));
-    if (performance.now() - began < 150) [size, slow] = [size * 2, 0];
-    else if (slow++) return null;
+  for (let size = 4000; size < source.length; size *= 4) {
+    for (let at = 0, slow = 0; at < source.length; ) {
+      const began = performance.now();
+      marked.lexer(source.slice(at, at + size));
+      if (performance.now() - began < 150 + size / 2000) [at, slow] = [at + size, 0];
+      else if (slow++) return null;
+    }
   }
   return marked.lexer(source);
 }
@@ -125,7 +127,7 @@ function addCodeHead(block) {
   figure.append(head, block);
 }
 
-// Put a text on the clipboard; whether that was possible. Without a secure origin there is only the old way.
+// Put a text on the clipboard; whether that was possible. Without a secure origin only the old way is.
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -75,7 +75,7 @@ export function Thought({ part, running, settings }) {
     if (!open) stay();
     announce(open ? "Thought folded" : "Thought opened");
   };
-  // Folding a long thought from its middle would leave the reader far below: its heading comes into view instead.
+  // Folded from its middle, a long thought would leave the reader far below: its heading comes into view.
   const wasOpen = useRef(open);
   useLayoutEffect(() => {
     const element = section.current;

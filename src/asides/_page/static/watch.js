@@ -14,6 +14,9 @@ const MOST = 50;
 const REST = 60; // milliseconds between drawings
 const AGAIN = 3000; // until a lost connection is tried again
 
+// Clients choose their ids: two may have the same.
+const keyOf = ({ client, id }) => `${client} ${id}`;
+
 class Traffic {
   requests = new Map();
   missed = 0;
@@ -30,14 +33,14 @@ class Traffic {
   }
   begin(summary) {
     const request = { summary, choices: [], version: 0 };
-    this.requests.set(summary.id, request);
+    this.requests.set(keyOf(summary), request);
     for (const [id, each] of this.requests) {
       if (this.requests.size > MOST && !each.summary.running) this.requests.delete(id);
     }
     return request;
   }
-  grow({ id, choice = 0, part: place, kind, text = "", name }) {
-    const request = this.requests.get(id);
+  grow({ id, client, choice = 0, part: place, kind, text = "", name }) {
+    const request = this.requests.get(keyOf({ client, id }));
     if (!request) return;
     const parts = (request.choices[choice] ??= []);
     let part = parts.find((each) => each.place === place);
@@ -54,7 +57,7 @@ class Traffic {
     request.version++;
   }
   end(summary) {
-    const request = this.requests.get(summary.id) ?? this.begin(summary);
+    const request = this.requests.get(keyOf(summary)) ?? this.begin(summary);
     request.summary = { ...request.summary, ...summary };
     request.choices.forEach((parts) => finish(parts.at(-1), summary.termination !== "cut" && !summary.unseen));
     request.version++;
@@ -136,7 +139,7 @@ function Live({ route, about, settings }) {
     ${error && html`<${Message} tone="error" title=${error.lost && "The connection was lost."}>${error.message} ${error.lost && "It is tried again every few seconds."}<//>`}
     ${traffic.missed > 0 && html`<${Message} tone="warn">This browser was too slow: ${count(traffic.missed, "piece")} left out.<//>`}
     ${open && !shown.length && html`<p class="nothing muted">${model ? "Nothing has come for this model yet." : "Nothing has come yet. Requests of any client appear here while they run."}</p>`}
-    <div class="cards">${shown.map(({ request, version }) => html`<${Watched} key=${request.summary.id} request=${request} version=${version} settings=${settings} />`)}</div>`;
+    <div class="cards">${shown.map(({ request, version }) => html`<${Watched} key=${keyOf(request.summary)} request=${request} version=${version} settings=${settings} />`)}</div>`;
 }
 
 export default function Watch({ route, about, settings }) {
