@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import socket
@@ -525,6 +526,26 @@ def test_who_leaves_watches_no_more(servers: Servers) -> None:
         assert get(servers.all.url, "/healthz").json()["open"] == 2
     eventually(lambda: get(servers.all.url, "/healthz").json()["open"] == 0, "somebody still watches")
     assert get(servers.all.url, "/healthz").json()["open"] == 0
+
+
+def test_one_key_does_not_take_the_place_of_all_who_watch(servers: Servers) -> None:
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(httpx.Client(base_url=servers.all.url, timeout=PATIENCE))
+
+        def watch(key: str) -> int:
+            headers = {"authorization": f"Bearer {key}"}
+            return stack.enter_context(client.stream("GET", "/asides/traffic", headers=headers)).status_code
+
+        assert {watch(B) for _ in range(20)} == {200}
+        assert watch(B) == 429
+        assert watch(OPERATOR) == 200
+
+
+def test_a_long_name_of_a_model_is_cut_in_lists(servers: Servers) -> None:
+    send(servers.all, B, "long-name", model="n" * 100_000)
+    eventually(lambda: "long-name" in ids(servers.all, B), "it is not listed")
+    listed = next(each for each in read(servers.all, key=B).json()["requests"] if each["id"] == "long-name")
+    assert listed["model"] == "n" * 200
 
 
 def test_a_reload_keeps_who_watches(tmp_path: Path, servers: Servers) -> None:

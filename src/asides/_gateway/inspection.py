@@ -42,7 +42,7 @@ HEADER = "x-asides-inspect"
 MOST_CHARACTERS = 4 * 1024 * 1024
 """Of a reply that is kept for a look inside."""
 SHOWN = 200
-"""Characters of a question, or of a thought that was sent back."""
+"""Characters of a question, of the name of a model, or of a thought that was sent back."""
 KINDS: dict[type, str] = {ThinkingDelta: "thinking", TextDelta: "text", ToolCallDelta: "tool_call"}
 
 
@@ -171,7 +171,7 @@ class InspectedRequest:
         return {
             "id": record.id,
             "time": self._time,
-            "model": record.model,
+            "model": record.model[:SHOWN],
             "client": self.credential,
             "name": self._name,
             "agent": self._agent,

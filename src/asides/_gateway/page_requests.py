@@ -25,7 +25,8 @@ from .siblings import Siblings
 from .state import State
 from .upstreams import UpstreamLost
 
-MOST_WATCHERS = 50
+MOST_WATCHERS, MOST_OF_ONE = 50, 20
+"""Those who watch at once, and those with one key: nobody takes the place of all others."""
 WAIT = 5.0
 """Seconds that the end of a thought may take till it is reported."""
 LOOKS = 0.05
@@ -74,8 +75,10 @@ class PageRequests:
             raise Refusal(404, "nothing is watched here; `page: {watch: own}` or `all` lets the page", code="watch_off")
         if http.method == "HEAD":
             raise Refusal(405, "this is a stream", headers=((b"allow", b"GET"),))
-        if len(self._registry.traffic.watchers) >= MOST_WATCHERS:
-            raise Refusal(429, f"{MOST_WATCHERS} watch already", headers=((b"retry-after", b"5"),))
+        others = self._registry.traffic.watchers
+        same = sum(each.credential == watcher.credential for each in others)
+        if len(others) >= MOST_WATCHERS or same >= MOST_OF_ONE:
+            raise Refusal(429, f"{same} watch with this key, {len(others)} in all", headers=((b"retry-after", b"5"),))
         await while_there(http, self._send_events(http, watcher, state.config.limits.keep_alive))
 
     async def _send_events(self, http: HttpRequest, watcher: traffic.Watcher, keep_alive: float) -> None:
