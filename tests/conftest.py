@@ -29,6 +29,9 @@ settings.load_profile("long" if LONG else "test")
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Commands obey the user's own configuration file; tests must not depend on whether there is one here.
+os.environ["XDG_CONFIG_HOME"] = os.devnull
+
 # Collecting makes half a million objects that live to the end, so it is no time to look for garbage, and later
 # garbage is looked for among what tests have made.
 gc.disable()

@@ -238,6 +238,7 @@ def test_only_the_fold_makes_parts_of_events() -> None:
     }
     reading = {
         "_cli/batch/records.py",  # what a chat-shaped record holds in fields
+        "_cli/history/look.py",  # a kept reply's calls, as the filter shows them
         "_engine/shortcut.py",  # whole texts that need no machine
         "_engine/tokens.py",  # the parts of a message, with their tokens
         "_history/records.py",  # what was stored

@@ -123,9 +123,9 @@ class Metrics(Collector):
 
     def count(self, record: RequestRecord) -> None:
         """Count a request that is over."""
-        # No labels of a client's choice; without `_known` and `_add`, because every request comes here.
-        route = record.route if record.route in HANDLERS else OTHER
-        dialect = record.dialect if record.dialect in DIALECTS else OTHER
+        # No labels of a client's choice; without `_add`, because every request comes here.
+        route = _known(record.route, HANDLERS)
+        dialect = _known(record.dialect, DIALECTS)
         status = str(record.status) if 100 <= record.status <= 599 else CLIENT_GONE
         series = ("asides_requests", dialect, route, status)
         self._counts[series] = self._counts.get(series, 0) + 1
