@@ -166,6 +166,14 @@ def test_a_key_is_asked_for_once_and_sent_as_a_header(visit: Visitor, keyed: Ser
     assert KEYS[0] not in keyed.gateway.log
 
 
+def test_an_error_of_a_proxy_in_any_shape_is_shown(visit: Visitor, recorded: Gateway) -> None:
+    page = visit(recorded.url, complaints=True)
+    page.get_by_label("Your question").wait_for()
+    page.route("**/asides/about", lambda route: route.fulfill(status=502, json={"error": {"message": {"no": "text"}}}))
+    page.reload()
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+
+
 def test_a_key_that_no_header_can_hold_is_not_taken(visit: Visitor, keyed: Servers) -> None:
     page = visit(keyed.gateway.url, complaints=True)
     page.locator("input[type=password]").fill("k\u013e\u00fa\u010d")

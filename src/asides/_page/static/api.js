@@ -17,7 +17,7 @@ export const key = {
 // What went wrong, in words for a person. `lost` where nothing answered, so that asking again may help.
 export class ApiError extends Error {
   constructor(message, { status = 0, code = null, lost = false } = {}) {
-    super(visible(message)); // it may be an upstream's
+    super(visible(String(message))); // it may be an upstream's
     this.status = status;
     this.code = code;
     this.lost = lost;
