@@ -304,9 +304,12 @@ SECRET = (
 
 
 def test_what_shall_not_be_stored_is_not_in_the_file(tmp_path: Path) -> None:
-    """`store: false`: not fetched, not gone on from, not put back by the replay cache, and nowhere in the file."""
-    path = tmp_path / "history.db"
-    with serving(responses={"store": "history"}, history={"store": str(path)}) as servers, sdk(servers) as client:
+    """`store: false`: not fetched, not gone on from, not put back by the replay cache, and nowhere in the file.
+
+    Not as history either, where the gateway keeps it.
+    """
+    history = {"store": str(tmp_path / "history.db"), "save": True}
+    with serving(responses={"store": "history"}, history=history) as servers, sdk(servers) as client:
         servers.upstream.say(SECRET)
         fields: dict[str, Any] = {"model": "m", "input": SECRETS[0], "tools": TOOLS, "store": False}
         for made in (ask_streamed(client, **fields), client.responses.create(**fields)):

@@ -452,7 +452,7 @@ class Exchange:
         """Put each choice of the reply into history and into the request's span, where there are such."""
         if self._state.spans is not None:
             self._state.spans.add_content(self._record, plan.request)
-        if self._state.history_writer is not None:
+        if self._state.history_writer is not None and not self._private:
             for reply in kept_replies(plan, self._record, self._credential):
                 self._state.history_writer.put(reply)
 

@@ -89,7 +89,7 @@ class Browser:
         self._shown = self._lists[0]
         self._kind = 0
         self._search = search
-        self.message = ""
+        self.message: str = ""
         """What the status line says until the next key."""
         self._width, self._height = 80, 24
         self._joining = False
