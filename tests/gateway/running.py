@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import httpx
 import psutil
 import yaml
 
@@ -101,6 +102,13 @@ class Gateway:
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal."""
         self.process.send_signal(number)
+
+    def answers(self) -> bool:
+        """Whether it takes new requests."""
+        try:
+            return httpx.get(self.url + "/healthz", verify=False, timeout=PATIENCE).status_code == 200
+        except httpx.TransportError:
+            return False
 
     def wait(self) -> int:
         """Its exit code."""

@@ -34,7 +34,7 @@ def test_stopping_finishes_open_streams(number: signal.Signals) -> None:
             client.post(PATHS["chat"], body_of("chat", stream=True))
             client.read_until(b"One")
             running.signal(number)
-            eventually(lambda: not _answers(running.url), "it still takes new requests")
+            eventually(lambda: not running.answers(), "it still takes new requests")
             assert running.process.poll() is None
             gate.open()
             client.read_until(b"[DONE]")
@@ -45,13 +45,6 @@ def test_stopping_finishes_open_streams(number: signal.Signals) -> None:
         assert "Traceback" not in running.log
 
 
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(url + "/healthz", verify=False, timeout=PATIENCE).status_code == 200
-    except httpx.TransportError:
-        return False
-
-
 def test_a_second_signal_ends_at_once() -> None:
     """Whoever is in a hurry says it twice."""
     with upstream() as server, gateway(None, "--upstream", server.url) as running:
@@ -60,7 +53,7 @@ def test_a_second_signal_ends_at_once() -> None:
             client.post(PATHS["chat"], body_of("chat", stream=True))
             client.read_until(b"One")
             running.signal(signal.SIGTERM)
-            eventually(lambda: not _answers(running.url), "it still takes new requests")
+            eventually(lambda: not running.answers(), "it still takes new requests")
             assert running.process.poll() is None
             running.signal(signal.SIGTERM)
             running.wait()
