@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import io
+import shutil
+import subprocess
 import sys
 import tarfile
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 VENDOR = Path(__file__).parents[1] / "src/asides/_page/static/vendor"
-REGISTRY = "https://registry.npmjs.org"
 
 
 class Package(NamedTuple):
@@ -77,14 +77,19 @@ PACKAGES = (
 
 def fetch(package: Package) -> dict[str, bytes]:
     """Our files of a package, by name; an archive with another hash than the pinned one is refused."""
-    url = f"{REGISTRY}/{package.name}/-/{package.name}-{package.version}.tgz"
-    with urllib.request.urlopen(url) as response:
-        archive = response.read()
-    found = hashlib.sha256(archive).hexdigest()
-    if found != package.sha256:
-        raise SystemExit(f"page_vendor: {url} has the sha256 {found}, pinned is {package.sha256}")
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
-        return {ours: _changed(package, _read(files, theirs)) for theirs, ours in package.files}
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SystemExit("page_vendor: npm is not here; it fetches the packages")
+    wanted = f"{package.name}@{package.version}"
+    with TemporaryDirectory() as folder:
+        # By npm, so that packages come from where this machine's npm is told to take them from.
+        subprocess.run([npm, "pack", wanted, "--silent", "--pack-destination", folder], check=True, stdout=sys.stderr)
+        archive = next(Path(folder).iterdir())
+        found = hashlib.sha256(archive.read_bytes()).hexdigest()
+        if found != package.sha256:
+            raise SystemExit(f"page_vendor: {wanted} has the sha256 {found}, pinned is {package.sha256}")
+        with tarfile.open(archive, mode="r:gz") as files:
+            return {ours: _changed(package, _read(files, theirs)) for theirs, ours in package.files}
 
 
 def _read(archive: tarfile.TarFile, name: str) -> bytes:
