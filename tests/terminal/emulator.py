@@ -6,6 +6,9 @@ import re
 
 from wcwidth import wcswidth, wcwidth
 
+from asides.terminal.answer import AnswerLines
+from asides.terminal.markdown import MarkdownLines
+
 SEQUENCE = re.compile(r"\x1b\[([?>=]?)([0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07|\x1b([78DM=>c])")
 JOINER = "\u200d"
 
@@ -197,3 +200,15 @@ class Emulator:
         if letter == "J":
             for row in range(0 if whole else self._y + 1, self.rows):
                 self._cells[row] = [" "] * self.columns
+
+
+def in_pieces(
+    kind: type[AnswerLines] | type[MarkdownLines], text: str, columns: int, size: int, *, cursor: bool = True
+) -> Emulator:
+    """A screen after a text has come in pieces of this size."""
+    emulator = Emulator(columns, 60)
+    layout = kind(lambda: columns, cursor=cursor)
+    for at in range(0, len(text), size):
+        emulator.write(layout.feed(text[at : at + size]).replace("\n", "\r\n"))
+    emulator.write(layout.finish().replace("\n", "\r\n"))
+    return emulator

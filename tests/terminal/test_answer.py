@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from wcwidth import wcswidth
 
 from asides.terminal.answer import AnswerLines, definitions, fit
-from tests.terminal.emulator import Emulator
+from tests.terminal.emulator import in_pieces
 
 CODE = "    return one_name + another_name + a_third_name  # not broken"
 ANSWER = f"""
@@ -27,13 +29,7 @@ The end.
 """
 
 
-def shown(text: str, columns: int, size: int, *, cursor: bool = True) -> Emulator:
-    emulator = Emulator(columns, 60)
-    layout = AnswerLines(lambda: columns, cursor=cursor)
-    for at in range(0, len(text), size):
-        emulator.write(layout.feed(text[at : at + size]).replace("\n", "\r\n"))
-    emulator.write(layout.finish().replace("\n", "\r\n"))
-    return emulator
+shown = partial(in_pieces, AnswerLines)
 
 
 @pytest.mark.parametrize("columns", [30, 40, 80, 120])

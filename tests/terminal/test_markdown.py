@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from asides.terminal.markdown import LONGEST_SPAN, MarkdownLines
-from tests.terminal.emulator import Emulator
+from tests.terminal.emulator import in_pieces
 
 TEXT = """\
 # A heading with `names`
@@ -28,13 +30,7 @@ def f(x):  # **not bold**
 日本語の**太字**です, the end *is"""
 
 
-def shown(text: str, columns: int, size: int, *, cursor: bool = True) -> Emulator:
-    emulator = Emulator(columns, 60)
-    layout = MarkdownLines(lambda: columns, cursor=cursor)
-    for at in range(0, len(text), size):
-        emulator.write(layout.feed(text[at : at + size]).replace("\n", "\r\n"))
-    emulator.write(layout.finish().replace("\n", "\r\n"))
-    return emulator
+shown = partial(in_pieces, MarkdownLines)
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])

@@ -17,13 +17,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
 
-from .._page.splitting import markers_between, thoughts_in, write_notice, write_part
+from .._page.splitting import markers_between, thoughts_in, write_notice, write_parts
 from .._page.traffic import RecentRequest, RecentRequests, Traffic, encode
 from ..dialects.base import StreamWriter
 from ..dialects.request import Request, RequestError, ThinkingPiece, Turn
@@ -193,13 +193,13 @@ class InspectedRequest:
 
     def detail(self) -> dict[str, Any]:
         """All that is known of it."""
-        record, plan = self.record, self._plan
+        record, plan, replies = self.record, self._plan, self._replies()
         found = {
             **self.summary(),
             "upstream": record.upstream,
             "stream": record.stream,
-            "first_thought": self._since([fold.first_thought for fold in record.folds.values()]),
-            "first_answer": self._since([fold.first_answer for fold in record.folds.values()]),
+            "first_thought": _earliest(reply.times.first_thought for reply in replies),
+            "first_answer": _earliest(reply.times.first_answer for reply in replies),
         }
         if plan is None:
             return {**found, "format": None, "format_source": None, "raw": None, "choices": [], "sent": []}
@@ -216,15 +216,10 @@ class InspectedRequest:
             "truncated": record.truncated,
             "choices": [
                 _choice(reply, raw[number] if raw is not None and number < len(raw) else None)
-                for number, reply in enumerate(self._replies())
+                for number, reply in enumerate(replies)
             ],
             "sent": list(_sent_back(plan)),
         }
-
-    def _since(self, moments: list[float | None]) -> float | None:
-        """The first of some moments, in seconds since the request came."""
-        known = [moment for moment in moments if moment is not None]
-        return min(known) - self.record.started if known else None
 
     def _raw(self) -> list[str] | None:
         """What the model wrote, by choice; None where the upstream took it apart itself, or it was too much to keep."""
@@ -277,6 +272,10 @@ class _Tee:
         return self._writer.written
 
 
+def _earliest(moments: Iterable[float | None]) -> float | None:
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
 def _usage(record: RequestRecord) -> dict[str, Any] | None:
     usage = record.usage
     if usage is None:
@@ -287,13 +286,8 @@ def _usage(record: RequestRecord) -> dict[str, Any] | None:
 
 def _choice(reply: Reply, raw: str | None) -> dict[str, Any]:
     """A choice, its parts with their places where the raw text is there to have them in."""
-    seconds = iter(reply.times.thoughts)
-    parts = []
-    for part in reply.parts:
-        shown = write_part(part if raw else msgspec.structs.replace(part, span=(0, 0)))
-        if isinstance(part, Thinking):
-            shown["seconds"] = next(seconds, None)
-        parts.append(shown)
+    placed = reply.parts if raw else tuple(msgspec.structs.replace(part, span=(0, 0)) for part in reply.parts)
+    parts = write_parts(placed, reply.times.thoughts)
     return {
         "parts": parts,
         "markers": list(markers_between(len(raw), parts)) if raw else [],

@@ -155,8 +155,7 @@ class PageRequests:
         answered = await self._first_of_siblings("end_thought", id, credential, "1" if by_server else "")
         if not answered:
             raise Refusal(404, f"no reply to a request {id[:128]!r} is being written for you", code="not_found")
-        done = msgspec.json.decode(answered, type=dict[str, str])
-        return done
+        return msgspec.json.decode(answered, type=dict[str, str])
 
     def _own(self, id: str, credential: str) -> InspectedRequest | None:
         running = reversed(self._registry.running.values())

@@ -18,7 +18,7 @@ from .._history.text_search import Snippet
 from ..errors import UsageError
 from ..parts import Thinking
 from ..reply.reply import Times
-from .splitting import write_part
+from .splitting import write_parts
 
 QUESTION, ANSWER = 200, 300
 """Characters of what was asked and answered that a list shows."""
@@ -160,14 +160,7 @@ def read_reply(store: History, where: ReplyFilter) -> dict[str, Any]:
 
 def write_kept(kept: KeptReply) -> dict[str, Any]:
     """A kept reply as an export has it, and its parts in order."""
-    seconds = iter(kept.thoughts)
-    parts = []
-    for part in kept.reply.parts:
-        shown = write_part(part)
-        if isinstance(part, Thinking):
-            shown["seconds"] = next(seconds).seconds
-        parts.append(shown)
-    return {**kept.to_record(), "parts": parts}
+    return {**kept.to_record(), "parts": write_parts(kept.reply.parts, kept.reply.times.thoughts)}
 
 
 def purge(store: History, where: ReplyFilter, *, dry_run: bool) -> dict[str, Any]:

@@ -68,6 +68,17 @@ def write_part(part: Part) -> dict[str, Any]:
     return {"kind": "thinking" if thinking else "text", "text": part.text, "complete": complete, **place}
 
 
+def write_parts(parts: Iterable[Part], seconds: Iterable[float | None]) -> list[dict[str, Any]]:
+    """Parts of a reply in order; `seconds`: how long each thought took, as far as that is known."""
+    took, written = iter(seconds), []
+    for part in parts:
+        shown = write_part(part)
+        if isinstance(part, Thinking):
+            shown["seconds"] = next(took, None)
+        written.append(shown)
+    return written
+
+
 def write_notice(notice: Notice) -> dict[str, Any]:
     """A notice as plain data."""
     return {"code": notice.code, "message": notice.message, "at": notice.offset}

@@ -20,7 +20,7 @@ from ..errors import Error
 from .answer import definitions
 from .document import Document
 from .table import fitted, pad
-from .viewer import ENTER, JOINING, bind_ending, bind_typing
+from .viewer import ENTER, bind_ending, bind_typing
 from .viewer_keys import BROWSER_KEYS
 
 HINTS = ("Enter open", "/ search", "c conversations", "? help")
@@ -92,7 +92,6 @@ class Browser:
         self.message: str = ""
         """What the status line says until the next key."""
         self._width, self._height = 80, 24
-        self._joining = False
 
     @property
     def listing(self) -> Listing:
@@ -119,17 +118,10 @@ class Browser:
             return [[("", self.listing.empty)]]
         table = list(zip(self.listing.heads, *(item.cells for item in items), strict=True))
         head, *lines = (pad(line, self._width) for line in fitted(table, self._width, self.listing.spare))
-        self._joining = any(JOINING.search(line) for line in lines)
         selected = shown.selected - shown.top
         rows = [[("class:heading", head)]]
         rows += [[("reverse" if place == selected else "", line)] for place, line in enumerate(lines)]
         return rows
-
-    def needs_clearing(self) -> bool:
-        """Whether what is on the screen, or will be, cannot be drawn over."""
-        before = self._joining
-        self.draw(self._width, self._height)
-        return before or self._joining
 
     def status(self) -> StyleAndTextTuples:
         """The last line of the screen."""

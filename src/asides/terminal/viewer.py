@@ -64,7 +64,6 @@ class Viewer:
         self._selected = 0
         self._width, self._height = 80, 24
         self._drawn: list[Place] = []
-        self._joining = False
 
     def draw(self, width: int, height: int) -> list[StyleAndTextTuples]:
         """The rows of a screen of this size."""
@@ -78,16 +77,7 @@ class Viewer:
         self._top = self._within(self.document.settle(self._top, self._width))
         self._drawn = self._visible()
         self._select_visible()
-        rows = [self._row(place) for place in self._drawn]
-        self._joining = any(JOINING.search(fragment[1]) for row in rows for fragment in row)
-        return rows
-
-    def needs_clearing(self) -> bool:
-        """Whether what is on the screen, or will be, cannot be drawn over."""
-        # Both count: what is drawn over such characters lands in the wrong column, and so does what replaces them.
-        before = self._joining
-        self.draw(self._width, self._height)
-        return before or self._joining
+        return [self._row(place) for place in self._drawn]
 
     def status(self) -> StyleAndTextTuples:
         """The last line of the screen."""
@@ -293,9 +283,6 @@ class WholeScreen(Protocol):
     def status(self) -> StyleAndTextTuples:
         """The last line of the screen."""
 
-    def needs_clearing(self) -> bool:
-        """Whether what is on the screen, or will be, cannot be drawn over."""
-
     def scroll(self, rows: int) -> None:
         """The wheel was turned."""
 
@@ -308,10 +295,26 @@ class ViewerControl(UIControl):
 
     def __init__(self, viewer: WholeScreen) -> None:
         self._viewer = viewer
+        self._size = (80, 24)
+        self._joining = False
+        """Whether the rows that were drawn last hold characters that terminals join."""
+
+    def _draw(self) -> list[StyleAndTextTuples]:
+        rows = self._viewer.draw(*self._size)
+        self._joining = any(JOINING.search(fragment[1]) for row in rows for fragment in row)
+        return rows
+
+    def needs_clearing(self) -> bool:
+        """Whether what is on the screen, or will be, cannot be drawn over."""
+        # Both count: what is drawn over such characters lands in the wrong column, and so does what replaces them.
+        before = self._joining
+        self._draw()
+        return before or self._joining
 
     def create_content(self, width: int, height: int) -> UIContent:
         """Just the rows that are to be seen, so that the length of the reply does not matter."""
-        rows = self._viewer.draw(width, height)
+        self._size = (width, height)
+        rows = self._draw()
         return UIContent(get_line=rows.__getitem__, line_count=len(rows), show_cursor=False)
 
     def mouse_handler(self, mouse_event: MouseEvent) -> None:
@@ -339,10 +342,9 @@ def on_whole_screen(
     viewer: WholeScreen, keys: KeyBindings, *, keyboard: TextIO, style: Style, colour: bool
 ) -> Application[bool]:
     """Something to look at, with its keys, as something to run. Its result is whether Ctrl-C ended it."""
+    control = ViewerControl(viewer)
     made: Application[bool] = Application(
-        layout=Layout(
-            HSplit([Window(ViewerControl(viewer)), Window(FormattedTextControl(viewer.status), height=1)]),
-        ),
+        layout=Layout(HSplit([Window(control), Window(FormattedTextControl(viewer.status), height=1)])),
         key_bindings=keys,
         style=Sheet.from_dict(sheet(style)),
         color_depth=None if colour else ColorDepth.DEPTH_1_BIT,
@@ -352,7 +354,7 @@ def on_whole_screen(
         input=create_input(keyboard),
         output=create_output(),
     )
-    made.before_render += lambda app: app.renderer.clear() if viewer.needs_clearing() else None
+    made.before_render += lambda app: app.renderer.clear() if control.needs_clearing() else None
     return made
 
 

@@ -57,7 +57,20 @@ def browse(options: argparse.Namespace) -> int:
 
     chosen = where(options)
     with open_store(options) as history, open_keyboard() as keyboard:
-        listings = (ReplyListing(history, chosen), ConversationListing(history, chosen))
+        listings = (
+            StoredListing(
+                "replies",
+                "no replies are kept here; `model | asides --save` and `asides run --save` keep them",
+                ("DATE", pad("MODEL", MODEL), pad("LENGTH", LENGTH, right=True), "QUESTION → ANSWER"),
+                partial(_replies, history, chosen),
+            ),
+            StoredListing(
+                "conversations",
+                "no conversations are kept here; `asides run --save` and the gateway keep them",
+                ("DATE", pad("MODEL", MODEL), "REPLIES", "FIRST QUESTION"),
+                partial(_conversations, history, chosen),
+            ),
+        )
         browser = Browser(listings, partial(FoundListing, history, chosen))
         while True:
             browser.chosen = None
@@ -78,71 +91,51 @@ def browse(options: argparse.Namespace) -> int:
                 return INTERRUPTED
 
 
-class ReplyListing:
-    """Replies, the newest first."""
+class StoredListing:
+    """What is kept, page by page, the newest first."""
 
-    name = "replies"
-    empty = "no replies are kept here; `model | asides --save` and `asides run --save` keep them"
-    heads: tuple[str, ...] = ("DATE", pad("MODEL", MODEL), pad("LENGTH", LENGTH, right=True), "QUESTION → ANSWER")
     page = AT_ONCE
-    spare: tuple[str, ...] = heads[2:0:-1]
 
-    def __init__(self, history: History, chosen: ReplyFilter) -> None:
-        self._history = history
-        self._chosen = chosen
+    def __init__(
+        self,
+        name: str,
+        empty: str,
+        heads: tuple[str, ...],
+        read: Callable[[Cursor | None], list[tuple[Cursor, ListItem]]],
+    ) -> None:
+        """`read`: the items of the page behind a place, each with its own."""
+        self.name = name
+        self.empty = empty
+        self.heads = heads
+        self.spare: tuple[str, ...] = heads[2:0:-1]
+        self._read = read
         self._last: Cursor | None = None
 
     def more(self) -> list[ListItem]:
-        """The next replies."""
-        found = self._history.overview(self._chosen, before=self._last, limit=AT_ONCE)
-        self._last = found[-1].place if found else self._last
-        lengths = self._history.thought_lengths([each.place[1] for each in found])
-        return [
-            _item(
-                partial(open_reply, self._history, each.id),
-                each.id[:SHORT],
-                (
-                    _date(each.time),
-                    _model(each.model),
-                    pad(f"{lengths.get(each.place[1], 0):,}", LENGTH, right=True),
-                    question_and_answer(each.question, each.text),
-                ),
-            )
-            for each in found
-        ]
+        """The next page."""
+        found = self._read(self._last)
+        self._last = found[-1][0] if found else self._last
+        return [item for _, item in found]
 
 
-class ConversationListing:
-    """Conversations, the newest first."""
+def _replies(history: History, chosen: ReplyFilter, before: Cursor | None) -> list[tuple[Cursor, ListItem]]:
+    found = history.overview(chosen, before=before, limit=AT_ONCE)
+    lengths = history.thought_lengths([each.place[1] for each in found])
+    items = []
+    for each in found:
+        length = pad(f"{lengths.get(each.place[1], 0):,}", LENGTH, right=True)
+        cells = (_date(each.time), _model(each.model), length, question_and_answer(each.question, each.text))
+        items.append((each.place, _item(partial(open_reply, history, each.id), each.id[:SHORT], cells)))
+    return items
 
-    name = "conversations"
-    empty = "no conversations are kept here; `asides run --save` and the gateway keep them"
-    heads: tuple[str, ...] = ("DATE", pad("MODEL", MODEL), "REPLIES", "FIRST QUESTION")
-    page = AT_ONCE
-    spare: tuple[str, ...] = heads[2:0:-1]
 
-    def __init__(self, history: History, chosen: ReplyFilter) -> None:
-        self._history = history
-        self._chosen = chosen
-        self._last: Cursor | None = None
-
-    def more(self) -> list[ListItem]:
-        """The next conversations."""
-        found = self._history.conversations(self._chosen, before=self._last, limit=AT_ONCE)
-        self._last = found[-1].place if found else self._last
-        return [
-            _item(
-                partial(open_conversation, self._history, each.id),
-                clean(each.id),
-                (
-                    _date(each.last),
-                    _model(each.model),
-                    pad(f"{each.replies:,}", len("REPLIES"), right=True),
-                    first_line(each.question),
-                ),
-            )
-            for each in found
-        ]
+def _conversations(history: History, chosen: ReplyFilter, before: Cursor | None) -> list[tuple[Cursor, ListItem]]:
+    items = []
+    for each in history.conversations(chosen, before=before, limit=AT_ONCE):
+        replies = pad(f"{each.replies:,}", len("REPLIES"), right=True)
+        cells = (_date(each.last), _model(each.model), replies, first_line(each.question))
+        items.append((each.place, _item(partial(open_conversation, history, each.id), clean(each.id), cells)))
+    return items
 
 
 class FoundListing:
