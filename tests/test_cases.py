@@ -1,6 +1,6 @@
 """Runs `tests/cases/*.toml`: text or chunks in, parts out. `tests/cases/README.md` says how a case is written.
 
-Every case is read whole, by every two-way split and character by character, and held to the laws.
+Every case is read whole, cut at every place and character by character, and held to the laws.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tests.support import (
     check_each,
     check_kept,
     check_one_path,
+    every_place,
     run,
     show_parts,
-    two_way_splits,
 )
 
 CASES = Path(__file__).parent / "cases"
 MANY = 600
-"""Beyond this many characters a case is cut in two only at some places."""
+"""Beyond this many characters a case is cut only at some places."""
 
 FILE_KEYS = {"format", "formats", "options", "case"}
 CASE_KEYS = {"name", "format", "input", "chunks", "options", "parts", "notices", "termination", "text", "thinking"}
@@ -83,7 +83,7 @@ ALL = [case for path in sorted(CASES.glob("*.toml")) for case in load(path)]
 @pytest.mark.parametrize(("file", "format"), dict.fromkeys((case.file, case.format) for case in ALL))
 def test_cases(file: str, format: str) -> None:
     """Of every case of a file, for each of its formats, the parts are as written, however the input is cut."""
-    check_each(_check, [case for case in ALL if (case.file, case.format) == (file, format)], case_name)
+    check_each(check_case, [case for case in ALL if (case.file, case.format) == (file, format)], case_name)
 
 
 def case_name(case: Case) -> str:
@@ -91,14 +91,15 @@ def case_name(case: Case) -> str:
     return f"{case.file}-{case.format}-{case.said['name']}"
 
 
-def _check(case: Case) -> None:
+def check_case(case: Case) -> None:
+    """The parts are as written, however the input is cut, and the laws hold."""
     text = "".join(case.chunks)
     outcome = run(case.format, case.chunks, **case.options)
     assert outcome.message is not None, _report(case, [f"strictness ended it: {outcome.error}"], outcome.message)
     differences = list(_differences(case.said, outcome.message))
     assert not differences, _report(case, differences, outcome.message)
     step = 1 + len(text) // MANY
-    ways = [characters(text), case.chunks, *list(two_way_splits(text))[::step]]
+    ways = [characters(text), case.chunks, *list(every_place(text))[::step]]
     check_kept(case.format, text, check_chunking(case.format, text, ways, case.options), case.options)
     check_one_path(case.format, text, case.said.get("options", {}))
 

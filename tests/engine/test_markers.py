@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import asides
 from asides import Format
+from asides._engine.calls.value_tags import Piece, spelling
 from asides._engine.markers import compile_tables
 from asides.families import get_format
 
@@ -35,3 +37,14 @@ def test_any_case_of_a_marker_is_found(opener: str) -> None:
         assert table.unmarked(f"x {written} y") == -1
     if opener.startswith("<"):
         assert table.unmarked(f'x {opener[:-1]} a="b"> y') == -1
+
+
+def test_a_marker_may_hold_any_character() -> None:
+    format = Format.tags("<a>", "\0")
+    message = asides.parse("<a>x\0y", format)
+    assert (message.thinking, message.text) == ("x", "y")
+
+
+def test_a_piece_that_a_syntax_does_not_have_is_not_searched_for() -> None:
+    spelled = spelling((("", Piece.CLOSE), ("<a>", Piece.OPEN)))
+    assert [match[0] for match in spelled.search.finditer("x<a>y")] == ["<a>"]

@@ -1,6 +1,6 @@
 """The table of modes: complete, used by nobody but the parser, and drawn in the documentation as it is.
 
-`python -m tests.engine.test_modes` draws it anew into docs/architecture.md.
+`python -m tests.engine.test_modes` draws it anew into docs/explanation/architecture.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from asides._engine import modes
 from asides._engine.modes import NEXT, Mode, ReadOutcome
 
 ENGINE = Path(modes.__file__).parent
-PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "architecture.md"
 BEGIN, END = "<!-- modes: drawn by tests/engine/test_modes.py -->", "<!-- end of modes -->"
 WAITING = {ReadOutcome.WAIT, ReadOutcome.WAIT_FOR_WORDS}
 

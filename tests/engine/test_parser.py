@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -78,6 +79,25 @@ def test_an_empty_chunk_tells_nothing() -> None:
     parser.feed("<think>a")
     assert parser.feed("") == []
     assert parser.finish() != []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (b"<think>a</think>b", "a model's output is text (str), not bytes; decode it first"),
+        (None, "a model's output is text (str), not NoneType"),
+    ],
+)
+def test_what_is_no_text_is_refused(given: Any, message: str) -> None:
+    """In our own words; a kind of text of one's own is text."""
+    for read in (asides.parse, asides.clean, asides.Parser().feed, lambda chunk: list(asides.split([chunk]))):
+        with pytest.raises(asides.UsageError, match=f"^{re.escape(message)}$"):
+            read(given)
+
+    class Own(str):
+        pass
+
+    assert asides.parse(Own("<think>a</think>b")).text == "b"
 
 
 def test_feed_after_finish_is_refused() -> None:
@@ -198,6 +218,33 @@ def test_asplit_yields_the_same() -> None:
         return [event async for event in asides.asplit(chunks(), "qwen3")]
 
     assert joined(asyncio.run(gather())) == run("qwen3", ("<think>a</think>b",)).events
+
+
+def test_what_is_held_back_comes_before_the_error_of_a_stream() -> None:
+    def chunks() -> Iterator[str]:
+        yield "<think>a</think>b <thi"
+        raise ConnectionError("gone")
+
+    async def later() -> AsyncIterator[str]:
+        for chunk in chunks():
+            yield chunk
+
+    async def read() -> None:
+        async for event in asides.asplit(later(), "qwen3"):
+            seen.append(event)
+
+    expected = run("qwen3", ("<think>a</think>b <thi",)).events
+    seen: list[Event] = []
+    with pytest.raises(ConnectionError):
+        seen.extend(asides.split(chunks(), "qwen3"))
+    assert joined(seen) == expected
+    seen.clear()
+    with pytest.raises(ConnectionError):
+        asyncio.run(read())
+    assert joined(seen) == expected
+    # Strictness is an error of its own: nothing follows it.
+    with pytest.raises(StrictError):
+        list(asides.split(["a</think>b"], "qwen3", strict=True))
 
 
 # The message.

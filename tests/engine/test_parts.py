@@ -359,9 +359,15 @@ def test_without_collecting_the_machine_is_asked_now_and_then() -> None:
     assert fast.take("word") is None
 
 
-@pytest.mark.parametrize("chunks", [("word",), ("word ",), ("word", "word ")], ids=["words", "spaced", "both"])
-def test_without_collecting_few_chunks_are_kept(chunks: tuple[str, ...]) -> None:
-    parser = asides.Parser("qwen3", collect=False)
+@pytest.mark.parametrize("opening", ["", '<tool_call>{"name": "f", "arguments": {"a": "'], ids=["text", "string"])
+@pytest.mark.parametrize(
+    "chunks",
+    [("word",), ("word ",), ("word", "word "), ("a < b",), ("a <tool b",), ("a</p>",)],
+    ids=["words", "spaced", "both", "marks", "doubtful", "tags"],
+)
+def test_without_collecting_few_chunks_are_kept(chunks: tuple[str, ...], opening: str) -> None:
+    parser = asides.Parser("qwen3", collect=False, start="text")
+    parser.feed(opening)
     most = 0
     for number in range(20_000):
         assert parser.feed(chunks[number % len(chunks)])

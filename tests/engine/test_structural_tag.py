@@ -16,6 +16,8 @@ import pytest
 import asides
 from asides import Format
 from asides._engine.calls.json_calls import JsonCalls
+from asides._engine.calls.python_calls import PythonCalls
+from asides._engine.calls.syntax import CallSyntax
 from tests.engine.constrained import TOOLS, fixed, tagged_formats
 from tools.structural_tag_table import PAGE, with_tables
 
@@ -119,11 +121,54 @@ def test_a_suffix_makes_it_possible() -> None:
         ("minimax_m3", tool(RECURSIVE), "refer to themselves"),
         ("gemma4", tool(RECURSIVE), "refer to themselves"),
         ("qwen3_coder", tool({"anyOf": [{"type": "object"}]}), "'anyOf'"),
+        ("lfm2", tool({"type": "object", "properties": {"a": {"enum": [[1]]}}}), "'f' list a value that is nested"),
+        ("qwen3_coder", tool({"type": "object", "properties": {"a": {"enum": ["</parameter>"]}}}), "no value"),
+        ("lfm2", tool({"type": "object", "properties": {"a": {"enum": []}}}), "no value"),
     ],
 )
 def test_tools_that_cannot_be_constrained_are_refused(name: str, tools: list[dict[str, Any]], reason: str) -> None:
     with pytest.raises(asides.UsageError, match=reason):
         asides.get_format(name).structural_tag(tools)
+
+
+def values_of(schema: dict[str, Any]) -> str:
+    """What an argument `a` with this schema may be, in a syntax whose values are constrained piece by piece."""
+    return json.dumps(asides.get_format("olmo3").structural_tag(tool({"type": "object", "properties": {"a": schema}})))
+
+
+def test_a_list_without_elements() -> None:
+    assert values_of({"type": "array", "maxItems": 0}) == values_of({"const": 0}).replace('"a=0"', '"a=[]"')
+
+
+def test_what_may_be_null() -> None:
+    nullable = values_of({"type": "boolean", "nullable": True})
+    assert nullable == values_of({"anyOf": [{"type": "boolean"}, {"type": "null"}]})
+    assert nullable == values_of({"type": ["boolean", "null"]})
+
+
+def test_a_value_that_would_end_itself_is_left_out() -> None:
+    def tag(values: list[Any]) -> dict[str, Any]:
+        parameters = {"type": "object", "properties": {"a": {"enum": values}}}
+        return asides.get_format("qwen3_coder").structural_tag(tool(parameters))
+
+    assert tag(["x", "y</parameter>", 3]) == tag(["x", 3])
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_calls_on_lines_where_the_syntax_has_them(lines: bool) -> None:
+    syntax = PythonCalls(open=("<c>",), close=("</c>",), lines=lines)
+    tag = Format.tags("(hm", "mh)", name="mine", calls=(syntax,)).structural_tag(ONE)
+    assert ("\\nf(" in json.dumps(tag)) is lines
+
+
+class Unconstrained(CallSyntax, frozen=True, kw_only=True):
+    """Calls of a kind of their own."""
+
+
+def test_a_syntax_of_ones_own_is_refused() -> None:
+    format = Format.tags("(hm", "mh)", name="mine", calls=(Unconstrained(open=("[[",), close=("]]",)),))
+    with pytest.raises(asides.UsageError, match="Unconstrained cannot be constrained"):
+        format.structural_tag(ONE)
 
 
 def test_json_says_what_tags_cannot() -> None:

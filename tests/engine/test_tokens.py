@@ -250,6 +250,14 @@ def test_a_token_of_two_parts_is_the_earlier_ones() -> None:
     assert roles[-1] == "text"
 
 
+def test_a_part_that_has_no_token_of_its_own() -> None:
+    """`}},` is one token of Llama 3, and the comma behind the call is a text."""
+    ids = vocabulary("llama3").encode('{"name": "f", "parameters": {"a": 1}},')
+    _, message = read("llama3", "llama3_json", ids)
+    assert [part.tokens for part in message.parts] == [(0, len(ids)), (len(ids) - 1, len(ids))]
+    assert message.token_roles() == ("call",) * len(ids)
+
+
 PROMPTS = [
     ("qwen3", "qwen3", "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n", "text"),
     ("qwen3", "qwen3", "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n", "thinking"),
@@ -362,6 +370,33 @@ def test_nothing_is_kept_without_collect() -> None:
     assert ends[-1].span == (32 * 2999 + 21, 32 * 3000)
     with pytest.raises(asides.UsageError):
         _ = parser.message
+
+
+def test_few_ids_are_kept_without_collect() -> None:
+    parser = TokenParser(tokenizer("qwen3"), asides.get_format("qwen3"), collect=False)
+    (id,) = encode("qwen3", " word")
+    most = 0
+    for _ in range(20_000):
+        assert parser.feed(id)
+        most = max(most, len(parser._fast.pieces))
+    assert most < 6000
+
+
+def test_one_id_behind_several_that_end_in_the_beginning_of_a_marker() -> None:
+    format = asides.get_format("think_tag")
+    for text in ("<think>a <", "<think>a</think>b <"):
+        parser = TokenParser(Ranks(), format)
+        marked = [300, *b"a <"] if text.endswith("a <") else [300, *b"a", 301, *b"b <"]
+        events = [*parser.feed(marked), *parser.feed(ord("c")), *parser.feed(ord("d")), *parser.finish()]
+        told = "".join(event.text for event in events if isinstance(event, TextDelta | ThinkingDelta))
+        assert told == text.replace("<think>", "").replace("</think>", "") + "cd"
+
+
+def test_a_message_quotes_a_marker_as_the_model_wrote_it() -> None:
+    ids = encode("qwen3", '<tool_call>\n{"name": "f<think>", "arguments": {}}\n</tool_call>')
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    _, message = read("qwen3", "qwen3", ids, tools=tools)
+    assert [notice.message for notice in message.notices] == ["no tool named 'f<think>' was given"]
 
 
 def test_strictness_goes_through() -> None:
@@ -683,10 +718,69 @@ def test_a_tokenizer_that_cannot_be_read_is_refused(tokenizer: Any, said: str) -
         TokenParser(tokenizer, asides.get_format("qwen3"))
 
 
-def test_a_failure_is_not_an_unknown_id() -> None:
-    parser = TokenParser(Broken(), asides.get_format("qwen3"))
-    with pytest.raises(asides.UsageError, match="id 65 stands for: the file is gone"):
-        parser.feed(65)
+class Undecodable(Ranks):
+    """Fails with what is a ValueError, as an absent id may be."""
+
+    def decode_single_token_bytes(self, id: int) -> bytes:
+        return bytes([id]).decode("ascii").encode()
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "id", "said"),
+    [(Broken(), 65, "the file is gone"), (Undecodable(), 200, "'ascii' codec can't decode")],
+)
+def test_a_failure_is_not_an_unknown_id(tokenizer: Any, id: int, said: str) -> None:
+    parser = TokenParser(tokenizer, asides.get_format("qwen3"))
+    with pytest.raises(asides.UsageError, match=f"id {id} stands for: {said}"):
+        parser.feed(id)
+
+
+class Unhashable(Ranks):
+    """Cannot be the key of a cache."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Compiled:
+    """A function that does not say which arguments it takes."""
+
+    __signature__ = "none"
+
+    def __call__(self, ids: Sequence[int], /) -> str:
+        return bytes(ids).decode("utf-8", "replace")
+
+
+class Untold(Ranks):
+    """Its own decoding takes the ids and nothing else."""
+
+    decode = Compiled()
+
+    def encode(self, text: str) -> list[int]:
+        return self.encode_ordinary(text)
+
+
+class Lettered(Words):
+    """Its tokens are written byte by byte, but for one."""
+
+    byte_decoder: ClassVar[dict[str, int]] = {}
+    tokens: ClassVar[dict[str, int]] = {**Words.tokens, "你": 8, "Ġwe": 9}
+
+
+def test_tokenizers_that_lack_something() -> None:
+    for each in (Unhashable(), Untold()):
+        parser = TokenParser(each, asides.get_format("qwen3"))
+        parser.feed([300, *b"a", 301, *b"b"])
+        parser.finish()
+        assert (parser.message.thinking, parser.message.text) == ("a", "b")
+    assert vocabulary_of(Lettered()).text([8, 9]) == "你 we"
+
+
+def test_a_format_with_too_many_markers_is_refused() -> None:
+    names = [f"<|{number}|>" for number in range(0x800)]
+    tokenizer = Ranks()
+    tokenizer._special_tokens = {name: 300 + number for number, name in enumerate(names)}  # type: ignore[misc]
+    with pytest.raises(asides.UsageError, match="more marker tokens than can be told apart"):
+        TokenParser(tokenizer, asides.Format.tags("<think>", "</think>", stops=tuple(names)))
 
 
 def test_told_text_is_the_message() -> None:

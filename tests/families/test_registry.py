@@ -290,11 +290,14 @@ def test_the_table_has_a_row_for_every_format() -> None:
 
 
 def test_the_table_is_put_between_its_comments() -> None:
-    before = "# Title\n<!-- formats: made by a program -->\nold\n<!-- /formats -->\nend\n"
+    switches = "<!-- switches: made by a program -->\n<!-- /switches -->\n"
+    before = f"# Title\n<!-- formats: made by a program -->\nold\n<!-- /formats -->\nend\n{switches}"
     after = with_tables(before)
     assert after.startswith("# Title\n<!-- formats: made by a program -->\n\n| format |")
-    assert after.endswith("|\n\n<!-- /formats -->\nend\n")
+    assert "|\n\n<!-- /formats -->\nend\n<!-- switches" in after
     assert with_tables(after) == after
+    with pytest.raises(ValueError, match="no block switches"):
+        with_tables(before.removesuffix(switches))
 
 
 @pytest.mark.parametrize(
@@ -316,3 +319,17 @@ def test_markers_that_cannot_be_told_apart_are_refused(opening: str, fields: dic
 @pytest.mark.parametrize("name", asides.formats())
 def test_every_format_can_be_told_apart(name: str) -> None:
     asides.get_format(name).check()
+
+
+def test_a_name_that_the_package_does_not_have() -> None:
+    with pytest.raises(AttributeError, match=r"module 'asides.families' has no attribute 'nothing'"):
+        _ = asides.families.nothing
+
+
+@pytest.mark.usefixtures("_clean_registry")
+def test_an_auto_of_ones_own_is_not_made_anew() -> None:
+    """What is registered later would be part of ours, and has no part in theirs."""
+    asides.register(Format.tags("<a>", "</a>", name="auto"), replace=True)
+    asides.register(Format.tags("<b>", "</b>", name="later"))
+    assert asides.clean("<a>x</a>y") == "y"
+    assert asides.clean("<b>x</b>y") == "<b>x</b>y"

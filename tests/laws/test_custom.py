@@ -13,7 +13,7 @@ from asides._engine.format import TEXT, THINKING
 from asides._engine.tag_markers import TagRule
 from tests.laws.effort import examples
 from tests.laws.texts import policies
-from tests.support import characters, check_chunking, check_held, check_kept, check_one_path, markers, two_way_splits
+from tests.support import characters, check_chunking, check_held, check_kept, check_one_path, every_place, markers
 
 MARKERS = st.text("<a>/b|`", min_size=1, max_size=4)
 SOME = ("a", "x", " ", "\n", "`", '"', "``", "\n```\n", '{"name":"f","arguments":{}}', "{", "<", ">")
@@ -85,7 +85,7 @@ def test_laws_over_tags_in_any_spelling(data: st.DataObject) -> None:
     pieces += [f"{head} id=\"1\" x='{space}'>" for head in heads for space in ("", " " * 60, "y" * 200)]
     text = "".join(data.draw(st.lists(st.sampled_from(pieces), max_size=9)))
     chosen: dict[str, Any] = {key: value for key, value in data.draw(policies("qwen3")).items() if key != "prompt"}
-    ways = [characters(text), *list(two_way_splits(text))[:120]]
+    ways = [characters(text), *every_place(text)]
     check_kept(format, text, check_chunking(format, text, ways, chosen), chosen)
     check_one_path(format, text, chosen)
     check_held(format, text, characters(text), chosen)
@@ -100,6 +100,6 @@ def test_laws_over_any_format(data: st.DataObject) -> None:
     pieces = [*SOME, *own, *(name[:-1] for name in own if name[:-1]), *(name.swapcase() for name in own)]
     text = "".join(data.draw(st.lists(st.sampled_from(pieces), max_size=9)))
     chosen: dict[str, Any] = {key: value for key, value in data.draw(policies("qwen3")).items() if key != "prompt"}
-    check_chunking(format, text, [characters(text), *two_way_splits(text)], chosen)
+    check_chunking(format, text, [characters(text), *every_place(text)], chosen)
     check_one_path(format, text, chosen)
     check_held(format, text, characters(text), chosen)

@@ -19,29 +19,26 @@ from tests.support import (
     check_kept,
     check_one_path,
     cut,
+    every_place,
     fail,
     run,
     show_events,
-    two_way_splits,
 )
 
 every_format = pytest.mark.parametrize("name", asides.formats())
 SHORT = 80
-"""Up to this many characters a text is cut in two at every place."""
+"""Beyond this many characters a text is cut only at some places."""
 
 
 @every_format
 def test_chunking_does_not_matter(name: str) -> None:
-    """Law 1, and law 3 on the way: all two-way splits, character by character, and any other cut."""
+    """Law 1, and law 3 on the way: cut at every place, character by character, and any other cut."""
 
     @settings(max_examples=examples(25))
     @given(texts(name), policies(name), st.lists(st.integers(1, 300), max_size=8))
     def law(text: str, chosen: dict[str, Any], places: list[int]) -> None:
         ways = [characters(text), cut(text, places), cut(text, (place % (len(text) + 1) for place in places))]
-        if len(text) <= SHORT:
-            ways += two_way_splits(text)
-        else:
-            ways += [cut(text, [place * 7919 % len(text)]) for place in range(SHORT // 2)]
+        ways += list(every_place(text))[:: 1 + len(text) // SHORT]
         outcome = check_chunking(name, text, ways, chosen)
         check_kept(name, text, outcome, chosen)
 

@@ -80,7 +80,9 @@ def test_a_long_stream_in_constant_memory(stream: str) -> None:
     parser = asides.Parser("qwen3", collect=False, **policies)
     parser.feed(head)
     chunks = repeat(unit)
-    count = (SIZE if stream in PLAIN else ODD_SIZE) // 1000 // 2
+    # What holds nothing back up to a limit ends as it began, so half as much shows what grows.
+    share = 1 if LONG or stream in PLAIN or "limit" in policies else 2
+    count = (SIZE if stream in PLAIN else ODD_SIZE) // share // 1000 // 2
     tracemalloc.start()
     try:
         held = [_held_after(parser, chunks, count) for _ in range(2)]
@@ -88,7 +90,7 @@ def test_a_long_stream_in_constant_memory(stream: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < KEPT, f"{peak} bytes at the peak"
-    assert held[1] - held[0] < GROWTH, f"{held[0]} bytes half-way, {held[1]} at the end"
+    assert held[1] - held[0] < GROWTH // share, f"{held[0]} bytes half-way, {held[1]} at the end"
     parser.finish()
 
 

@@ -106,12 +106,10 @@ def read_bare_header(
 ) -> HeaderResult | None:
     """Read the bare header at `start`. None when more must be seen; one that says nothing has no state."""
     assert header.bare is not None
-    role = marker_at(text, start, end, header.roles, final)
-    at = start + len(role or "")
-    channel = marker_at(text, at, end, tuple(header.channels), final)
-    if role is None or channel is None:
-        return None
-    at += len(channel)
+    # Neither is cut off: a header is read once its first words were found, whole.
+    role = marker_at(text, start, end, header.roles, True) or ""
+    channel = marker_at(text, start + len(role), end, tuple(header.channels), True) or ""
+    at = start + len(role) + len(channel)
     again = marker_at(text, at, end, tuple(header.channels), final)
     if again is None or (again and not final and at + len(again) == end):
         return None

@@ -281,9 +281,8 @@ class Region:
         """The call shows itself: announce it."""
         writer, options = self._writer, self._options
         self._name, self._committed, self.name_closed = name, True, True
-        if not self.holds_closer:
-            # A closing marker that stood before the arguments can no longer be the end of this call.
-            self.closer = None
+        # A closing marker that stood before the arguments can no longer be the end of this call.
+        self.closer = None
         self._index = writer.open_call(self.start, self.space_from, self.calls == 0)
         number = writer.count_call()
         self._id = id or make_id(self.reader_syntax.id_shape, options.seed, self._index, name, number)

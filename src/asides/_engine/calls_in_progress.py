@@ -339,7 +339,8 @@ class CallsInProgress:
                 return self._show_example(draft)
             return self._give_back("draft_call", resume=self._resume_behind(region, region.fault_from))
         if not region.calls and not region.announced:
-            return self._give_back(None)  # an empty list that nothing announced is words
+            # An empty list that nothing announced is words, but not the marker that closes it.
+            return self._give_back(None, resume=self._read_again(region.start, region.body))
         markers.settle_on(region.reader_syntax)
         if not region.calls:
             # An empty list of calls: no event, but the text before it has ended.

@@ -43,11 +43,6 @@ class Fences:
         self._opening: tuple[str, int] | None = None
 
     @property
-    def settled(self) -> bool:
-        """Whether text without fence characters cannot change the state."""
-        return self._mode is _SEEK
-
-    @property
     def inside(self) -> bool:
         """Whether the place that was reached stands in a block."""
         if self._mode is _RUN:

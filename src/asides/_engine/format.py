@@ -163,7 +163,7 @@ def thinking_pair(format: Format) -> tuple[str, str]:
 
 
 def _find_nothing(name: str) -> Format:
-    raise LookupError(f"no family says what {name!r} is")
+    raise LookupError(f"no family says what {name!r} is")  # pragma: no cover - the package itself sets another
 
 
 _find: Callable[[str], Format] = _find_nothing

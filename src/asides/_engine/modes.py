@@ -3,7 +3,7 @@
 A mode is what the parser is in the middle of; its reader (`Parser` knows which) reads as far as it can and returns an
 outcome. The rule: `NEXT` is the only thing that turns an outcome into a mode, and `Parser._run` is the only place
 that looks it up. No reader names a mode, so where reading can go from anywhere is this page and nothing else.
-docs/architecture.md draws the table.
+docs/explanation/architecture.md draws the table.
 
 What a mode does *not* say is whether prose is text or thinking: that is the table of markers in effect (`markers.py`),
 because both are read alike and differ only in which markers act.

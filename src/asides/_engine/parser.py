@@ -65,6 +65,13 @@ class Opening(msgspec.Struct, frozen=True):
     """The weak opener at the end of the prompt, if that is what opened thinking: only its own closer ends it."""
 
 
+def check_text(value: object) -> None:
+    """Refuse what is no text: Python's own error would name something inside the engine."""
+    if not isinstance(value, str):
+        hint = "; decode it first" if isinstance(value, bytes | bytearray | memoryview) else ""
+        raise UsageError(f"a model's output is text (str), not {type(value).__name__}{hint}")
+
+
 class Parser:
     """Takes a model's output apart as it comes. `feed` chunks, then `finish`; both return a list of events."""
 
@@ -190,6 +197,8 @@ class Parser:
             return events
         if self._finished:
             raise UsageError("feed() was called after finish(); make a new Parser for the next message")
+        if chunk.__class__ is not str:
+            check_text(chunk)
         return self._advance(chunk, False)
 
     def finish(self) -> list[Event]:

@@ -122,12 +122,11 @@ class Prose:
             self._holds.notice("not_a_call", cursor.base + found.start, message)
             return True
         if marker.action is not Actions.NESTED:
-            return marker.leading and (part.seen_words or not begins)
+            return marker.leading and part.seen_words
         if begins:
             return False
-        if not marker.leading:  # a sentence may well be written twice
-            writer.write_literal(found.start)
-            self._holds.notice("nested_open", cursor.base + found.start)
+        writer.write_literal(found.start)
+        self._holds.notice("nested_open", cursor.base + found.start)
         return True
 
     def _act(self, found: Found) -> ReadOutcome:

@@ -368,8 +368,7 @@ class TokenParser:
         if self._tail:
             piece, self._tail, self._waits = self._tail + piece, "", False
         if fast.delta is not None and fast.glance is not ALWAYS:
-            if fast.table is not self._table:
-                self._change_table()
+            # `_plain` is of this state: `feed` has seen to it, now or before the tail, in which no state changes.
             cut = self._plain.cut(piece)
             if cut is not None and len(fast.held) < LITTLE:
                 words, space, self._tail = cut

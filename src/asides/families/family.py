@@ -2,8 +2,8 @@
 
 Every module of this package that declares a `FAMILY` is a card. It holds the family's formats, the names of its models,
 how their thinking is switched, which of its markers other people write too, and which renderers write its prompts.
-`auto`, detection, the switches of `asides run` and of the gateway, `asides formats` and the README's table are derived
-from the cards, so that a fact about a model is written once. Users declare cards of their own in the same way:
+`auto`, detection, the switches of `asides run` and of the gateway, `asides formats` and the table of formats are
+derived from the cards, so that a fact about a model is written once. Users declare cards of their own in the same way:
 
     from asides import Format, register
     from asides.families import Family, Model, Switch

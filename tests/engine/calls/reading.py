@@ -5,26 +5,28 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import asides
 from asides import Format, Message, ToolCall
 from asides._engine.calls.syntax import CallSyntax
-from tests.support import characters, check_chunking, check_kept, two_way_splits
+from tests.support import characters, check_chunking, check_kept, every_place
 
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("f", "g")]
 """Two tools that take anything."""
 
 
+@cache
 def format_of(*syntaxes: CallSyntax) -> Format:
-    """A format that writes calls in these syntaxes."""
+    """A format that writes calls in these syntaxes: made once, because what is compiled of it is kept with it."""
     return Format.tags("<think>", "</think>", name="calls", stops=("<|im_end|>",), calls=syntaxes)
 
 
 def read(text: str, *syntaxes: CallSyntax, **policies: Any) -> Message:
-    """What a text means, whole and however it is cut in two or into characters."""
+    """What a text means, whole, wherever it is cut, and by characters."""
     format = format_of(*syntaxes)
-    outcome = check_chunking(format, text, [*two_way_splits(text), characters(text)], policies)
+    outcome = check_chunking(format, text, [*every_place(text), characters(text)], policies)
     check_kept(format, text, outcome, policies)
     assert outcome.message is not None
     return outcome.message

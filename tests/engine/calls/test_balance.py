@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from asides import Message
-from tests.engine.calls.test_tagged import ONE, Case, format_of
-from tests.support import characters, check_chunking, check_kept, cut
+from tests.engine.calls.reading import format_of
+from tests.engine.calls.test_tagged import ONE, Case
+from tests.support import characters, check_chunking, check_kept, cut, every_place
 
 # In CDATA nothing is a tag, so nothing of this can happen there.
 every_syntax = pytest.mark.parametrize("case", [case for name, case in ONE.items() if "cdata" not in name])
@@ -26,7 +27,7 @@ def read(case: Case, text: str, **policies: Any) -> Message:
     """What a text means, whole and cut in many ways."""
     format = format_of(case[0])
     ways = [characters(text), cut(text, range(7, len(text), 7))]
-    ways += [cut(text, [place]) for place in range(1, len(text), 5)]
+    ways += list(every_place(text))[::5]
     outcome = check_chunking(format, text, ways, policies)
     check_kept(format, text, outcome, policies)
     assert outcome.message is not None

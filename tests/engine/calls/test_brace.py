@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from asides._engine.calls.brace_calls import BraceCalls
 from asides.families.gemma import FUNCTIONGEMMA_CALLS as FUNCTIONGEMMA
 from asides.families.gemma import GEMMA4_CALLS as GEMMA4
-from tests.engine.calls.reading import call_of, check_linear, codes, deltas, format_of, read, shown
+from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, format_of, read, shown
 from tests.support import run
 
 F = ("f", {"a": "v"})
@@ -195,3 +195,17 @@ def test_prose_about_the_marker_stays_prose() -> None:
 )
 def test_cost_grows_with_the_text(make: Any) -> None:
     check_linear(make, GEMMA4)
+
+
+@pytest.mark.parametrize("quote", [Q, '"'])
+def test_a_key_that_is_too_long(quote: str) -> None:
+    message = read(gemma(f"call:f{{{quote}{'k' * 1100}{quote}:1}}"), GEMMA4)
+    assert shown(message) == [("f", "{", "unreadable")]
+    assert message.tool_calls[0].error_message == "a key is too long"
+
+
+def test_without_an_opener_a_call_stands_where_text_begins() -> None:
+    """Behind prose too where a syntax says what its calls begin with; this one does not."""
+    bare = BraceCalls(open=(), close=(), prefix="call:", quote=Q, bare=True)
+    assert shown(read("call:f{a:1}", bare, tools=TOOLS)) == [("f", {"a": 1})]
+    assert shown(read("So.\n\ncall:f{a:1}", bare, tools=TOOLS)) == ["So.\n\ncall:f{a:1}"]

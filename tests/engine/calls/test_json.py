@@ -32,7 +32,7 @@ from asides.families.phi import PHI4_CALLS as PHI4
 from asides.families.shared import HERMES, TOOL_CALLS_LIST
 from asides.families.xlam import XLAM_CALLS as XLAM
 from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, format_of, read, shown
-from tests.support import characters, check_chunking, is_object, run, two_way_splits
+from tests.support import characters, check_chunking, every_place, is_object, run
 
 F = ("f", {"a": 1})
 G: tuple[str, dict[str, object]] = ("g", {})
@@ -104,7 +104,7 @@ def test_xlam_reads_what_others_write(text: str) -> None:
 
 def test_a_list_in_a_code_block() -> None:
     text = '```json\n[{"name":"f","arguments":{"a":1}}, {"name":"g","arguments":{}}]\n```\nok'
-    outcome = check_chunking(format_of(*XLAM), text, [*two_way_splits(text), characters(text)], {})
+    outcome = check_chunking(format_of(*XLAM), text, [*every_place(text), characters(text)], {})
     assert outcome.message is not None
     assert shown(outcome.message) == [F, G, "ok"]
 

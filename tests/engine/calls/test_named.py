@@ -16,7 +16,7 @@ from asides.families.harmony import HARMONY_BODY
 from asides.families.kimi import K2_CALLS as KIMI_K2
 from asides.families.mistral import MISTRAL_LIST, MISTRAL_NAMED
 from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, read, shown
-from tests.support import characters, check_chunking, check_kept, run, two_way_splits
+from tests.support import characters, check_chunking, check_kept, every_place, run
 
 F = ("f", {"a": 1})
 G: tuple[str, dict[str, object]] = ("g", {})
@@ -226,7 +226,7 @@ HARMONY = Format(
 
 def harmony(text: str) -> Message:
     """What a message to a tool means, however it is cut."""
-    outcome = check_chunking(HARMONY, text, [*two_way_splits(text), characters(text)], {})
+    outcome = check_chunking(HARMONY, text, [*every_place(text), characters(text)], {})
     check_kept(HARMONY, text, outcome, {})
     assert outcome.message is not None
     return outcome.message

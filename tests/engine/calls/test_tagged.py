@@ -6,18 +6,20 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import asides
-from asides import Format, Message, ToolCall
+from asides import Message, ToolCall
 from asides._engine.calls.nested_calls import NestedCalls
 from asides._engine.calls.reader import Sink
 from asides._engine.calls.syntax import CallSyntax
 from asides._engine.calls.tagged import TaggedCalls
 from asides._engine.calls.tools import Tools
 from asides._engine.calls.values import Schema, ValueWriter
+from asides._engine.calls.xml_calls import Tag
 from asides.families import families
 from asides.families.deepseek import DSML_V4, DSML_V32, DSML_V41
 from asides.families.dots import DOTS_XML
@@ -36,23 +38,16 @@ from asides.families.shared import FUNCTION_JSON, QWEN_XML
 from asides.families.shared import GLM_KEYED as GLM
 from asides.families.spark import SPARK_CALLS, SPARK_KEYED
 from asides.families.step import STEPTML
-from tests.support import characters, check_chunking, check_kept, run, two_way_splits
+from tests.engine.calls.reading import format_of
+from tests.engine.calls.reading import read as read_text
+from tests.support import characters, check_chunking, every_place, run
 
 M3 = "]<]minimax[>["
 
 
-def format_of(*syntaxes: CallSyntax) -> Format:
-    """A format that writes calls in these syntaxes."""
-    return Format.tags("<think>", "</think>", name="tagged", stops=("<|im_end|>",), calls=syntaxes)
-
-
 def read(syntax: CallSyntax, text: str, **policies: Any) -> Message:
-    """What a text means, whole and however it is cut in two or into characters."""
-    format = format_of(syntax)
-    outcome = check_chunking(format, text, [*two_way_splits(text), characters(text)], policies)
-    check_kept(format, text, outcome, policies)
-    assert outcome.message is not None
-    return outcome.message
+    """What a text means, whole, wherever it is cut, and by characters."""
+    return read_text(text, syntax, **policies)
 
 
 def call_of(syntax: CallSyntax, text: str, **policies: Any) -> ToolCall:
@@ -631,6 +626,48 @@ def test_schemas_that_refer_to_themselves() -> None:
     assert Schema({"$ref": "#"}).types is None
 
 
+def test_references_that_lead_nowhere() -> None:
+    """A number of so many digits is one that Python refuses to read."""
+    for place in ("1", "x", "9" * 5000):
+        assert Schema({"$ref": f"#/anyOf/{place}"}, {"anyOf": [{"type": "integer"}]}).types is None
+    assert Schema({"$ref": "#/anyOf/0"}, {"anyOf": [{"type": "integer"}]}).types == frozenset({"number"})
+    assert Schema({"enum": [None, True]}).types == frozenset({"null", "boolean"})
+
+
+def test_tags_that_are_too_long() -> None:
+    """What is looked through for one has an end, so that cost stays linear."""
+    calls = f'<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>json {"x" * 1100}<|sep|>{{}}'
+    message = read(KIMI_K3, calls + "<|close|>json<|sep|><|close|>call<|sep|><|close|>tools<|sep|>")
+    assert [call.error for call in message.tool_calls] == ["unreadable"]
+    value = f"x</function>{' ' * 1100}y"
+    message = read(QWEN_XML, f"<function=f><parameter=a>{value}</parameter></function>")
+    assert json.loads(message.tool_calls[0].arguments) == {"a": value}
+
+
+def test_nested_parameters_whose_tags_are_like_no_other() -> None:
+    syntax = NestedCalls(
+        section=("[calls]",),
+        section_close=("[/calls]",),
+        call=Tag(start="[call", attribute="name", stop="]"),
+        call_close="[/call]",
+        parameter=Tag(start="<p:", stop=">"),
+        parameter_close="",
+    )
+    message = read(syntax, '[calls][call name="f"]<p:a>1<p:/a><p:b><p:c>x<p:/c><p:/b>[/call][/calls]')
+    assert message.tool_calls[0].arguments == '{"a": 1, "b": {"c": "x"}}'
+    assert not message.notices
+
+
+def test_json_in_place_of_nested_parameters() -> None:
+    body = f'{M3}<tool_call>{M3}<invoke name="f">{{"a": 1}}{M3}</invoke>{M3}</tool_call>'
+    assert read(msgspec.structs.replace(MINIMAX_M3, json=True), body).tool_calls[0].arguments == '{"a": 1}'
+
+
+def test_half_a_surrogate_pair_in_a_key() -> None:
+    message = read(GLM, "<tool_call>f<arg_key>\ud800</arg_key><arg_value>1</arg_value></tool_call>")
+    assert message.tool_calls[0].arguments == '{"\\ud800": 1}'
+
+
 def test_other_members() -> None:
     schema = Schema({"properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "boolean"}})
     other = schema.member("b")
@@ -764,7 +801,7 @@ def test_a_shared_opener_is_told_by_what_follows() -> None:
             "f<arg_key>a</arg_key><arg_value>x>y</arg_value>",
         ):
             text = f"<tool_call>\n{body}\n</tool_call>"
-            outcome = check_chunking(format, text, [*two_way_splits(text), characters(text)], {})
+            outcome = check_chunking(format, text, [*every_place(text), characters(text)], {})
             assert outcome.message is not None
             call = outcome.message.tool_calls[0]
             assert (call.name, json.loads(call.arguments), call.error) == ("f", {"a": "x>y"}, None)
@@ -814,6 +851,11 @@ def test_round_trip(arguments: dict[str, Any], data: st.DataObject) -> None:
 # Cost.
 
 
+TAIL = 100
+"""What a reader may leave unread at most."""
+FLOOD = 6 * TAIL
+
+
 class Silent:
     """A sink that listens to nothing."""
 
@@ -843,7 +885,7 @@ class Silent:
 
 
 def floods(write: Writing, name: str) -> Iterator[str]:
-    """Values that are hard to read in linear time."""
+    """Values that are hard to read in linear time: long beside the tail that may be left unread."""
     close = CLOSERS[name]
     for unit in (
         "x",
@@ -867,8 +909,8 @@ def floods(write: Writing, name: str) -> Iterator[str]:
         "\\",
         "]",
     ):
-        yield unit * (1500 // len(unit))
-        yield "\n" + f"{unit}\n" * (1500 // len(unit))
+        yield unit * (FLOOD // len(unit))
+        yield "\n" + f"{unit}\n" * (FLOOD // len(unit))
 
 
 @pytest.mark.parametrize("name", ONE)
@@ -883,9 +925,9 @@ def test_little_is_read_again(name: str) -> None:
         for end in range(1, len(text) + 1):
             stop = reader.read(text, at, end, 0, False)
             assert at <= stop <= end
-            assert end - stop < 100, (value[:40], text[stop:end])
+            assert end - stop < TAIL, (value[:40], text[stop:end])
             work += end - at
             at = stop
             if reader.status.value != "reading":
                 break
-        assert work < 100 * len(text)
+        assert work < TAIL * len(text)

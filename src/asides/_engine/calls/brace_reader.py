@@ -65,7 +65,7 @@ class BraceReader(StepReader):
         if led is None or (final and ends_inside(text, at, end, prefix)):
             return wait(at)
         if not led:
-            return self._reject(at, f"{prefix!r} is expected")
+            return self._reject(at, f"{prefix!r} is expected")  # pragma: no cover - `sniff` and `_after` have seen it
         self._sink.begin(base + at)
         self._step = self._name
         return at + len(prefix)

@@ -47,11 +47,9 @@ class JsonReader(CallReader):
         at = skip(text, at, end)
         if at == end:
             return wait(at)
-        if self._syntax.lead:
-            led = starts(text, at, end, self._syntax.lead, final)
-            if led is None:
-                return wait(at)
-            at += len(self._syntax.lead) if led else 0
+        # `sniff` has seen what stands behind it, so it is whole or not there.
+        if self._syntax.lead and text.startswith(self._syntax.lead, at, end):
+            at += len(self._syntax.lead)
         self._step = self._body
         return at
 
@@ -317,7 +315,7 @@ class JsonReader(CallReader):
             self._end_call(self._ended_at)
             self._step = self._item
             return following
-        if self._closers:
+        if self._closers or self._fence:
             self._sink.missing_close(self._ended_at)
         self._end_call(self._ended_at, alone=not self._several)
         return self._done(at)
@@ -332,7 +330,7 @@ class JsonReader(CallReader):
             if fence > place:
                 self._fence = False
                 return fence
-        if not self._closers:
+        if not self._closers and not self._fence:
             return self._done(at)
         marker = marker_at(text, place, end, self._closers, final) if place < end else ("" if final else None)
         if marker is None:

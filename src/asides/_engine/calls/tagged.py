@@ -285,7 +285,7 @@ class TaggedReader(StepReader):
         at = 0
         while self.status is Status.READING and (at < size or self._step != self._behind_a_value):
             stop = self._step(text, at, len(text), base, False)
-            if not 0 <= stop <= size:
+            if not 0 <= stop <= size:  # pragma: no cover (no text is known that leads here, but the loop must end)
                 self._reject(at, "an argument does not end")
                 break
             at = stop

@@ -13,8 +13,8 @@ read by the plain rule, for which it must be known up to its end (`PlainReading`
     </parameter>                         count 0, another argument follows: the value ends
     <parameter=path>
 
-From the first tag at which the plain rule could end the value, text is held; before that it streams. docs/calls.md has
-the rule in full.
+From the first tag at which the plain rule could end the value, text is held; before that it streams.
+docs/reference/calls.md has the rule in full.
 """
 
 from __future__ import annotations
@@ -74,9 +74,12 @@ class ValueFrame(NamedTuple):
         """Which of the things that may follow a value stands here; as `marker_at`."""
         found = marker_at(text, at, end, self.next)
         start = self.start
-        # A start that is cut off, or has nothing behind it, is the beginning of a closing tag as well.
-        if start and found == "" and text.startswith(start, at, end) and text[at + len(start)] != "/":
-            return start
+        if start and found == "":
+            # A start that is cut off, or has nothing behind it, may become a closing tag as well.
+            if end - at <= len(start):
+                return None if start.startswith(text[at:end]) else ""
+            if text.startswith(start, at, end) and text[at + len(start)] != "/":
+                return start
         return found
 
 

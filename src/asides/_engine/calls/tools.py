@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...errors import UsageError
+
 
 class Tools:
     """Tool definitions by name."""
@@ -14,6 +16,9 @@ class Tools:
     def __init__(self, definitions: Sequence[Mapping[str, Any]]) -> None:
         self._parameters: dict[str, Mapping[str, Any]] = {}
         for definition in definitions:
+            if not isinstance(definition, Mapping):
+                given = type(definitions if isinstance(definitions, str | Mapping) else definition).__name__
+                raise UsageError(f"tools is a list of tool definitions, each an object as in OpenAI's API, not {given}")
             function = definition.get("function", definition)
             name = function.get("name") if isinstance(function, Mapping) else None
             if isinstance(name, str):

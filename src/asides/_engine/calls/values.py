@@ -99,11 +99,6 @@ class Schema:
         return self.facts().types
 
     @property
-    def strings(self) -> frozenset[str]:
-        """The strings that it lists."""
-        return self.facts().strings
-
-    @property
     def whole(self) -> bool:
         """Whether a number must be a whole one."""
         return self.facts().whole
@@ -218,7 +213,8 @@ class Schema:
             step = step.replace("~1", "/").replace("~0", "~")
             if isinstance(node, Mapping):
                 node = node.get(step)
-            elif isinstance(node, list) and step.isdecimal() and int(step) < len(node):
+            # Nine digits: a list is never longer, and Python refuses to read a number of thousands.
+            elif isinstance(node, list) and len(step) < 10 and step.isdecimal() and int(step) < len(node):
                 node = node[int(step)]
             else:
                 return _NOTHING

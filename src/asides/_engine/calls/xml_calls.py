@@ -75,7 +75,7 @@ class Tag(msgspec.Struct, frozen=True, dict=True):
             name, other, value = usual.groups()
             if not self.attribute:
                 return ReadTag(usual.end(), name.strip(), {})
-            # An attribute that is given twice takes the slow way below, whose rule is that the last counts.
+            # An attribute that is given twice takes the slow way below, which refuses it.
             if other != self.attribute:
                 return ReadTag(usual.end(), name, {other: value} if other else {})
         end = len(text)
@@ -84,6 +84,8 @@ class Tag(msgspec.Struct, frozen=True, dict=True):
         begun = False
         if self.attribute:
             while match := _ATTRIBUTE.match(text, place):
+                if match[1] in attributes:  # which of the two is meant is not for us to choose
+                    return ReadTag(-1, "", attributes)
                 value = match[2] if match[2] is not None else match[3]
                 attributes[match[1]] = value.replace("&quot;", '"').replace("&amp;", "&") if self.escaped else value
                 place = match.end()

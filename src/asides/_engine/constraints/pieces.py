@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from ...errors import UsageError
+
 Piece = dict[str, Any]
 """A format of xgrammar's: `{"type": ...}`."""
 
@@ -47,8 +49,10 @@ def sequence(*pieces: Piece) -> Piece:
 
 
 def either(pieces: Iterable[Piece]) -> Piece:
-    """One of these."""
+    """One of these. Where there is none, as with an enumeration whose every value holds a marker, none can be said."""
     options = list(pieces)
+    if not options:
+        raise UsageError("a parameter has no value that can be written")
     return options[0] if len(options) == 1 else {"type": "or", "elements": options}
 
 
