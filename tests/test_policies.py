@@ -94,6 +94,16 @@ def test_a_policy_that_does_not_exist_is_refused() -> None:
     for make in MAKERS:
         with pytest.raises(TypeError, match="mention"):
             make(mention="marker")
+    with pytest.raises(TypeError, match="there is no policy 'strat'; did you mean 'start'"):
+        asides.parse("x", strat="text")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"there is no policy 'zork'; there are .*whitespace"):
+        asides.parse("x", zork=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("tools", ["abc", {"name": "f"}, [None], ["f"]])
+def test_tools_that_are_no_list_of_definitions_are_refused(tools: Any) -> None:
+    with pytest.raises(asides.UsageError, match="tools is a list of tool definitions"):
+        asides.Parser("qwen3", tools=tools)
 
 
 # Which surface exposes which policy. A policy that is new must find its places here.

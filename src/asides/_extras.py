@@ -1,10 +1,12 @@
 """How what is missing is installed: the one place that writes a `pip install` line for an error.
 
 An extra is named by its packages: `asides[gateway]` can be installed by name only where asides itself comes from a
-package index, and a package can be installed by everyone. Imports nothing, so that every package may ask.
+package index, and a package can be installed by everyone. Imports nothing of asides, so that every package may ask.
 """
 
 from __future__ import annotations
+
+import re
 
 PACKAGES = {
     "arrow": ("pyarrow",),
@@ -32,3 +34,24 @@ def install_command(wanted: str, *, upgrade: bool = False) -> str:
     # A shell would read brackets and comparisons as something else.
     names = (name if name.replace("-", "").isalnum() else f"'{name}'" for name in packages)
     return " ".join(("pip install", *(("--upgrade",) if upgrade else ()), *names))
+
+
+def require(package: str, least: str, extra: str | None = None) -> None:
+    """Raise an `ImportError` of one line if a package is missing or older than `least`.
+
+    `extra`: the extra that installs it, where there is one.
+    """
+    # Here, because it takes 10 ms and only who uses a host or an engine needs it.
+    from importlib.metadata import PackageNotFoundError, version
+
+    needed = f"{package} {least} or newer is needed"
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        raise ImportError(f"{needed} and not installed: {install_command(extra or package)}") from None
+    if _numbers(found) < _numbers(least):
+        raise ImportError(f"{needed}, this is {found}: {install_command(extra or package, upgrade=True)}")
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", release)[:3]]

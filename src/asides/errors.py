@@ -42,7 +42,7 @@ class StrictError(Error):
 
     def __init__(self, notice: Notice, events: Sequence[Event] = ()) -> None:
         self.notice = notice
-        """What was odd, and where."""
+        """The notice that became the error."""
         self.events: tuple[Event, ...] = tuple(events)
         """The events of this call up to the notice, which were not returned."""
         super().__init__(f"{notice.code} at character {notice.offset}: {notice.message}")

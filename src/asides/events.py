@@ -13,49 +13,58 @@ class PartStart(msgspec.Struct, frozen=True, tag="part_start", tag_field="type")
     """A part begins."""
 
     index: int
-    """Its place in `message.parts`."""
+    """The part's index in `message.parts`, from 0."""
     kind: Kind
+    """What the part is: `thinking`, `text` or `tool_call`."""
     gap: str = ""
-    """What to write before this part when it is joined to the part of its kind before it."""
+    """What to write before this part when it is joined to the part of its kind before it; empty for the first of its
+    kind."""
     name: str = ""
-    """The function's name, for a call."""
+    """The function's name, for a call; else empty."""
     id: str = ""
-    """The call's id, for a call."""
+    """The call's id, for a call; else empty."""
 
 
 class ThinkingDelta(msgspec.Struct, frozen=True, gc=False, tag="thinking_delta", tag_field="type"):
     """A thinking part grows."""
 
     index: int
+    """The index of its part in `message.parts`."""
     text: str
+    """More of the thought, to be appended."""
 
 
 class TextDelta(msgspec.Struct, frozen=True, gc=False, tag="text_delta", tag_field="type"):
     """A text part grows."""
 
     index: int
+    """The index of its part in `message.parts`."""
     text: str
+    """More of the answer, to be appended."""
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True, gc=False, tag="tool_call_delta", tag_field="type"):
     """A call's argument text grows."""
 
     index: int
+    """The index of its part in `message.parts`."""
     text: str
+    """More of the arguments, a JSON object as text."""
 
 
 class PartEnd(msgspec.Struct, frozen=True, tag="part_end", tag_field="type"):
     """A part ends."""
 
     index: int
+    """The index of its part in `message.parts`."""
     complete: bool = True
     """False when a stop marker or the end of input cut it off."""
     error: str | None = None
-    """Why a call may not be run."""
+    """The code of why a call may not be run; None where it may, and for other parts."""
     span: Span = (0, 0)
-    """Its place in the raw text."""
+    """Where the part is in the raw text: `(start, end)` in characters, half open."""
     error_message: str = ""
-    """The error in words."""
+    """The error as a sentence; empty when there is none."""
 
 
 NoticeCode = Literal[
@@ -86,47 +95,51 @@ NoticeCode = Literal[
     "unknown_tool",
     "unreadable_call",
 ]
+"""The codes of notices; `NOTICES` has the meaning of each."""
 
 
 class Notice(msgspec.Struct, frozen=True, tag="notice", tag_field="type"):
     """Something odd that was tolerated. Never silent, never fatal unless `strict` says so."""
 
     code: NoticeCode
+    """What was odd, as one of the codes of `NOTICES`."""
     message: str
+    """What was found and how it was read, as a sentence."""
     offset: int
-    """Where in the raw text, in characters."""
+    """Where in the raw text it was found, in characters from 0."""
 
 
 Delta = TextDelta | ThinkingDelta | ToolCallDelta
 """A part grows."""
 Event = PartStart | Delta | PartEnd | Notice
+"""What `Parser.feed` and `Parser.finish` return."""
 
 NOTICES: dict[NoticeCode, str] = {
-    "after_stop": "something follows a stop marker; it is read on as text",
-    "bare_harmony": "the server left the special tokens out; harmony's headers are read by their words alone",
+    "after_stop": "something follows a stop marker; it is read as text",
+    "bare_harmony": "the server removed the special tokens; the headers of harmony are recognised by their text alone",
     "draft_call": "a call inside thinking was only a draft and stays thinking",
     "duplicate_argument": "an argument is given twice with the same value; it is written once",
     "foreign_marker": "a marker that the format does not know stands in the text; it is left there",
     "implicit_close": "thinking was ended by a call or another message instead of its closing marker",
     "incomplete_call": "the input ended inside a call",
     "invalid_argument": "an argument is not of the type that its tool gives it; it stays as the model wrote it",
-    "late_id": "the call's id came after its arguments had begun; the made id stays",
-    "limit": "more was held back than `limit` allows, so it was decided without waiting longer",
+    "late_id": "the call's id came after its arguments had begun; the id that was made for the call stays",
+    "limit": "more was held back than `limit` allows; it is read without waiting for the rest",
     "malformed_header": "a message header is not as the format writes it",
     "missing_close": "a call is complete but its closing marker is missing",
     "nested_open": "an opening marker inside thinking is taken literally",
-    "not_a_call": "a call's opening marker was followed by no call; it is given back as it was written",
-    "outside_message": "words outside of any message are taken as text",
-    "partial_marker": "a marker that lacks a part; it is taken for the whole",
-    "repaired": "a call was repaired, as asked for",
-    "stray_close": "a closing marker with nothing open; it is left out",
-    "stray_marker": "a marker that means nothing where it stands; it is left out",
+    "not_a_call": "a call's opening marker was followed by no call; it stays in the text as it was written",
+    "outside_message": "text outside of any message; it is read as part of the answer",
+    "partial_marker": "a marker that lacks a part; it is read as the whole marker",
+    "repaired": "the closing brackets of a cut-off call were added, because `repair` is on",
+    "stray_close": "a closing marker with nothing open; it is removed",
+    "stray_marker": "a marker without a meaning at its place; it is removed",
     "string_arguments": "the arguments were written as a string that holds JSON; they are unescaped",
     "unbalanced_value": "the tags in a value do not match; it ends at the first closing tag that could be its own",
     "unclosed_thinking": "the output ended inside thinking",
     "unescaped_quote": "a string of a call holds its own quote unescaped; it is taken as part of the string",
     "unknown_channel": "a message names a channel that the format does not know; it is taken as text",
     "unknown_tool": "a call names a tool that is not among those given",
-    "unreadable_call": "a call could not be read; it is kept as a part with its error",
+    "unreadable_call": "a call could not be read; it is a part with an `error`",
 }
 """Every code and what it means; the documentation's list is made from this."""

@@ -1,8 +1,10 @@
-"""Kept replies, from Python: `open` a store, `keep` messages, find their thoughts again. docs/history.md tells more.
+"""Kept replies, from Python: `open` a store, `keep` messages, find their thoughts again.
 
-with history.open() as store:
-    store.keep(asides.parse(output), model="qwen3")
-    store.search("a half-remembered word").hits
+docs/how-to/history.md has more.
+
+    with history.open() as store:
+        store.keep(asides.parse(output), model="qwen3")
+        store.search("a half-remembered word").hits
 """
 
 from __future__ import annotations

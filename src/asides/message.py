@@ -1,7 +1,7 @@
 """From events to a `Message`: the parts in their order, and what can be said of the whole.
 
 `Message` is what the parser gives: it holds the raw text too. `Collector` is the fold from events to parts that it
-shares with `asides.reply.Reply`, the record of a reply that came from a server.
+shares with `asides.reply.Reply`, the record of a reply that came from a server. `OpenCalls` makes one part at a time.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from .events import Event, Notice, PartEnd, PartStart, ToolCallDelta
 from .parts import Part, Span, Text, Thinking, ToolCall
 
 Termination = Literal["stop", "end", "cut"]
+"""How output ended: by a stop marker, with nothing open, or inside a thought or a call."""
 
 
 class Message(msgspec.Struct, frozen=True):
     """What a model wrote, taken apart."""
 
     parts: tuple[Part, ...] = ()
-    """In the order of writing; any number, any order."""
+    """The `Thinking`, `Text` and `ToolCall` parts in the order of writing; any number, any order."""
     raw: str = ""
     """The input, unchanged."""
     notices: tuple[Notice, ...] = ()
-    """What was odd."""
+    """What was odd and tolerated, in the order in which it was found."""
     termination: Termination = "end"
     """`stop`: a stop marker was seen. `end`: none, but nothing was open. `cut`: thinking or a call was open."""
     thinking: str = ""
-    """The thinking parts joined."""
+    """The thinking parts joined, each with the `gap` of its `PartStart` before it."""
     text: str = ""
     """The text parts joined, as a person would want to read them."""
     roles: tuple[str, ...] = ()
-    """Where ids were read, what each is: thinking, text, call, marker or other."""
+    """Where token ids were read, one for each id: thinking, text, call, marker or other. None where text was read."""
 
     def token_roles(self) -> tuple[str, ...]:
         """What each id is: `thinking`, `text`, `call`, `marker` or `other`. Empty where no ids were read."""
@@ -84,14 +85,16 @@ class Collector:
 
     def __init__(self) -> None:
         self.starts: list[PartStart] = []
+        """The `PartStart` of every part so far, in the order in which they came."""
         self._ends: dict[int, PartEnd] = {}
         self.texts: dict[int, list[str]] = {}
         """By index: the argument text of a call; where there is no raw text, also that of the other parts."""
         self.raw: dict[int, str] = {}
         """By index: what the model wrote of a call, where there is no raw text to cut it from."""
         self.notices: list[Notice] = []
+        """The notices so far."""
         self.pending: list[Event] = []
-        """Events that have not been taken note of."""
+        """Events that were appended and are not counted in yet."""
 
     def add(self, event: Event) -> None:
         """Take note of an event."""
@@ -136,3 +139,33 @@ class Collector:
         self.pending.clear()
         parts, thinking, text = self.parts(raw, open_span)
         return Message(parts, raw, tuple(self.notices), termination, thinking, text)
+
+
+class OpenCalls:
+    """Builds each call at the moment when it ends, for those who pass calls on whole and one by one.
+
+    To make all parts so far anew for each call would cost the square of their number.
+    """
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        # By index: calls that a server has split off may end together.
+        self._open: dict[int, tuple[PartStart, list[str]]] = {}
+
+    def add(self, event: Event, raw: str = "") -> ToolCall | None:
+        """Take note of an event; the call, if one ends with it. `raw`: what the model wrote of it."""
+        if isinstance(event, ToolCallDelta):
+            self._open[event.index][1].append(event.text)
+        elif isinstance(event, PartStart):
+            if event.kind == "tool_call":
+                self._open[event.index] = (event, [])
+        elif isinstance(event, PartEnd) and event.index in self._open:
+            start, pieces = self._open.pop(event.index)
+            outcome = (event.complete, event.error, event.error_message)
+            return ToolCall(start.name, "".join(pieces), start.id, *outcome, raw, event.span)
+        return None
+
+    def cut(self) -> list[PartEnd]:
+        """The ends of calls that never came to theirs, where a stream was given up."""
+        return [PartEnd(index, False, "incomplete", error_message="the reply ended inside it") for index in self._open]

@@ -10,30 +10,31 @@ Span = tuple[int, int]
 """Where something stands: first character and the one after the last."""
 
 Kind = Literal["thinking", "text", "tool_call"]
+"""The kinds of parts."""
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking", tag_field="type"):
     """A stretch of thought."""
 
     text: str
-    """The thought itself, without markers."""
+    """The thought, without its markers."""
     complete: bool = True
     """False when a stop marker or the end of input cut it off."""
     span: Span = (0, 0)
-    """Its place in the raw text."""
+    """Where it is in the raw text: `(start, end)` in characters, half open."""
     tokens: Span | None = None
-    """Its place in the token ids, where ids were read."""
+    """Where it is in the token ids: `(start, end)`, half open; None where text was read."""
 
 
 class Text(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
     """A stretch of the answer."""
 
     text: str
-    """The words for the reader, without markers."""
+    """A stretch of the answer, without markers."""
     span: Span = (0, 0)
-    """Its place in the raw text."""
+    """Where it is in the raw text: `(start, end)` in characters, half open."""
     tokens: Span | None = None
-    """Its place in the token ids, where ids were read."""
+    """Where it is in the token ids: `(start, end)`, half open; None where text was read."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", tag_field="type"):
@@ -50,13 +51,13 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", tag_field="type"):
     error: str | None = None
     """None exactly when the call may be run, else a documented code."""
     error_message: str = ""
-    """The error in words."""
+    """The error as a sentence; empty when there is none."""
     raw: str = ""
     """The smallest stretch that is this call alone, with its own markers."""
     span: Span = (0, 0)
-    """Its place in the raw text."""
+    """Where `raw` is in the raw text: `(start, end)` in characters, half open."""
     tokens: Span | None = None
-    """Its place in the token ids, where ids were read."""
+    """Where it is in the token ids: `(start, end)`, half open; None where text was read."""
 
     def to_dict(self) -> dict[str, Any]:
         """The call in OpenAI's shape."""
@@ -68,3 +69,4 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", tag_field="type"):
 
 
 Part = Thinking | Text | ToolCall
+"""A part of a message."""

@@ -11,7 +11,7 @@ the same fields for callers who write them as keywords; the keywords change the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn, TypedDict, Unpack, get_args
 
 import msgspec
@@ -20,9 +20,13 @@ from .errors import UsageError
 from .events import NOTICES
 
 CallsInThinking = Literal["resolve", "never", "always"]
+"""What a call inside open thinking is: decided by what follows it, thinking, or a call."""
 Start = Literal["text", "thinking", "undecided"]
+"""Where output begins."""
 Mentions = Literal["literal", "marker"]
+"""What a quoted or fenced marker is: text, or a marker like any other."""
 Whitespace = Literal["tidy", "exact"]
+"""Whether whitespace beside a marker belongs to the marker, or to a part."""
 
 _STARTS = (None, *get_args(Start))
 _CALLS_IN_THINKING = (None, *get_args(CallsInThinking))
@@ -34,22 +38,34 @@ class SharedPolicyOptions(TypedDict, total=False):
     """The fields of `Policies` that hold for every reply of a column, as keyword arguments."""
 
     start: Start | None
+    """Where the output begins: `"text"`, `"thinking"` or `"undecided"`; None leaves it to the format."""
     calls_in_thinking: CallsInThinking | None
+    """What a call inside open thinking is: `"resolve"`, `"never"` or `"always"`; None leaves it to the format."""
     mentions: Mentions
+    """What a marker in quotes or in a code block is: `"literal"` text or a `"marker"`."""
     whitespace: Whitespace
+    """Where whitespace beside a marker goes: `"tidy"`, to the marker, or `"exact"`, into the part."""
     seed: int
+    """What the ids of calls depend on where the model writes none."""
     strict: bool | Collection[str]
+    """Which notices raise a `StrictError`: all (True), none (False), or those with these codes."""
     limit: int
+    """How many characters may be held back; at least 1."""
     repair: bool
+    """Whether the closing brackets that a cut-off call lacks are written."""
     calls: bool
+    """Whether calls are read; with False they stay in the text."""
 
 
 class PolicyOptions(SharedPolicyOptions, total=False):
     """The fields of `Policies` as keyword arguments."""
 
     prompt: str | None
+    """The prompt's text, whose end shows where the output begins; None where it is not known."""
     tools: Sequence[Mapping[str, Any]] | None
+    """OpenAI's list of tool definitions, which gives types to untyped arguments; None for none."""
     collect: bool
+    """Whether text is stored for `message`; with False memory stays constant."""
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,11 +118,27 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
 
     def but(self, **options: Unpack[PolicyOptions]) -> Policies:
         """The same policies with some of them changed."""
-        return msgspec.structs.replace(self, **options)
+        try:
+            return msgspec.structs.replace(self, **options)
+        except TypeError as error:
+            raise _unknown(options) or error from None
 
 
 DEFAULTS = Policies()
 """What holds where a caller chooses nothing."""
+
+
+def _unknown(options: Iterable[str]) -> TypeError | None:
+    """The error for the first of these that is no policy, with the name that may have been meant."""
+    from difflib import get_close_matches  # here, because it is needed only to explain a mistake
+
+    names = Policies.__struct_fields__
+    for option in options:
+        if option not in names:
+            near = get_close_matches(option, names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+            return TypeError(f"there is no policy {option!r}; {hint}")
+    return None
 
 
 def _refuse(policy: str, value: object, choices: tuple[object, ...]) -> NoReturn:

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.running import environment
 from tests.waiting import PATIENCE
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "how-to"
 PAGES = [*sorted((DOCS / "compat").glob("*.md")), DOCS / "troubleshooting.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.M | re.S)
 BETWEEN = "\x1e"

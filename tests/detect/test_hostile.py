@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides.detect import detect
+from asides.detect import detect, sandbox
 from asides.detect.from_gguf import MAGIC
 from tests.waiting import PATIENCE
 
@@ -36,6 +36,18 @@ TEMPLATES = {
 }
 
 
+@pytest.fixture
+def _half_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One test waits until all the time is over that a template has; the others need not."""
+    monkeypatch.setattr(sandbox, "SECONDS", sandbox.SECONDS // 2)
+
+
+def test_a_template_has_its_time() -> None:
+    with pytest.raises(asides.UsageError, match=f"more than {sandbox.SECONDS} seconds"):
+        detect(chat_template=TEMPLATES["an endless loop"])
+
+
+@pytest.mark.usefixtures("_half_the_time")
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_hostile_templates(name: str) -> None:
     before = time.monotonic()
@@ -178,6 +190,7 @@ def test_a_gguf_of_empty_strings(tmp_path: Path) -> None:
     assert time.monotonic() - before < PATIENCE
 
 
+@pytest.mark.usefixtures("_half_the_time")
 def test_a_template_in_a_folder_is_no_safer(tmp_path: Path) -> None:
     config = {"chat_template": TEMPLATES["an endless loop"]}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))

@@ -1,4 +1,4 @@
-"""The recipe of docs/detection.md over every template that the tests have: nothing is read worse than by `auto`."""
+"""The recipe of docs/how-to/detection.md over every template of the tests: nothing is read worse than by `auto`."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def count(template: str) -> Counts:
     """Read every turn that a template writes with what detection says of it, and with `auto`."""
     found = detection_of(template)
     outputs = sorted(set(_outputs(template, found)), key=str)
-    # The recipe of docs/detection.md.
+    # The recipe of docs/how-to/detection.md.
     detected = [_right(asides.Parser(found.format, start=output.start), output) for output in outputs]
     auto = [_right(asides.Parser("auto", start="undecided"), output) for output in outputs]
     wrong = [output for output, right in zip(outputs, detected, strict=True) if not right]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,6 +20,7 @@ import asides
 from asides.hf import TemplateError, template_for
 from asides.hf.writing import Target
 from tests.hf.byte_tokenizer import byte_tokenizer
+from tests.hf.figures import check, parts
 from tests.hf.replies import FAMILIES, SHAPES, TOOLS, GeneratedReply, replies, shapes, wanted
 
 NAMES = [name for name in asides.formats() if asides.get_format(name).settle is None]
@@ -109,9 +110,9 @@ Read = Callable[[Any, GeneratedReply, bool], ServerReading]
 SERVERS: dict[Target, tuple[Load, Read]] = {"vllm": (load_vllm, read_vllm), "sglang": (load_sglang, read_sglang)}
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_every_template_is_accepted(server: Target) -> None:
-    """For its own target and the portable one; a format that cannot be written for a target is counted."""
+@cache
+def accepted(server: Target) -> Counter[str]:
+    """How many templates a server accepts, by their target; any that it refuses raises."""
     counted = Counter[str]()
     for name in NAMES:
         for target in (server, "portable"):
@@ -119,34 +120,65 @@ def test_every_template_is_accepted(server: Target) -> None:
                 template = template_for(name, target=target)
             except TemplateError:
                 assert target == "portable", name
-                counted["cannot be written portably"] += 1
                 continue
             SERVERS[server][0](template)
-            counted[f"accepted, {target}"] += 1
-    print(f"\n{server} {version(server)}: {dict(counted)}")
-    assert counted[f"accepted, {server}"] == len(NAMES)
+            counted[target] += 1
+    return counted
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_every_template_is_accepted(server: Target) -> None:
+    """For its own target and the portable one, for which some formats cannot be written."""
+    assert accepted(server)[server] == len(NAMES)
+
+
+class ServerCounts(NamedTuple):
+    """How many thoughts, texts and calls the replies of a shape have, and how many of them a server finds."""
+
+    there: Counter[str]
+    whole: Counter[str]
+    streamed: Counter[str]
+
+
+@cache
+def counted(server: Target, family: str) -> dict[str, ServerCounts]:
+    """The replies of a family, shape by shape."""
+    template = template_for(family, target=server)
+    counts = {}
+    for shape in shapes(family):
+        there, whole, streamed = Counter[str](), Counter[str](), Counter[str]()
+        for reply in replies(family, shape, NUMBER):
+            there += wanted(reply)
+            whole += _found(SERVERS[server][1](template, reply, False), reply)
+            if not SHAPES[shape].losses:
+                streamed += _found(SERVERS[server][1](template, reply, True), reply)
+        counts[shape] = ServerCounts(there, whole, streamed)
+    return counts
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("server", SERVERS)
 def test_every_part_is_found(server: Target, family: str) -> None:
     """Whole and streamed, in every shape that a template can express."""
-    template = template_for(family, target=server)
-    total, all_parts = Counter[str](), Counter[str]()
-    for shape in shapes(family):
-        parts, counted = Counter[str](), Counter[str]()
-        for reply in replies(family, shape, NUMBER):
-            whole = SERVERS[server][1](template, reply, False)
-            parts += wanted(reply)
-            counted += _found(whole, reply)
-            if not SHAPES[shape].losses:
-                streamed = SERVERS[server][1](template, reply, True)
-                assert _found(streamed, reply) == _found(whole, reply)
-        print(f"\n{server} {family}, {shape}: {dict(parts)}; found {dict(counted)}", end="")
+    for shape, (there, whole, streamed) in counted(server, family).items():
+        print(f"\n{server} {family}, {shape}: {dict(there)}; found {dict(whole)}", end="")
         if not SHAPES[shape].losses:
-            total, all_parts = total + counted, all_parts + parts
-            assert counted == parts, shape
-    print(f"\n{server} {version(server)} {family}, all: {dict(all_parts)}; found {dict(total)}")
+            assert whole == there, shape
+            assert streamed == there, shape
+
+
+def test_the_page_has_what_was_counted() -> None:
+    """All families together, in the shapes that a template can express."""
+    head = ["server", "its templates accepted", "`portable` ones accepted", "replies", "thoughts, texts, calls"]
+    rows: list[list[str | int]] = [[*head, "found whole", "found streamed"]]
+    for server in SERVERS:
+        counts = [
+            each for family in FAMILIES for shape, each in counted(server, family).items() if not SHAPES[shape].losses
+        ]
+        sums = (parts(sum(column, Counter[str]())) for column in zip(*counts, strict=True))
+        by_target = accepted(server)
+        rows.append([f"`{server}`", by_target[server], by_target["portable"], NUMBER * len(counts), *sums])
+    check("servers", ["vllm", "sglang", "transformers", "torch"], rows)
 
 
 def _found(reading: ServerReading, reply: GeneratedReply) -> Counter[str]:

@@ -14,17 +14,20 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import asides
-from asides.hf import format_from, template_for
-from asides.hf.template import TemplateError
+from asides.hf import TemplateError, format_from, lint_template, template_for
+from asides.hf.writing import TARGETS, Target
+from tests.hf.figures import check
 from tests.hf.support import TRACES, Event, Reading, joined, prompt_before, read, readings, shared_traces
 from tests.support import two_way_splits
 
+pytest.importorskip("regex")
 chat_parsing = pytest.importorskip("transformers.utils.chat_parsing")
 
 NAMES = [name for name in asides.formats() if asides.get_format(name).settle is None]
@@ -106,12 +109,24 @@ def compare(template: Any, given: Iterable[Reading], most: int | None = None) ->
         elif _regions(whole[1]) != _regions(ours[1]):
             # `$` also matches before a last newline, which then opens a region of its own.
             ended = "$" in str(template) and reading.text.endswith("\n") and whole[0] == ours[0]
-            found["the reference's $ splits off a last newline" if ended else "other regions"] += 1
+            found["the reference's `$` splits off a last newline" if ended else "other regions"] += 1
         elif whole[0] != ours[0]:
             found["the reference overwrites a value"] += 1
         else:
-            found["equal"] += 1
+            found["same events and message"] += 1
     return found
+
+
+@cache
+def written(name: str) -> Counter[str]:
+    """The cases of a format, read by the template that we write for it."""
+    return compare(template_for(name), readings([name]))
+
+
+@cache
+def read_by_shipped(name: str) -> Counter[str]:
+    """The cases of the formats that a shipped template is meant for, read by it."""
+    return compare(SHIPPED[name], readings(MEANT_FOR.get(name, ["qwen3"])))
 
 
 def _regions(events: list[Event]) -> list[Event]:
@@ -122,19 +137,54 @@ def _regions(events: list[Event]) -> list[Event]:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_we_write_is_read_alike(name: str) -> None:
     """The reference accepts it, reads it alike however the stream is cut, and gives what the drop-in gives."""
-    found = compare(template_for(name), readings([name]))
+    found = written(name)
     print(f"\nwritten {name}: {dict(found)}")
     assert not found["other regions"]
     assert not found["the reference overwrites a value"]
     assert not found["the reference depends on the cut"]
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_nothing_that_we_write_costs_more_than_the_text(target: Target) -> None:
+    """Measured, which needs the package regex."""
+    for name in NAMES:
+        try:
+            template = template_for(name, target=target)
+        except TemplateError:
+            assert target == "portable", name
+            continue
+        assert not [finding for finding in lint_template(template) if finding.code == "cost"], name
+
+
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_what_others_ship_is_read_alike(name: str) -> None:
     """Where the reference is right by its own terms, so is the drop-in."""
-    found = compare(SHIPPED[name], readings(MEANT_FOR.get(name, ["qwen3"])))
+    found = read_by_shipped(name)
     print(f"\nshipped {name}: {dict(found)}")
     assert not found["other regions"]
+
+
+OUTCOMES = (
+    "same events and message",
+    "the reference raises",
+    "the reference depends on the cut",
+    "the reference overwrites a value",
+    "the reference's `$` splits off a last newline",
+)
+
+
+def test_the_page_has_what_was_counted() -> None:
+    """And there is no other difference."""
+    assert any(not name.startswith("serve ") for name in SHIPPED), "TRL is not installed here"
+    rows: list[list[str | int]] = [["templates", "number", "cases", *OUTCOMES]]
+    for who, each in {
+        "written by asides, for `transformers`": list(map(written, NAMES)),
+        "shipped by `transformers serve` and TRL": list(map(read_by_shipped, SHIPPED)),
+    }.items():
+        total = sum(each, Counter[str]())
+        assert total.keys() <= set(OUTCOMES)
+        rows.append([who, len(each), total.total(), *(total[outcome] for outcome in OUTCOMES)])
+    check("drop_in", ["transformers", "trl"], rows)
 
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))

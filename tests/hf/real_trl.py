@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import cache
 from importlib import import_module
-from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,6 +19,7 @@ import asides
 from asides.hf import lint_template, template_for
 from asides.hf.losses import LOSSES
 from tests.hf.byte_tokenizer import byte_tokenizer
+from tests.hf.figures import check, parts
 from tests.hf.replies import FAMILIES, SHAPES, TOOLS, GeneratedReply, replies, shapes, wanted
 from tests.hf.support import TRACES, shared_traces
 
@@ -58,26 +59,52 @@ def _common(wanted: tuple[str, ...], value: str) -> int:
     return sum(each in wanted for each in pieces) if len(pieces) <= len(wanted) else 0
 
 
+class ShapeCounts(NamedTuple):
+    """How many thoughts, texts and calls the replies of a shape have, and how many of them TRL finds."""
+
+    there: Counter[str]
+    ours: Counter[str]
+    """By our template."""
+    theirs: Counter[str]
+    """By TRL's own."""
+
+
+@cache
+def counted(family: str) -> dict[str, ShapeCounts]:
+    """The replies of a family, shape by shape."""
+    template, own = template_for(family), getattr(trl, OWN[family])
+    counts = {}
+    for shape in shapes(family):
+        there, ours, theirs = Counter[str](), Counter[str](), Counter[str]()
+        for reply in replies(family, shape, NUMBER):
+            there += wanted(reply)
+            ours += found(template, reply)
+            theirs += found(own, reply)
+        counts[shape] = ShapeCounts(there, ours, theirs)
+    return counts
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_trl_finds_what_a_template_can_say(family: str) -> None:
     """At least 99 % of calls and texts by our template, in every shape that a template can express."""
-    ours, theirs, there = Counter[str](), Counter[str](), Counter[str]()
-    template, own = template_for(family), getattr(trl, OWN[family])
-    for shape in shapes(family):
-        made = list(replies(family, shape, NUMBER))
-        parts, by_ours, by_theirs = Counter[str](), Counter[str](), Counter[str]()
-        for reply in made:
-            parts += wanted(reply)
-            by_ours += found(template, reply)
-            by_theirs += found(own, reply)
-        print(f"\ntrl {family}, {shape}: {dict(parts)}; ours {dict(by_ours)}, TRL's {dict(by_theirs)}", end="")
-        if SHAPES[shape].losses:
-            continue
-        there, ours, theirs = there + parts, ours + by_ours, theirs + by_theirs
-        assert not by_ours["wrong"]
-        for kind, number in parts.items():
-            assert by_ours[kind] >= ENOUGH * number, f"{shape}: {kind}"
-    print(f"\ntrl {version('trl')} {family}, all: {dict(there)}; ours {dict(ours)}, TRL's {dict(theirs)}")
+    for shape, (there, ours, theirs) in counted(family).items():
+        print(f"\ntrl {family}, {shape}: {dict(there)}; ours {dict(ours)}, TRL's {dict(theirs)}", end="")
+        if not SHAPES[shape].losses:
+            assert not ours["wrong"]
+            for kind, number in there.items():
+                assert ours[kind] >= ENOUGH * number, f"{shape}: {kind}"
+
+
+def test_the_page_has_what_was_counted() -> None:
+    """All shapes that a template can express together."""
+    rows: list[list[str | int]] = [
+        ["format", "replies", "thoughts, texts, calls", "found by the template of asides", "found by TRL's"]
+    ]
+    for family in FAMILIES:
+        counts = [each for shape, each in counted(family).items() if not SHAPES[shape].losses]
+        sums = (parts(sum(column, Counter[str]())) for column in zip(*counts, strict=True))
+        rows.append([f"`{family}`", NUMBER * len(counts), *sums])
+    check("trl", ["trl", "transformers", "torch"], rows)
 
 
 LOST = [(family, shape) for family in FAMILIES for shape in shapes(family) if SHAPES[shape].losses]

@@ -119,7 +119,7 @@ def test_the_command(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer_config.json"
     path.write_text(json.dumps({"response_template": CLEAN}), encoding="utf-8")
     done = run("lint-template", path)
-    assert (done.returncode, done.stdout) == (0, b"nothing was found\n")
+    assert (done.returncode, done.stdout) == (0, b"no problem was found\n")
     sample = tmp_path / "output.txt"
     sample.write_text("<tool_call>{</tool_call>", encoding="utf-8")
     done = run("lint-template", path, "--sample", sample)

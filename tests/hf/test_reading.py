@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import asides
 from asides import Format
 from asides.hf import TemplateError, format_from, template_for
 from tests.hf.support import readings
-from tests.support import characters, check_chunking, check_kept, run, two_way_splits
+from tests.support import characters, check_chunking, check_kept, every_place, run
 
 REFUSED = {
     "openers that act only where output begins": ["apriel", "apriel_1.6", "gemma4", "granite"],
@@ -26,6 +27,7 @@ NAMES = [name for name in asides.formats() if asides.get_format(name).settle is 
 OPTIONS: dict[str, Any] = {"start": "text"}
 
 
+@cache
 def _written(name: str) -> Format:
     return format_from(template_for(name).template)
 
@@ -44,7 +46,7 @@ def test_the_laws_hold_on_every_case(name: str) -> None:
     for reading in readings([name]):
         options = {"prompt": reading.prefix, "tools": reading.tools} if reading.tools else {"prompt": reading.prefix}
         text = reading.text
-        ways = [characters(text), *list(two_way_splits(text))[:: 1 + len(text) // 8]]
+        ways = [characters(text), *list(every_place(text))[:: 1 + len(text) // 8]]
         check_kept(format, text, check_chunking(format, text, ways, options), options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import asides
 from asides.hf import ResponseParser, parse_response, template_for
 from asides.hf.template import Template
 from tests.hf.support import Reading, read, readings
-from tests.support import characters, count_calls, two_way_splits
+from tests.support import characters, count_calls, every_place
 
 QWEN: dict[str, Any] = {
     "defaults": {"role": "assistant"},
@@ -41,7 +42,7 @@ AHEAD: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", [name for name in asides.formats() if asides.get_format(name).settle is None], ids=str)
 def test_chunks_do_not_matter(name: str) -> None:
-    """Every case of a format, by the template that we write for it, cut everywhere in two and into characters."""
+    """Every case of a format, by the template that we write for it, cut in several places and into characters."""
     template = Template.load(template_for(name).template)  # checking it takes longer than reading a reply with it
     for reading in readings([name]):
         _check_chunking(template, reading)
@@ -51,8 +52,13 @@ def _check_chunking(template: Template, reading: Reading) -> None:
     text = reading.text
     whole = read(template, [text], reading.prefix, reading.tools)
     step = 1 + len(text) // 12
-    for chunks in [characters(text), *list(two_way_splits(text))[::step]]:
+    for chunks in [characters(text), *list(every_place(text))[::step]]:
         assert read(template, chunks, reading.prefix, reading.tools) == whole, (text, chunks)
+
+
+@cache
+def _loaded() -> tuple[Template, ...]:
+    return tuple(map(Template.load, (QWEN, AHEAD, template_for("qwen3").template)))
 
 
 @settings(deadline=None, max_examples=150)
@@ -67,7 +73,7 @@ def _check_chunking(template: Template, reading: Reading) -> None:
 def test_nothing_raises_and_nothing_is_lost(pieces: list[str]) -> None:
     """Whatever a model writes, there is a message, and each word of it is in an event."""
     text = "".join(pieces)
-    for template in (QWEN, AHEAD, template_for("qwen3").template):
+    for template in _loaded():
         message, events = read(template, [text], "")
         assert read(template, pieces, "") == (message, events)
         assert sum(event["type"] == "region_open" for event in events) == sum(

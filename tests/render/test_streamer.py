@@ -1,9 +1,7 @@
-"""The streamer for `generate`, and the example of a plain loop. Neither torch nor transformers is needed."""
+"""The streamer for `generate`. Neither torch nor transformers is needed."""
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ import asides
 from asides.streamer import Streamer
 from tests.render.real import encode, tokenizer
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "plain_loop.py"
 PROMPT = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n"
 
 
@@ -64,12 +61,3 @@ def test_what_it_takes() -> None:
     assert (streamer.message.thinking, streamer.message.text) == ("a", "b")
     with pytest.raises(asides.UsageError):
         streamer.put([[1], [2]])
-
-
-def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    tokenizer("qwen3")
-    runpy.run_path(str(EXAMPLE), run_name="__main__")
-    shown = capsys.readouterr().out
-    assert "[Two][ and]" in shown
-    assert "It is 4." in shown
-    assert "ended with a stop token: True" in shown

@@ -1,7 +1,7 @@
 """Prompts, weights and answers as tinker-cookbook's renderers have them, where the recorded cases are there.
 
 The cases stand beside the repository and are not part of it. What differs is listed here and explained in
-`docs/tokens.md`; a difference that is not listed fails, and so does one that no longer is.
+`docs/how-to/tokens.md`; a difference that is not listed fails, and so does one that no longer is.
 """
 
 from __future__ import annotations

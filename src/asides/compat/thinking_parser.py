@@ -19,6 +19,7 @@ from .streaming import TwoTexts, without_call_markers
 __all__ = ["LEVELS", "Level", "ProcessedChunk", "ThinkValue", "ThinkingParser"]
 
 Level = Literal["high", "medium", "low", "max"]
+"""How much to think, as a type."""
 LEVELS: tuple[Level, ...] = get_args(Level)
 """How much to think, as Ollama names it."""
 _CHOICES = ", ".join(f'"{level}"' for level in LEVELS) + ", true, or false"
@@ -73,6 +74,7 @@ class ThinkValue(msgspec.Struct, frozen=True):
     """The `think` of a request: true, false, or how much."""
 
     value: bool | Level
+    """`True`, `False`, or a level: `high`, `medium`, `low` or `max`."""
 
     @classmethod
     def read(cls, value: object) -> ThinkValue | None:

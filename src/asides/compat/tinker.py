@@ -40,42 +40,56 @@ class TextPart(TypedDict):
     """A text part."""
 
     type: Literal["text"]
+    """Always `text`."""
     text: str
+    """Text of the answer, without markers."""
 
 
 class ThinkingPart(TypedDict):
     """A thinking part."""
 
     type: Literal["thinking"]
+    """Always `thinking`."""
     thinking: str
+    """The text of one thought, without its markers."""
 
 
 ContentPart = TextPart | ThinkingPart
+"""A part of a message's content, as the cookbook has it."""
 
 
 class UnparsedToolCall(TypedDict):
     """A call that may not be run."""
 
     raw_text: str
+    """What the model wrote, with the call's own markers."""
     error: str
+    """Why the call may not be run, as a sentence."""
 
 
 class Message(TypedDict):
     """A message: its content is a string, or parts in the order of writing where there is thinking."""
 
     role: str
+    """Who wrote the message: `assistant` for what a model sampled."""
     content: str | list[ContentPart]
+    """The answer as a string, or a list of parts where there is thinking."""
     tool_calls: NotRequired[list[dict[str, Any]]]
-    """In OpenAI's shape."""
+    """Calls that may be run, in OpenAI's shape; absent where there are none."""
     unparsed_tool_calls: NotRequired[list[UnparsedToolCall]]
+    """Calls that may not be run; absent where there are none."""
 
 
 class ParseTermination(StrEnum):
     """How an answer ended. True where it ended cleanly, so that `if ok:` reads as with the bool of older versions."""
 
     STOP_SEQUENCE = "stop_sequence"
+    """The last token is a stop token of the family."""
     EOS = "eos"
+    """The model's end-of-sequence token ended it. Never returned here: renderers list that token among the stop
+    tokens."""
     MALFORMED = "malformed"
+    """The output does not end with a stop token, or text follows one: it was cut off."""
 
     @property
     def is_clean(self) -> bool:

@@ -176,7 +176,7 @@ def _begin(
     if thinks is False:
         return begin, []
     place = BEGIN_NAMES[begin]
-    return begin, [f"nothing shows the generation prompt, so output is taken to begin in {place}, as the format has it"]
+    return begin, [f"the generation prompt is not known, so output is expected to begin in {place}, as in this format"]
 
 
 def _speaks(format: Format, candidates: tuple[str, ...]) -> Format:

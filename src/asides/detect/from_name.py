@@ -124,7 +124,7 @@ def probe(name: str) -> Finding:
     elif family:
         reason = f"{name!r} is of the family {family}, but not a model of it that is known here"
     else:
-        reason = f"{name!r} says nothing that is known here"
+        reason = f"{name!r} is not the name of a known model"
     return Finding(source="name", reasons=(reason,))
 
 

@@ -42,10 +42,10 @@ def main() -> None:
 
 
 def _bound(memory: int, seconds: int) -> None:
-    try:
-        import resource
-    except ImportError:  # Windows, where only the patience of the parent bounds us
+    if sys.platform == "win32":  # where only the patience of the parent bounds us
         return
+    import resource
+
     for what, most in (
         (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_CPU, seconds),

@@ -37,11 +37,13 @@ class TemplateFinding(NamedTuple):
     """One thing that is wrong with a template."""
 
     code: str
-    """What kind: invalid, replaces, chunking, cost, raises, unparsed, lost, differs, round_trip."""
+    """The kind of problem: `invalid`, `replaces`, `chunking`, `cost`, `raises`, `unparsed`, `lost`, `differs` or
+    `round_trip`."""
     key: str
-    """Where, with dots; a sample or the chat template by its name."""
+    """The key at fault, with dots (`fields.content.open_pattern`); or the name of the sample, or of the chat
+    template."""
     text: str
-    """Why it is wrong."""
+    """What is wrong, as a sentence."""
 
     def __str__(self) -> str:
         return f"{self.key}: {self.text} ({self.code})"

@@ -2,8 +2,8 @@
 
 A template is a flat description: a region runs from one anchor to another, and nothing inside it counts. What our own
 parser does beyond that (quotes, drafts, repair) no key of the standard can say; the record names the key that would
-have to. `template_for` names for each template which of these a consumer loses; `docs/response_templates.md` has the
-same list, made from here.
+have to. `template_for` names for each template which of these a consumer loses; `docs/how-to/response_templates.md` has
+the same list, made from here.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ class Loss(NamedTuple):
     """One thing that a consumer of a template does not read as asides does."""
 
     code: str
-    """A short name, the same in the documentation's table."""
+    """A short name of the loss, as in the table of the documentation."""
     text: str
-    """What happens instead."""
+    """What the consumer reads instead, as a sentence."""
     key: str
     """The key of the standard that cannot express it."""
 

@@ -39,12 +39,19 @@ class TrainOnWhat(StrEnum):
     """Which tokens of an example carry weight."""
 
     LAST_ASSISTANT_MESSAGE = "last_assistant_message"
+    """The last message of the assistant. The default."""
     LAST_ASSISTANT_TURN = "last_assistant_turn"
+    """Every message of the assistant behind the last one of the user."""
     ALL_ASSISTANT_MESSAGES = "all_assistant_messages"
+    """Every message of the assistant."""
     ALL_MESSAGES = "all_messages"
+    """Every message of any role, without the headers that a prompt supplies."""
     ALL_TOKENS = "all_tokens"
+    """Every token, headers included."""
     ALL_USER_AND_SYSTEM_MESSAGES = "all_user_and_system_messages"
+    """Every message of the user and of the system."""
     CUSTOMIZED = "customized"
+    """The messages whose field `trainable` is true; every message must have that field."""
 
 
 class TemplateToken(str):
@@ -61,8 +68,9 @@ class Example(NamedTuple):
     """A conversation as a training example."""
 
     ids: list[int]
+    """The token ids of the whole conversation."""
     weights: list[int]
-    """For each id 1 or 0."""
+    """For each id 1 where it is trained on, else 0; as long as `ids`."""
 
 
 class RenderedMessage(NamedTuple):
@@ -103,6 +111,7 @@ class Renderer:
 
     def __init__(self, tokenizer: Any, *, history: EarlierThinking | None = None, seed: int | None = None) -> None:
         self.vocabulary: Vocabulary = vocabulary_of(tokenizer)
+        """The tokenizer as a list of tokens: encodes text, and gives the ids of markers."""
         self.history: EarlierThinking = history if history is not None else self.histories[0]
         """What becomes of earlier thinking: `strip`, `turn` or `keep`."""
         if self.history not in self.histories:

@@ -47,7 +47,9 @@ class BaseReasoningFormatDetector:
         format: str | Format | None = None,
     ) -> None:
         self.think_start_token = think_start_token
+        """The text that opens reasoning, as in `<think>`."""
         self.think_end_token = think_end_token
+        """The text that closes reasoning, as in `</think>`."""
         self.stream_reasoning = stream_reasoning
         """Whether reasoning is returned chunk by chunk; else each thought when it has ended."""
         self.format: Format = get_format(format) if format else Format.tags(think_start_token, think_end_token)
@@ -215,6 +217,7 @@ class BaseReasoningParser:
 
     def __init__(self, detector: BaseReasoningFormatDetector) -> None:
         self.detector = detector
+        """The detector that does the splitting; it holds the state of a stream."""
 
     def parse(self, text: str) -> ReasoningParseResult:
         """Split a whole text."""

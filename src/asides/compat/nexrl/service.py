@@ -71,12 +71,13 @@ class InferenceServiceClient:
         reasoning_parser: str | BaseReasoningParser | None = None,
         tool_parser: str | BaseToolParser | None = None,
     ) -> None:
-        """`source` is the address of a server, or a callable that takes messages (docs/compat/nexrl.md)."""
+        """`source` is the address of a server, or a callable that takes messages (docs/how-to/compat/nexrl.md)."""
         self._source = ReplySource(source, key)
         self._model = model
         if isinstance(reasoning_parser, str):
             reasoning_parser = create_reasoning_parser(reasoning_parser)
         self.reasoning_parser: BaseReasoningParser = reasoning_parser or parser_from_config(config)
+        """Splits reasoning from content that the server has not split itself."""
         tool_parser = tool_parser or _setting(config, "tool_parser")
         if not tool_parser:
             format = self.reasoning_parser.detector.format
@@ -84,6 +85,7 @@ class InferenceServiceClient:
         self.tool_parser: ToolParser | BaseToolParser = (
             create_tool_parser(tool_parser) if isinstance(tool_parser, str) else tool_parser
         )
+        """Reads the calls in what is left of the content."""
 
     def generate(self, messages: Sequence[Message], **parameters: Any) -> dict[str, Any]:
         """The messages of the reply and nothing else: `{"choices": [{"message": {...}}]}`."""

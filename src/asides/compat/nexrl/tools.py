@@ -21,7 +21,9 @@ class ToolCallItem(msgspec.Struct, frozen=True):
     """One call, in OpenAI's shape."""
 
     id: str
+    """The id of the call: the model's own, or a random one where it wrote none."""
     type: str
+    """Always `function`."""
     function: dict[str, str]
     """`name` and `arguments`, a JSON object as text."""
 
@@ -54,6 +56,7 @@ class ToolParser(BaseToolParser):
 
     def __init__(self, format: str | Format = "auto", *, tools: list[dict[str, Any]] | None = None) -> None:
         self.format: Format = get_format(format)
+        """The format whose call syntax is read."""
         self.tools = tools
         """Tool definitions in OpenAI's shape: they give types to untyped arguments."""
 

@@ -72,7 +72,7 @@ class PlanError(Error, ValueError):
 class ChatClient:
     """Sends prompts to a model. Thoughts go to `ui`, clean text to the caller.
 
-    `api_base` is a server's address, or any callable that takes messages (docs/compat/selfai.md).
+    `api_base` is a server's address, or any callable that takes messages (docs/how-to/compat/selfai.md).
     """
 
     def __init__(
@@ -94,7 +94,9 @@ class ChatClient:
         self._format = without_call_markers(format)
         self._start = start
         self.ui = ui
+        """What shows the thoughts; None where nobody sees them."""
         self.config: ThinkTags = config if isinstance(config, ThinkTags) else read_config(config)
+        """The settings of `think_tags`: whether thoughts are shown and remembered, and in which colour."""
         self.memory: list[dict[str, Any]] = []
         """The conversation as messages: clean text, and with `save_to_memory` the `thoughts` beside it."""
 
@@ -217,7 +219,9 @@ class PlannerMinimaxInterface(ChatClient):
 
 
 MinimaxInterface = ChatClient
+"""`ChatClient` under the name that SelfAI's documents use."""
 MergeMinimaxInterface = ChatClient
+"""The same; which of the two an agent names makes no difference here."""
 
 
 def _messages(system_prompt: str, history: Sequence[Message] | None, user_prompt: str) -> list[Message]:
