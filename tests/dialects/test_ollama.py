@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ from asides.reply.items import (
     Usage,
 )
 from asides.reply.splitter import Splitter
-from tests.dialects.replay import JSON, NDJSON, serve
+from tests.dialects.replay import JSON, NDJSON, Replay, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
 
 CHAT = Request(dialect="ollama", model="qwen3-8b")
@@ -91,12 +92,18 @@ class Heard:
 
 
 MESSAGES = [{"role": "user", "content": "?"}]
+TLS = ssl.create_default_context()
+"""For every client: each would read the certificates of this machine anew, to speak plain HTTP to a test."""
+
+
+def sdk_for(replay: Replay) -> ollama.Client:
+    return ollama.Client(replay.base_url, verify=TLS)
 
 
 def ask_stream(body: bytes, cuts: int | None, *, generate: bool = False) -> Heard:
     heard = Heard()
     with serve(body, headers=NDJSON, cuts=cuts) as replay:
-        sdk = ollama.Client(replay.base_url)
+        sdk = sdk_for(replay)
         if generate:
             for line in sdk.generate("m", "?", stream=True):
                 heard.generate(line)
@@ -109,7 +116,7 @@ def ask_stream(body: bytes, cuts: int | None, *, generate: bool = False) -> Hear
 def ask_whole(body: dict[str, Any], *, generate: bool = False) -> Heard:
     heard = Heard()
     with serve(json.dumps(body).encode(), headers=JSON, cuts=7) as replay:
-        sdk = ollama.Client(replay.base_url)
+        sdk = sdk_for(replay)
         if generate:
             heard.generate(sdk.generate("m", "?"))
         else:
@@ -179,7 +186,7 @@ def test_failure_comes_after_everything_that_was_said(shape: Shape) -> None:
     raised = ""
     with serve(streamed(found), headers=NDJSON, cuts=3) as replay:
         try:
-            for part in ollama.Client(replay.base_url).chat("m", MESSAGES, stream=True):
+            for part in sdk_for(replay).chat("m", MESSAGES, stream=True):
                 heard.chat(part)
         except ollama.ResponseError as error:
             raised = error.error
@@ -190,7 +197,7 @@ def test_failure_comes_after_everything_that_was_said(shape: Shape) -> None:
     body = dialect.write_reply(found, CHAT)
     assert body == {"error": shape.failure.message}
     with serve(json.dumps(body).encode(), status=502, headers=JSON) as replay:
-        sdk = ollama.Client(replay.base_url)
+        sdk = sdk_for(replay)
         with pytest.raises(ollama.ResponseError, match=shape.failure.message):
             sdk.chat("m", MESSAGES)
 
@@ -385,7 +392,7 @@ def test_context_and_reason_are_kept() -> None:
         (b'{"error":"no such model"}', "no such model"),
         (b'{"error":{"message":"no"}}', "no"),
         (b"gone", "gone"),
-        (b"", "the upstream failed without a word"),
+        (b"", "the upstream answered with status 404"),
         (b"\xff", "\ufffd"),
     ],
 )
@@ -402,7 +409,7 @@ def sent(**fields: Any) -> dict[str, Any]:
     """What the SDK sends to `/api/chat`."""
     body = json.dumps(dialect.write_reply(items(BY_NAME["none"]), CHAT)).encode()
     with serve(body, headers=JSON) as replay:
-        ollama.Client(replay.base_url).chat(**{"model": "m", "messages": MESSAGES, **fields})
+        sdk_for(replay).chat(**{"model": "m", "messages": MESSAGES, **fields})
     assert replay.requests[0].path == "/api/chat"
     found: dict[str, Any] = replay.requests[0].body
     return found
@@ -412,7 +419,7 @@ def sent_generate(**fields: Any) -> dict[str, Any]:
     """What the SDK sends to `/api/generate`."""
     body = json.dumps(dialect.write_reply(items(BY_NAME["none"]), GENERATE)).encode()
     with serve(body, headers=JSON) as replay:
-        ollama.Client(replay.base_url).generate(**{"model": "m", **fields})
+        sdk_for(replay).generate(**{"model": "m", **fields})
     assert replay.requests[0].path == "/api/generate"
     found: dict[str, Any] = replay.requests[0].body
     return found

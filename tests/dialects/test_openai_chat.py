@@ -490,6 +490,28 @@ def test_done_without_a_reason_is_a_stop_and_neither_is_a_death() -> None:
         assert (failed.message, failed.status) == (DEATH.message, 502)
 
 
+@pytest.mark.parametrize(
+    ("format", "raw"),
+    [
+        ("qwen3", '<tool_call>\n{"name": "f", "arguments": [1]}\n</tool_call>'),
+        ("llama3_json", '{"name": "f", "parameters": [1]}'),
+    ],
+)
+def test_arguments_that_cannot_be_read_are_what_the_model_wrote(format: str, raw: str) -> None:
+    """Not empty: a client would run the call without arguments. And never an object, or it would run it with these."""
+    (call,) = asides.parse(raw, format).tool_calls
+    assert (call.name, call.arguments, call.error) == ("f", "", "not_object")
+    splitter = Splitter(get_format(format), asides.Parser)
+    found = [*splitter.feed(RawText(0, raw)), *splitter.feed(Ended(0))]
+    (written,) = chat.write_reply(found, request())["choices"][0]["message"]["tool_calls"]
+    arguments = written["function"]["arguments"]
+    assert raw in (arguments, json.loads(arguments) if arguments.startswith('"') else None)
+    assert not arguments.startswith("{")
+    writer = chat.ReplyWriter(request(stream=True))
+    frames = b"".join(map(writer.feed, found)).decode()
+    assert json.dumps(arguments) in frames.replace("\\u003c", "<")
+
+
 def test_errors_in_a_stream_become_failures() -> None:
     """In the shapes that servers use."""
     for error, message, status in (
@@ -973,7 +995,7 @@ def test_what_only_another_dialect_understands_is_refused_by_name() -> None:
 def test_empty_tools_are_not_sent() -> None:
     """Some servers take them for a request to call."""
     body = chat.write_request(chat.read_request({"messages": HELLO, "tools": [], "tool_choice": "none"}))
-    assert body == {"model": "", "messages": HELLO}
+    assert body == {"messages": HELLO}
 
 
 @pytest.mark.parametrize(
@@ -1064,7 +1086,8 @@ def test_errors_are_read_from_any_body() -> None:
     assert (found.message, found.status, found.kind, found.code, found.param) == ("no", 400, "t", "c", "p")
     assert chat.read_error(429, b'{"error": "slow"}').message == "slow"
     assert chat.read_error(429, b'{"detail": [{"msg": "bad"}]}').kind == "rate_limit_error"
-    assert chat.read_error(502, b"<html>bad gateway").message == "<html>bad gateway"
+    page = chat.read_error(502, b"<html>bad gateway")
+    assert page.message == "the upstream answered with a web page: <html>bad gateway"
     assert chat.read_error(502, b"").message == "the upstream answered with status 502"
 
 

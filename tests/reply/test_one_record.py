@@ -34,6 +34,7 @@ from tests.cli.test_history_gateway import address, kept
 from tests.client.upstream import chat, serve
 from tests.history.samples import START
 from tests.render.real import encode, tokenizer
+from tests.support import parsed
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("f", "get_weather")
@@ -232,23 +233,24 @@ def test_only_the_fold_makes_parts_of_events() -> None:
     found = {
         path.relative_to(package).as_posix()
         for path in package.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        if node.func.id in ("Reply", "Thinking", "Text", "ToolCall", "ShownCall", "WholeCall")
+        for tree in [parsed(path)]
+        for names in [{"Reply", "Thinking", "Text", "ToolCall", "ShownCall"} - _of_others(tree)]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
     }
     reading = {
         "_cli/batch/records.py",  # what a chat-shaped record holds in fields
-        "_cli/history/look.py",  # a kept reply's calls, as the filter shows them
         "_engine/shortcut.py",  # whole texts that need no machine
         "_engine/tokens.py",  # the parts of a message, with their tokens
         "_history/records.py",  # what was stored
         "analysis/figures.py",  # thoughts that are given as text
         "analysis/traces.py",  # what a trace holds in fields
     }
-    passing = {
-        # One call, at the moment when it ends: the fold's parts are those of the whole reply so far, and to make them
-        # anew for each call would cost the square of their number.
-        "_cli/display.py",
-        "dialects/whole_calls.py",  # the same, and decided here: a call that may be run, or a text in its place
-    }
-    assert found == {"message.py", "reply/fold.py", *reading, *passing}
+    writing = {"_cli/display.py"}  # a finished call as a line of JSON
+    assert found == {"message.py", "reply/fold.py", *reading, *writing}
+
+
+def _of_others(tree: ast.Module) -> set[str]:
+    """The names that a module imports from other packages: a host of a plug-in may have a `ToolCall` of its own."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
+    return {alias.asname or alias.name for node in imports for alias in node.names}

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asides
-from asides import Notice, PartEnd, PartStart, Thinking, ToolCall, dialects
+from asides import Format, Notice, Parser, PartEnd, PartStart, TextDelta, Thinking, ThinkingDelta, ToolCall, dialects
 from asides.dialects.framing import to_json
 from asides.dialects.request import Request, ThinkingOptions
 from asides.events import Event
 from asides.families import get_format
+from asides.reply.fold import Fold
 from asides.reply.items import (
     Begin,
     CallChunk,
@@ -117,6 +118,15 @@ def test_whitespace_around_what_is_split_off_is_framing() -> None:
     )
     assert told(found).parts == (("thinking", "hm"), ("call", "f", "{}"))
     assert told(split(RawText(0, "\n"), RawText(0, " "), Ended(0))).parts == (("text", "\n "),)
+
+
+@pytest.mark.parametrize("behind", [ThinkingChunk(0, "b"), ThinkingChunk(0, ""), CallChunk(0, 0, "c", "f", "{}")])
+@pytest.mark.parametrize("text", ["<", " <thi", "<think>"])
+def test_text_that_could_repeat_a_thought_is_not_lost(text: str, behind: Chunk) -> None:
+    """It waits for more, and something else comes."""
+    found = split(ThinkingChunk(0, "a"), RawText(0, text), behind, RawText(0, "c"), Ended(0))
+    written = "".join(event.text for event in events(found) if isinstance(event, TextDelta | ThinkingDelta))
+    assert written.replace("b", "") == "a" + text.removeprefix("<think>") + "c"
 
 
 def test_a_second_thought_has_a_gap() -> None:
@@ -328,3 +338,30 @@ def test_a_broken_call_of_the_upstream_has_its_raw_text(behind: tuple[Chunk, ...
     assert broken.event == PartEnd(0, broken.event.complete, broken.event.error)  # type: ignore[union-attr]  # it is
     assert broken.written == broken.raw
     assert '{"a": ' in broken.raw
+
+
+@pytest.mark.parametrize(
+    ("format", "policies"),
+    [
+        ("qwen3_thinking", {}),
+        ("qwen3", {"start": "thinking"}),
+        ("qwen3", {"prompt": "<|im_start|>assistant\n<think>\n"}),
+        ("qwen3", {"start": "undecided"}),
+    ],
+)
+def test_text_behind_a_call_of_the_upstream_is_the_answer(format: str, policies: dict[str, Any]) -> None:
+    """Where the output begins in a thought, the text behind such a call does not begin in one again."""
+    own = get_format(format)
+
+    def make(found: Format) -> Parser:
+        return Parser(found, **(policies if found is own else {}))
+
+    behind: list[Chunk] = [CallChunk(0, 0, "c1", "open", "{}"), RawText(0, "c <think>d</think>"), Ended(0)]
+    before: list[Chunk] = [RawText(0, "a</think>b")]
+    for first in (before, []):
+        splitter, fold = Splitter(own, make), Fold()
+        for item in [item for chunk in first + behind for item in splitter.feed(chunk)]:
+            fold.add(item)
+        kinds = [type(part).__name__ for part in fold.reply.parts]
+        assert kinds == [*(["Thinking", "Text"] if first else []), "ToolCall", "Text", "Thinking"]
+        assert fold.reply.text.endswith("c")

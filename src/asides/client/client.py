@@ -281,9 +281,10 @@ class Client:
         first = policies.start or self._starts.get(key) or _default_start(format, request.thinking)
 
         def make_parser(reading: Format) -> Parser:
-            # Another format is this one without its thinking, which the server has split off: it has its own start.
-            own = first if reading is format else None
-            return Parser(reading, policies, start=own)
+            # Another format is this one behind something that the server has split off: it has its own start.
+            return Parser(
+                reading, policies.but(start=first) if reading is format else policies.but(start=None, prompt=None)
+            )
 
         splitter = Splitter(format, make_parser, seed=policies.seed)
         failed: Failed | None = None
@@ -341,7 +342,7 @@ class Client:
             return UpstreamError(f"{self} has moved to {exchange.moved_to}; use that address", status=status)
         body = exchange.read_whole(MOST_ERROR)
         reason = (
-            "a web page, no model server's answer"
+            "a web page; this is not a model server"
             if exchange.kind == "text/html"
             else self.server.chat.read_error(status, body).message
         )

@@ -32,10 +32,11 @@ class UpstreamError(Error):
 
     def __init__(self, message: str, *, status: int = 0, reached: bool = True) -> None:
         self.message = message
+        """What happened and what to do about it, in one line; the same as `str(error)`."""
         self.status = status
         """The HTTP status, or the one that an error in the middle of a reply names; 0 where there was none."""
         self.reached = reached
-        """Whether anything answered at all."""
+        """Whether a server answered at all; False where there was no connection."""
         super().__init__(message)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from .request import (
@@ -140,8 +141,8 @@ class Field(NamedTuple):
     """Makes the API's value of ours; None for a field that is written elsewhere."""
 
 
-_DEFAULTS = Request(dialect="", model="\0")
-"""Fields with these values are not written; there is no such model, so a model always is."""
+_DEFAULTS = Request(dialect="")
+"""Fields with these values are not written. Nor is an empty model: a server of one model needs no name."""
 SAMPLING = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -226,9 +227,16 @@ def refuse(dialect: str, **asked: object) -> None:
             raise RequestError(f"{name[:LONGEST]!r} has no counterpart in {dialect}; leave it out", name[:LONGEST])
 
 
-def log_lost(dialect: str, names: Iterable[str]) -> None:
-    """Log what only tunes or annotates and is left out."""
+LEFT_OUT: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
+"""Collects the names of what is left out, for a server that reports them with its response; None: they are logged."""
+
+
+def report_lost(dialect: str, names: Iterable[str]) -> None:
+    """Report what only tunes or annotates and is left out."""
     if lost := sorted(names):
+        if (collected := LEFT_OUT.get()) is not None:
+            collected += lost
+            return
         more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
         shown = ", ".join(name[:LONGEST] for name in lost[:MOST_NAMED])
         log.info("left out, no counterpart in %s: %s%s", dialect, shown, more)
@@ -236,10 +244,10 @@ def log_lost(dialect: str, names: Iterable[str]) -> None:
 
 def leave_out(request: Request, dialect: str, kept: Iterable[str] = ()) -> bool:
     """Before a request is written: whether it came in the same dialect. If not, refuse what changes what is asked and
-    has no counterpart, and log what else is lost; fields of `kept` have one."""
+    has no counterpart, and report what else is lost; fields of `kept` have one."""
     if request.dialect == dialect:
         return True
-    # First what refuses the request: nothing is to be logged as left out of one that is never sent.
+    # First what refuses the request: nothing is reported as left out of one that is never sent.
     refuse(dialect, **dict.fromkeys(request.essential, True))
     lost = set(_names(request.extra)).difference(kept).union(request.hosted)
     for holder in (*request.tools, *request.turns, *(piece for turn in request.turns for piece in turn.pieces)):
@@ -247,7 +255,7 @@ def leave_out(request: Request, dialect: str, kept: Iterable[str] = ()) -> bool:
             lost.update(_names(extra))
         if details := getattr(holder, "details", None):
             lost.update(name for detail in details for name in unknown_fields(detail, _DETAIL))
-    log_lost(dialect, lost)
+    report_lost(dialect, lost)
     return False
 
 

@@ -40,41 +40,44 @@ class ListedModel(msgspec.Struct, frozen=True):
     """A model that a server lists."""
 
     id: str
+    """The name under which the server serves the model, as requests write it."""
     created: int = 0
-    """Seconds since the epoch; 0 where the server does not say."""
+    """When the model was made, in seconds since 1970; 0 where the server does not say."""
     owned_by: str = "upstream"
+    """The owner that the server gives, such as `vllm` or `library`; `upstream` where it gives none."""
     details: dict[str, Any] = {}
-    """What Ollama says of it, for Ollama's clients."""
+    """Ollama's own fields of the model, for clients that speak Ollama's API."""
     extra: dict[str, Any] = {}
-    """What an OpenAI-compatible server says of it besides."""
+    """Further fields that an OpenAI-compatible server lists with the model."""
 
 
 class ShownModel(msgspec.Struct, frozen=True):
     """What a server shows of one model."""
 
     template: str = ""
-    """Its chat template, if the server shows one in Jinja."""
+    """The model's chat template in Jinja; empty where the server shows none."""
     capabilities: tuple[str, ...] | None = None
-    """What Ollama says that it can; None where nobody says."""
+    """What the model can do, as Ollama lists it (`thinking`, `tools`); None where the server lists nothing."""
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """What serves the models behind an OpenAI-compatible API, where that is known: how it bounds thinking."""
 
     name: str
-    """As in the configuration."""
+    """Its name in the configuration: `vllm`, `sglang` or `llamacpp`."""
     owner: str
-    """Whose its models are in its own list."""
+    """The `owned_by` that it writes into its list of models, by which it is recognised."""
     budget: str
-    """The field of a request, or `field.inner`, for the tokens that thinking may take."""
+    """The request field for the number of tokens that thinking may take; `field.inner` for one inside an object."""
     certain: bool
-    """Whether it keeps to that; else only where it was started so, which nobody outside can see."""
+    """Whether every server of this engine obeys that field; False where it depends on how it was started."""
     by_template: bool
-    """Whether it keeps to that only where its chat template shows how thoughts are written."""
+    """Whether it obeys only where the model's chat template shows how thoughts are written."""
     continues: dict[str, Any] | None
-    """The fields that let it go on with the last message of the assistant; None where it cannot."""
+    """The request fields with which it continues the last message of the assistant; None where it cannot."""
     control: str = ""
-    """The field of a request by which its thought can be ended later, with a request to `/chat/completions/control`."""
+    """The request field that allows its thought to be ended later, by `/chat/completions/control`; empty where it has
+    none."""
 
 
 ENGINES: dict[str, Engine] = {
@@ -122,39 +125,39 @@ class ServerKind(msgspec.Struct, frozen=True, kw_only=True):
     """What all servers of a kind have in common."""
 
     name: KindName
-    """As in the configuration."""
+    """Its name in the configuration."""
     title: str
-    """For people."""
+    """Its name in messages to people."""
     dialects: tuple[Dialect, ...]
-    """The dialects that it speaks by itself, so that a request in one of them may pass untouched."""
+    """The dialects that it serves itself, so that a request in one of them may pass unchanged."""
     chat: Dialect
-    """The dialect in which it is asked about messages."""
+    """The dialect for requests with messages."""
     prompts: Dialect
-    """The dialect in which it is asked to go on with a bare prompt."""
+    """The dialect for requests that continue a bare prompt."""
     thinking_field: str
-    """The name under which it sends thinking, unless it was seen to use another."""
+    """The field in which it sends thinking, unless a reply has shown another."""
     models_path: str
-    """Where its models are listed."""
+    """The path that lists its models."""
     models_field: str
-    """Where the list stands in the answer."""
+    """The field of that list in the answer."""
     read_model: Callable[[dict[str, Any]], ListedModel | None]
-    """A model of that list; None for what is none."""
+    """Reads an entry of that list; returns None for an entry that is no model."""
     show: Callable[[str], tuple[str, str, bytes | None]]
-    """The request (method, path, body) for what it shows of a model."""
+    """Makes the request (method, path, body) for the details of a model."""
     read_shown: Callable[[dict[str, Any]], ShownModel]
-    """The answer to that."""
+    """Reads the answer to that request."""
     show_path: str = ""
-    """Where clients may ask for the same, if the answer is passed on to them."""
+    """The path at which the gateway's clients may ask for the same; empty where it is not passed on."""
     version_path: str = ""
-    """Where it says which version it is."""
+    """The path that gives its version."""
     running_path: str = ""
-    """Where it says which models are loaded."""
+    """The path that lists the models that are loaded."""
     tokenize_path: str = ""
-    """Where it counts tokens."""
+    """The path that counts tokens."""
     parameters: str = ""
-    """The field of a request for parameters that no dialect has a name for; empty: they stand beside all others."""
+    """The request field for parameters that no dialect names; empty: they go to the top level of the request."""
     beside: frozenset[str] = frozenset()
-    """Those of them that stand beside all others nevertheless."""
+    """Parameters that go to the top level of the request all the same."""
 
     def add_parameters(self, body: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
         """The body of a request with parameters that no dialect has a name for."""
@@ -226,6 +229,7 @@ OPENAI = ServerKind(
     read_shown=lambda answer: ShownModel(as_text(answer.get("chat_template"))),
     tokenize_path="/tokenize",  # vLLM's and llama.cpp's
 )
+"""Servers with OpenAI's paths: vLLM, SGLang, llama.cpp and most others."""
 OLLAMA = ServerKind(
     name="ollama",
     title="Ollama",
@@ -244,6 +248,7 @@ OLLAMA = ServerKind(
     parameters="options",
     beside=frozenset({"keep_alive"}),
 )
+"""Ollama, by its own paths."""
 KINDS: dict[str, ServerKind] = {kind.name: kind for kind in (OPENAI, OLLAMA)}
 """Every kind, by the name that the configuration uses."""
 VERSION_PATH = OLLAMA.version_path

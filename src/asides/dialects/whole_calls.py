@@ -1,6 +1,6 @@
-"""Calls for clients that take nothing but an object as arguments: held until they are whole.
+"""Whole calls for clients that take nothing but an object as arguments; what is no such call becomes text.
 
-What is no such call is given back as text. Knows no API.
+Knows no API.
 """
 
 from __future__ import annotations
@@ -9,51 +9,22 @@ from typing import Any
 
 import msgspec
 
-from ..events import PartEnd, PartStart, ToolCallDelta
+from ..parts import ToolCall
 
 DEPTH = 100
 """How deep arguments may be nested. Clients give up at a depth of their own, the first of them at 200."""
 
 
-class WholeCall(msgspec.Struct, frozen=True):
-    """A call that may be run."""
+def arguments_or_text(call: ToolCall, written: str) -> dict[str, Any] | str:
+    """The arguments of a call that may be run, else the text that stands for it; empty if nothing is known of it.
 
-    id: str
-    name: str
-    arguments: str
-    """The model's own characters."""
-    value: dict[str, Any]
-    """What they say."""
-
-
-class HeldCalls:
-    """The calls of a reply that have begun and not yet ended."""
-
-    __slots__ = ("_open",)
-
-    def __init__(self) -> None:
-        self._open: dict[int, tuple[PartStart, list[str]]] = {}
-
-    def begin(self, start: PartStart) -> None:
-        """A call begins."""
-        self._open[start.index] = (start, [])
-
-    def grow(self, delta: ToolCallDelta) -> None:
-        """More of its arguments."""
-        if delta.index in self._open:
-            self._open[delta.index][1].append(delta.text)
-
-    def end(self, end: PartEnd, written: str | None) -> WholeCall | str | None:
-        """The call if it is whole and valid, else the text that stands for it; None if nothing is to be written."""
-        start, pieces = self._open.pop(end.index, (None, []))
-        # None is text that must not be shown: a call cut off inside an open thought.
-        if start is None or written is None:
-            return None
-        arguments = "".join(pieces)
-        value = to_object(arguments) if end.error is None and start.name else None
-        if value is not None:
-            return WholeCall(start.id, start.name, arguments, value)
-        return written or f'{{"name": "{start.name}", "arguments": {arguments}'
+    `written` is what the model wrote of it.
+    """
+    value = to_object(call.arguments) if call.error is None and call.name else None
+    if value is not None:
+        return value
+    known = f'{{"name": "{call.name}", "arguments": {call.arguments}' if call.name or call.arguments else ""
+    return written or known
 
 
 def to_object(arguments: str) -> dict[str, Any] | None:

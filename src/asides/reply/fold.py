@@ -34,6 +34,7 @@ class Budget(msgspec.Struct):
     """How many more characters may be held, by one fold or by several that share it."""
 
     left: int = sys.maxsize
+    """Characters that may still be held; below 0 when more came than could be held."""
 
     @property
     def truncated(self) -> bool:
@@ -79,9 +80,9 @@ class Fold:
     ) -> None:
         """`started`: when the reply was asked for, by `clock`; now, unless given. Without a clock, no times."""
         self.choice: int = choice
-        """Whose events are taken. Those of other choices are left out."""
+        """The number of the choice whose events are taken; those of other choices are left out."""
         self.collect: bool = collect
-        """Whether text is held. False from the moment when the budget is used up."""
+        """Whether text is stored; becomes False when the budget is used up."""
         self._budget = budget or Budget()
         self._clock = clock
         self._started = clock() if clock is not None and started is None else started
@@ -98,14 +99,16 @@ class Fold:
         self.calls: int = 0
         """How many calls have begun."""
         self.next_index: int = 0
-        """The index of a part that would come behind all that have come."""
+        """The index that the next new part would have."""
         self.notices: dict[str, int] = {}
         """How many notices of each code have come."""
         self._collector = Collector()
         # `delta` runs once for each chunk of a stream and appends here itself: one call less than `Collector.add`.
         self._texts = self._collector.texts
         self.begin: Begin = _NO_BEGIN
+        """The id, the model and the time that the server sent with the reply; empty fields until then."""
         self.usage: Usage | None = None
+        """The tokens that the server counted; None until it has sent them."""
         self._reason = ""
         self._outcome: Termination | None = None
 

@@ -18,15 +18,16 @@ from .items import Usage
 
 
 class Times(msgspec.Struct, frozen=True):
-    """When things came, in seconds since the reply was asked for. None: nobody looked at a clock, or it never came."""
+    """Times in seconds since the request was sent. None where no clock was given, or where it never came."""
 
     first_thought: float | None = None
+    """Seconds until the first text of a thought."""
     first_answer: float | None = None
-    """The first text or call."""
+    """Seconds until the first text or call."""
     seconds: float | None = None
-    """How long the whole reply took, or has taken so far."""
+    """Seconds that the whole reply took, or has taken so far."""
     thoughts: tuple[float | None, ...] = ()
-    """How long each `Thinking` part took, in their order. Empty where nobody looked at a clock."""
+    """Seconds that each `Thinking` part took, in their order; empty where no clock was given."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,15 +41,16 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     """The text parts joined: the clean answer."""
     notices: tuple[Notice, ...] = ()
-    """What was odd."""
+    """What was odd and tolerated while the output was read."""
     termination: Termination = "end"
     """`stop`: a stop marker was seen. `end`: none, but it came to its end. `cut`: it did not, because thinking or a
     call was open, the server says so (`length`), or nothing more came."""
     reason: str = ""
     """The server's own reason for the end: `stop`, `length` or `content_filter`; empty where there was no server."""
     usage: Usage | None = None
-    """What it cost, where the server says so."""
+    """Tokens of prompt and output; None where the server does not count them."""
     times: Times = Times()
+    """When thoughts and answer came, and how long they took; all None where there was no clock."""
     model: str = ""
     """The model's name, as the server gives it."""
     id: str = ""

@@ -2,6 +2,7 @@
 
 Raw text goes through a `Parser`, one for each choice. Thinking and calls that the upstream has already split off become
 the same events without passing it; from then on the text of that choice is read for calls only, not for thinking again.
+Text behind a call that the upstream has read is the answer, wherever the output itself begins.
 Writers and the fold see one numbering of parts, whoever split them. Nothing is left out here for a client that wants
 no thinking: its writer does that, so that the record of a reply is the same whoever asked for it.
 
@@ -50,7 +51,11 @@ MOST_EARLY = 1024
 """How much whitespace may wait to see whether something that was split off follows."""
 
 MakeParser = Callable[[Format], Parser]
-"""Makes the parser of a choice: the format with the caller's policies."""
+"""Makes the parser of a choice: the format with the caller's policies.
+
+It is called with another format than the splitter's own for text behind something that the upstream has split off: this
+format has its own start, and the caller's `start` and `prompt`, which are about where the output begins, do not hold.
+"""
 ParseOrdinary = Callable[[str], Message | None]
 """Takes a whole text of the ordinary shape apart as that parser would, without one; None for any other text."""
 
@@ -333,6 +338,8 @@ class _Choice:
         else:
             if self._thoughts:
                 format = without_thinking(format)
+            elif self._count:
+                format = in_the_middle(format)
             events = self._close_split()
         self._parser = self._make_parser(format)
         self._first = self._count
@@ -378,8 +385,11 @@ class _Choice:
         """Thinking that is already split off."""
         if self._ended:
             return []
+        # What could have begun a repetition is text after all; whitespace is framing.
+        events = self._begin_text() if self._early and not self._early.isspace() else []
         # While a repetition is compared, the field may go on growing beside it: its text is not closed for that.
-        events = self._close_text() if self._parser is not None and self._repeat is None else []
+        if self._parser is not None and self._repeat is None:
+            events += self._close_text()
         if chunk.begins:
             events += self._close_thinking(True)
         if chunk.text and self._thinking < 0:
@@ -403,7 +413,8 @@ class _Choice:
         """A call that is already read."""
         if self._ended:
             return []
-        events = self._close_text() + self._close_thinking(True)
+        events = self._begin_text() if self._early and not self._early.isspace() else []
+        events += self._close_text() + self._close_thinking(True)
         self._early = ""
         call = self._calls.get(chunk.index)
         if call is None:
@@ -659,3 +670,9 @@ def without_thinking(format: Format) -> Format:
     }
     # No header either: who splits thinking off has read the headers, and the rest has none.
     return format.but(states={TEXT: text}, header=None, start=TEXT, leading=frozenset(), settle=None)
+
+
+@lru_cache(maxsize=64)
+def in_the_middle(format: Format) -> Format:
+    """The same format for text behind a call that the upstream has read itself: it does not begin in a thought."""
+    return format.but(start=TEXT if format.start == THINKING else format.start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...reply.items import Failed
-from ..errors import NO_WORDS
+from ..errors import NO_WORDS, text_of
 from ..fields import as_object, as_text
 from ..whole_calls import to_object
 from .request import NAME
@@ -49,8 +49,7 @@ def failed_of(body: dict[str, Any], status: int | None = None) -> Failed:
 
 def read_error(status: int, body: bytes) -> Failed:
     """The error that an upstream answered with."""
-    text = body.decode("utf-8", "replace")
-    return failed_of(to_object(text) or {"message": text.strip()}, status)
+    return failed_of(to_object(body.decode("utf-8", "replace")) or {"message": text_of(status, body)}, status)
 
 
 def write_error(failed: Failed) -> dict[str, Any]:

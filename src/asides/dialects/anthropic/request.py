@@ -42,7 +42,6 @@ from ..request_fields import (
     expect,
     expect_object,
     leave_out,
-    log_lost,
     no_counterpart,
     optional,
     positive,
@@ -51,6 +50,7 @@ from ..request_fields import (
     read_image,
     read_tool,
     refuse,
+    report_lost,
     stops,
     unknown_fields,
     with_data,
@@ -349,7 +349,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
         *request.sampling.keys() - set(_SAMPLING),
         *(("chat_template_kwargs",) if request.template_arguments else ()),
     ]
-    log_lost(NAME, lost)
+    report_lost(NAME, lost)
     return body | {name: value for name, value in extra.items() if name not in body}
 
 

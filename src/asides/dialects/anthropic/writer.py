@@ -15,13 +15,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ...message import OpenCalls
+from ...parts import ToolCall
 from ...reply.items import Begin, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
 from ..errors import UPSTREAM_ENDED
 from ..fields import as_count, as_text
 from ..framing import sse, to_json
 from ..one_choice import OneChoice
 from ..request import Request
-from ..whole_calls import HeldCalls, WholeCall, to_object
+from ..whole_calls import arguments_or_text, to_object
 from .errors import write_error
 from .request import NAME, sign
 
@@ -109,7 +111,7 @@ class _Blocks:
         self._signature = ""
         self._refusing = False
         """Whether a refusal came last."""
-        self._calls = HeldCalls()
+        self._calls = OpenCalls()
         self._pieces = 0
         self.called = False
         """Whether a call was written."""
@@ -124,7 +126,7 @@ class _Blocks:
                 self._signature = item.signature or self._signature
                 self._think(event.text)
         elif isinstance(event, ToolCallDelta):
-            self._calls.grow(event)
+            self._calls.add(event)
             self._pieces += 1
             if self._pieces % PING_EVERY == 0:
                 self._sink.ping()
@@ -133,8 +135,12 @@ class _Blocks:
         elif isinstance(event, PartEnd):
             if event.index == self._thinking:
                 self.close()
-            elif (call := self._calls.end(event, item.shown)) is not None:
-                self._call(call)
+            elif (call := self._calls.add(event)) is not None:
+                if item.withheld:
+                    for each in item.as_thought():
+                        self.write_event(each)
+                else:
+                    self._call(call, item.written)
 
     def _start(self, event: PartStart) -> None:
         if event.kind == "text":
@@ -143,7 +149,7 @@ class _Blocks:
         elif event.kind == "tool_call":
             # Nothing of the call is written before it is whole, and models write long ones: the first ping comes at
             # once.
-            self._calls.begin(event)
+            self._calls.add(event)
             self._pieces = 0
             self._sink.ping()
         elif self._show:
@@ -171,11 +177,12 @@ class _Blocks:
         if text and not self._omitted:
             self._sink.delta(self._index, "thinking_delta", "thinking", text)
 
-    def _call(self, call: WholeCall | str) -> None:
-        if isinstance(call, str):
-            if call:
+    def _call(self, call: ToolCall, written: str) -> None:
+        arguments = arguments_or_text(call, written)
+        if not isinstance(arguments, dict):
+            if arguments:
                 self.gap = "\n\n"
-                self._text(call)
+                self._text(arguments)
                 self._apart = True
             return
         id = call.id or "toolu_" + secrets.token_hex(12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...reply.items import Failed
-from ..errors import NO_WORDS, type_of
+from ..errors import NO_WORDS, text_of, type_of
 from ..fields import as_json
 from ..whole_calls import to_object
 from .request import NAME
@@ -21,8 +21,8 @@ def failed_of(error: Any, status: int = 502) -> Failed:
 
 def read_error(status: int, body: bytes) -> Failed:
     """The error that an upstream answered with."""
-    text = body.decode("utf-8", "replace")
-    return failed_of((to_object(text) or {}).get("error") or text.strip(), status)
+    found = to_object(body.decode("utf-8", "replace")) or {}
+    return failed_of(found.get("error") or text_of(status, body), status)
 
 
 def write_error(failed: Failed) -> dict[str, Any]:

@@ -36,13 +36,13 @@ from ..request_fields import (
     expect,
     expect_object,
     leave_out,
-    log_lost,
     no_counterpart,
     of,
     optional,
     read_nested_tool,
     refuse,
     replay_field,
+    report_lost,
     stops,
     with_data,
     without,
@@ -262,7 +262,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
         "user": request.user is not None,
         "is_error": any(turn.is_error for turn in request.turns),
     }
-    log_lost(NAME, [name for name, given in lost.items() if given])
+    report_lost(NAME, [name for name, given in lost.items() if given])
     extra = dict(request.extra) if own else {}
     # Written even where it is the default of others: here the default is to stream.
     body = {"stream": False, **_FIELDS.write(options.applied_to(request))}

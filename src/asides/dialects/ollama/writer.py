@@ -14,13 +14,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ...message import OpenCalls
+from ...parts import ToolCall
 from ...reply.items import Ended, Foreign, ReplyEvent, ReplyItem
 from ..errors import UPSTREAM_ENDED
 from ..framing import to_json
 from ..one_choice import OneChoice
 from ..openai_chat.reader import refusal_of
 from ..request import Request
-from ..whole_calls import HeldCalls, WholeCall
+from ..whole_calls import arguments_or_text
 from .errors import write_error
 from .request import NAME, is_generate
 
@@ -57,7 +59,7 @@ class _JoinedParts:
         """Whether a call that became text, or a refusal, came last."""
         self._refusing = False
         """Whether a refusal came last."""
-        self._calls = HeldCalls()
+        self._calls = OpenCalls()
         self._count = 0
         self.context: list[int] = []
 
@@ -71,16 +73,20 @@ class _JoinedParts:
                 self._sink.thinking(self._gap + event.text)
                 self._gap = ""
         elif isinstance(event, ToolCallDelta):
-            self._calls.grow(event)
+            self._calls.add(event)
         elif isinstance(event, PartStart):
             if event.kind == "tool_call":
-                self._calls.begin(event)
+                self._calls.add(event)
             elif self._show or event.kind == "text":
                 self._gap = event.gap
                 if event.kind == "text" and self._apart:
                     self._gap, self._apart, self._refusing = event.gap or "\n\n", False, False
-        elif isinstance(event, PartEnd) and (call := self._calls.end(event, item.shown)) is not None:
-            self._call(call)
+        elif isinstance(event, PartEnd) and (call := self._calls.add(event)) is not None:
+            if item.withheld:
+                for each in item.as_thought():
+                    self.write_event(each)
+            else:
+                self._call(call, item.written)
 
     def _text(self, text: str, logprobs: tuple[dict[str, Any], ...]) -> None:
         self._sink.text(self._gap + text, logprobs)
@@ -101,14 +107,15 @@ class _JoinedParts:
     def close(self) -> None:
         """Nothing is open between two lines."""
 
-    def _call(self, call: WholeCall | str) -> None:
-        if isinstance(call, str):
-            if call:
+    def _call(self, call: ToolCall, written: str) -> None:
+        arguments = arguments_or_text(call, written)
+        if not isinstance(arguments, dict):
+            if arguments:
                 self._gap = "\n\n" if self._said else ""
-                self._text(call, ())
+                self._text(arguments, ())
                 self._apart = True
             return
-        function = {"index": self._count, "name": call.name, "arguments": call.value}
+        function = {"index": self._count, "name": call.name, "arguments": arguments}
         self._count += 1
         self._sink.call({"id": call.id, "function": function} if call.id else {"function": function})
 

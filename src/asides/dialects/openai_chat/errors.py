@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ...reply.items import Failed
-from ..errors import type_of
+from ..errors import text_of, type_of
 from ..fields import as_json, as_text, maybe_text
 from .request import NAME
 
@@ -42,8 +42,7 @@ def read_error(status: int, body: bytes) -> Failed:
         found = found[0]
     if isinstance(found, dict) and found:
         return msgspec.structs.replace(failed_of(found, status), status=status)
-    text = body.decode("utf-8", "replace").strip()
-    return Failed(text[:2000] or f"the upstream answered with status {status}", status, type_of(status))
+    return Failed(text_of(status, body), status, type_of(status))
 
 
 def write_error(failed: Failed) -> dict[str, Any]:

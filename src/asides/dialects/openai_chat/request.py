@@ -40,7 +40,6 @@ from ..request_fields import (
     expect_object,
     image_url,
     leave_out,
-    log_lost,
     no_counterpart,
     of,
     optional,
@@ -50,6 +49,7 @@ from ..request_fields import (
     read_image,
     refuse,
     replay_field,
+    report_lost,
     shared_extra,
     stops,
     unknown_fields,
@@ -143,7 +143,7 @@ def read_request(body: Any, path: str = "") -> Request:
     body = expect_object(body)
     for name in ("functions", "function_call"):
         if body.get(name) is not None:
-            raise RequestError(f"{name!r} is no longer spoken; send `tools` and `tool_choice`", name)
+            raise RequestError(f"{name!r} is no longer supported; send `tools` and `tool_choice`", name)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise RequestError("messages must be a list that holds at least one message", "messages")
@@ -300,7 +300,7 @@ def _read_part(part: Any, param: str) -> RequestPiece:
             extra["part"] = beside
         return read_image(expect(image.get("url"), str, f"{param}.image_url.url"), extra)
     if kind == "thinking":
-        log_lost(NAME, unknown_fields(part, _THOUGHT))  # it is written anew, where the upstream looks for it
+        report_lost(NAME, unknown_fields(part, _THOUGHT))  # it is written anew, where the upstream looks for it
         return ThinkingPiece(thinking_text(part.get("thinking")), optional(part, "signature", str, "", f"{param}."))
     return OtherPiece(part)
 
@@ -342,7 +342,7 @@ def _thinking_of(message: dict[str, Any]) -> list[ThinkingPiece]:
 
 
 def _read_block(block: dict[str, Any]) -> ThinkingPiece:
-    log_lost(NAME, unknown_fields(block, _THOUGHT))
+    report_lost(NAME, unknown_fields(block, _THOUGHT))
     text = thinking_text(block.get("thinking"))
     return ThinkingPiece(text, optional(block, "signature", str, ""), () if text else (block,))
 

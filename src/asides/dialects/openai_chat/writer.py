@@ -22,6 +22,7 @@ from ..fields import as_object
 from ..framing import DONE, sse, to_json
 from ..request import Request
 from ..request_fields import without
+from ..whole_calls import to_object
 from .errors import write_error
 from .request import NAME, REASONING, detail_text
 
@@ -281,6 +282,8 @@ class ChoiceWriter:
         self._kinds: dict[int, str] = {}
         self._calls: dict[int, int] = {}
         """By the index of the part: the number of the call."""
+        self._bare_calls: set[int] = set()
+        """The indices of calls that were announced, and nothing of their arguments was written yet."""
         self._details: dict[int | None, int] = {}
         """By the upstream's index: ours."""
         self._next_detail = 0
@@ -309,7 +312,10 @@ class ChoiceWriter:
             if event.index in self._custom_calls:
                 self._custom_calls[event.index][1].append(event.text)
                 return []
-            return [] if number is None else [_call(number, {"function": {"arguments": event.text}})]
+            if number is None:
+                return []
+            self._bare_calls.discard(event.index)
+            return [_call(number, {"function": {"arguments": event.text}})]
         if type(event) is PartStart:
             return self._start(event)
         return self._stop(item, event) if type(event) is PartEnd else []
@@ -335,6 +341,7 @@ class ChoiceWriter:
                     [],
                 )
                 return []
+            self._bare_calls.add(event.index)
             function = {"name": event.name, "arguments": ""}
             return [_call(number, {"id": event.id, "type": "function", "function": function})]
         if event.kind == "text":
@@ -386,10 +393,16 @@ class ChoiceWriter:
             call, arguments = self._custom_calls.pop(event.index)
             text = input_of("".join(arguments))
             return [{"tool_calls": [{**call, "custom": {**call["custom"], "input": text}}]}]
-        if kind == "tool_call" and event.index not in self._calls and item.shown:
-            self.gap = "\n" if self.has_text else ""
-            self._behind_call = True
-            return [self._text(item.shown)]
+        if event.index in self._bare_calls and event.error is not None and item.raw:
+            # Its arguments could not be read. Empty ones would look like a call without any, which clients run.
+            return [_call(self._calls[event.index], {"function": {"arguments": written_for(item.raw)}})]
+        if kind == "tool_call" and event.index not in self._calls:
+            if item.withheld:
+                return [delta for each in item.as_thought() for delta in self.deltas_of(each)]
+            if item.written:
+                self.gap = "\n" if self.has_text else ""
+                self._behind_call = True
+                return [self._text(item.written)]
         return []
 
     def foreign(self, item: Foreign) -> list[Delta]:
@@ -424,6 +437,11 @@ class ChoiceWriter:
         if ended.other_logprobs:
             extra |= self._other_tokens(ended.other_logprobs)
         return {"finish_reason": reason, **extra}
+
+
+def written_for(raw: str) -> str:
+    """What stands for arguments that could not be read: what the model wrote, and never a JSON object."""
+    return raw if to_object(raw) is None else to_json(raw).decode()
 
 
 def _call(number: int, fields: dict[str, Any]) -> Delta:

@@ -42,7 +42,7 @@ class _TextChoice(ChoiceWriter):
             return []
         elif isinstance(event, PartEnd) and event.index in self._held:
             start, arguments = self._held.pop(event.index)
-            if item.shown is not None:
+            if not item.withheld and (start.name or arguments):
                 call = f'{{"name": {as_json(start.name)}, "arguments": {"".join(arguments) or "{}"}}}'
                 item = ReplyEvent(item.choice, event, written=item.written or call)
         return super().deltas_of(item)

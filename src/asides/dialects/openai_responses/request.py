@@ -47,7 +47,6 @@ from ..request_fields import (
     expect_object,
     image_url,
     leave_out,
-    log_lost,
     no_counterpart,
     of,
     optional,
@@ -55,6 +54,7 @@ from ..request_fields import (
     read_image,
     refuse,
     replay_field,
+    report_lost,
     shared_extra,
     stops,
     unknown_fields,
@@ -123,7 +123,7 @@ def read_request(body: Any, path: str = "") -> Request:
     """Understand a request; `RequestError` names the field that cannot be."""
     body = expect_object(body)
     if body.get("background"):
-        raise RequestError("'background' is not spoken: replies are not kept to be fetched later", "background")
+        raise RequestError("'background' is not supported: replies are not stored to be fetched later", "background")
     include = optional(body, "include", list, [])
     text = optional(body, "text", dict, {})
     tools = RequestTools(
@@ -292,7 +292,7 @@ def _read_item(item: dict[str, Any], place: str, tools: RequestTools) -> Turn | 
                 extra=without(item, "output", "call_id", *(("type",) if kind == "function_call_output" else ())),
             )
         case "additional_tools":
-            log_lost(NAME, unknown_fields(without(item, "role"), _SEARCHED, place))
+            report_lost(NAME, unknown_fields(without(item, "role"), _SEARCHED, place))
             return []  # among the tools already
         case "tool_search_call" if item.get("execution") == "client":
             return [_read_search(item, place, tools)]
@@ -402,7 +402,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
         fields["tool_choice"] = extra.pop("tool_choice", None) or write_choice(request.tool_choice, request.tools)
         fields["parallel_tool_calls"] = request.parallel_calls
     known = None if same else ("temperature", "top_p")  # servers add more to this API; OpenAI's own has these two
-    log_lost(NAME, () if known is None else request.sampling.keys() - set(known))
+    report_lost(NAME, () if known is None else request.sampling.keys() - set(known))
     body = FIELDS.write(options.applied_to(request), known)
     body |= {"input": items, **without(fields)}
     _write_thinking_options(body, request, options, same)

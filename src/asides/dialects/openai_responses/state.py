@@ -61,7 +61,7 @@ def stands_alone(body: dict[str, Any], raw: bytes) -> bool:
 def read_recall(body: dict[str, Any]) -> Recall:
     """What a request says of kept replies. `RequestError` for a conversation, which is kept nowhere."""
     if body.get("conversation") is not None:
-        message = "'conversation' is not spoken: to go on from a reply, send its id as previous_response_id"
+        message = "'conversation' is not supported: to go on from a reply, send its id as previous_response_id"
         raise RequestError(message, "conversation")
     items = body.get("input")
     references = [
@@ -142,7 +142,7 @@ def write_response(document: dict[str, Any], query: Mapping[str, Sequence[str]])
     """The answer to `GET /responses/ID`: the reply as it was sent, with every field that `include` could ask for."""
     _check_query(query, ("include", "stream"))
     if any(_TRUTHS.get(value.lower(), True) for value in query.get("stream", ())):
-        raise RequestError("'stream' is not spoken here: only replies in the background could be streamed", "stream")
+        raise RequestError("'stream' is not supported here: only replies in the background could be streamed", "stream")
     return document["response"]
 
 
@@ -203,11 +203,11 @@ def _check_query(query: Mapping[str, Sequence[str]], known: tuple[str, ...]) -> 
     for name, values in query.items():
         plain = name.removesuffix("[]")
         if plain not in known:
-            raise RequestError(f"{name!r} is not spoken here", plain)
+            raise RequestError(f"{name!r} is not supported here", plain)
         for value in values if plain == "include" else ():
             # What of these a reply has was written into it when it was made.
             if value not in (ENCRYPTED, LOGPROBS):
-                raise RequestError(f"include: {value[:100]!r} is not spoken", "include")
+                raise RequestError(f"include: {value[:100]!r} is not supported", "include")
 
 
 def _last(query: Mapping[str, Sequence[str]], name: str, default: str) -> str:

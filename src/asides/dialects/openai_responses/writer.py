@@ -321,7 +321,12 @@ class _Response:
             if event.index in self._calls:
                 self._close_call(event.index, event.error is None)
             elif event.index in self._nameless:
-                self._place("".join(self._nameless.pop(event.index)), item.shown)
+                arguments = self._nameless.pop(event.index)
+                if item.withheld:
+                    for each in item.as_thought():
+                        self._write_event(each)
+                else:
+                    self._place(item.written or "".join(arguments))
             elif event.index == self._thought:
                 self._close_thinking(event.complete)
 
@@ -417,9 +422,9 @@ class _Response:
             self._done(message, complete, {})
         self._refusing = False
 
-    def _place(self, arguments: str, written: str | None) -> None:
+    def _place(self, text: str) -> None:
         """A call without a name is text in its place."""
-        if written is not None and (text := written or arguments):
+        if text:
             self._gap = "\n\n"
             self._text(text, ReplyEvent(0, TextDelta(0, text)))
             self._apart = True
