@@ -1,4 +1,4 @@
-"""docs/configuration.md says what is so: its tables, its example, its mistakes, its metrics."""
+"""docs/reference/configuration.md says what is so: its tables, its example, its mistakes, its metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from asides._gateway.observe.metrics import Metrics
 from asides._gateway.stored_responses import ResponseCounts
 from tools.settings_table import with_tables
 
-PAGE = Path(__file__).parents[2].joinpath("docs", "configuration.md").read_text(encoding="utf-8")
+PAGE = Path(__file__).parents[2].joinpath("docs", "reference", "configuration.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 

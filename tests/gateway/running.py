@@ -13,15 +13,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import IO, Any
 
 import httpx
 import psutil
 import yaml
 
+from tests.fork_server import Forked, start
 from tests.waiting import PATIENCE, eventually
 
 COMMAND = (sys.executable, "-m", "asides", "serve")
+FORKS = sys.platform == "linux"
+"""Elsewhere what a system's own libraries have begun may not be gone on with in a fork."""
 TEXT_LINE = re.compile(r"listening on (http://\S+)")
 
 
@@ -43,22 +46,16 @@ class Gateway:
         place = () if config is None else ("--config", str(config))
         ours = ("ASIDES_", "OPENAI_", "ANTHROPIC_", "OLLAMA_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        self.process = subprocess.Popen(
-            [*command, *place, *flags],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**kept, **(variables or {})},
-            # Only the file that a test names counts, none that lies about.
-            cwd=config.parent if config is not None else "/",
-        )
+        # Only the file that a test names counts, none that lies about.
+        folder = config.parent if config is not None else "/"
+        self.process, self._pipes = _start([*command, *place, *flags], {**kept, **(variables or {})}, folder)
         self._ready = threading.Event()
-        self._threads = [threading.Thread(target=self._read, args=(pipe,)) for pipe in ("stderr", "stdout")]
+        self._threads = [threading.Thread(target=self._read, args=(pipe,)) for pipe in self._pipes]
         for thread in self._threads:
             thread.start()
 
-    def _read(self, pipe: str) -> None:
-        for raw in getattr(self.process, pipe):
+    def _read(self, pipe: IO[bytes]) -> None:
+        for raw in pipe:
             line = raw.decode("utf-8", "replace").rstrip("\n")
             self.lines.append(line)
             if not self.url and (url := _address(line)):
@@ -126,9 +123,27 @@ class Gateway:
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.wait()
-        for pipe in (self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
+        for pipe in self._pipes:
+            pipe.close()
+
+
+def _start(
+    command: list[str], environment: dict[str, str], folder: Path | str
+) -> tuple[Forked | subprocess.Popen[bytes], list[IO[bytes]]]:
+    """The process, and what it writes on its standard error and output. The usual command is forked (`fork_server`)."""
+    pipes = [os.pipe() for _ in ("stderr", "stdout")]
+    (_, stderr), (_, stdout) = pipes
+    with open(os.devnull, "rb") as nothing:
+        streams = [nothing.fileno(), stdout, stderr]
+        if FORKS and command[: len(COMMAND)] == list(COMMAND):
+            process = start(["serve", *command[len(COMMAND) :]], environment, streams, folder=folder)
+        else:
+            process = subprocess.Popen(
+                command, stdin=nothing, stdout=stdout, stderr=stderr, env=environment, cwd=folder
+            )
+    for _, writing in pipes:
+        os.close(writing)
+    return process, [open(reading, "rb") for reading, _ in pipes]
 
 
 def _address(line: str) -> str:

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from asides._gateway.budgets import BudgetPlan
+from asides._gateway.enforcement import ThoughtWatch
+from asides.reply.splitter import OpenThought
 from tests.gateway import speech
 from tests.gateway.clients import Dialect, ask, body_of, get, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.sockets import connected
 from tests.gateway.speech import Speech
-from tests.gateway.upstream import JSON, SSE, Asked, Hang, Pause, Reply, Step, Upstream, cut, json_reply, upstream
+from tests.gateway.upstream import (
+    JSON,
+    SSE,
+    Asked,
+    Close,
+    Hang,
+    Pause,
+    Reply,
+    Step,
+    Upstream,
+    cut,
+    frame,
+    json_reply,
+    upstream,
+)
 from tests.waiting import eventually
 
 CHAT = "/v1/chat/completions"
@@ -83,9 +101,12 @@ def _forget_answers(servers: Servers) -> None:
 
 
 def continuing(
-    raw: str = RAW, *, split: bool = False, whole_first: bool = False, size: int = 5
+    raw: str = RAW, *, split: bool = False, whole_first: bool = False, size: int = 5, pause: float = 60.0
 ) -> Callable[[Asked], Reply]:
-    """A server that thinks on and on, and answers where a message of the assistant is to be continued."""
+    """A server that thinks on and on, and answers where a message of the assistant is to be continued.
+
+    It pauses behind the budgets of most tests, for longer than the busiest machine takes to stop it.
+    """
 
     def answer(asked: Asked) -> Reply:
         body = asked.body
@@ -101,7 +122,7 @@ def continuing(
         frames: list[Step] = list(cut(render(said, body), 2000))
         # What is behind the budget comes only if nobody stops it.
         stops = "continue_final_message" not in body and ("prompt" not in body or "</think>" not in body["prompt"])
-        return Reply([*frames[:20], Pause(0.2), *frames[20:]] if stops and not whole_first else frames, headers=SSE)
+        return Reply([*frames[:20], Pause(pause), *frames[20:]] if stops and not whole_first else frames, headers=SSE)
 
     return answer
 
@@ -341,7 +362,7 @@ def test_the_server_counts_once(ratio: int, stream: bool) -> None:
         server.send(count, "/tokenize")
         with gateway({"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}}) as running:
             for told in ("estimate", "calibrated"):
-                server.send(continuing(f"<think>\n{'word ' * 900}\n</think>\n\nToo late."))
+                server.send(continuing(f"<think>\n{'word ' * 900}\n</think>\n\nToo late.", pause=0.2))
                 body = body_of("chat", model="m", thinking_budget=300, stream=stream)
                 reply = post(running.url, CHAT, body)
                 assert reply.headers["x-asides-budget"] == f"gateway; count={told}"
@@ -352,10 +373,42 @@ def test_the_server_counts_once(ratio: int, stream: bool) -> None:
             assert set(counted[0].body["prompt"].split()) <= {"word", "wor", "wo", "w"}
 
 
+def test_a_server_that_is_gone_when_it_is_to_go_on(servers: Servers) -> None:
+    """Nothing of the reply is lost: it is read to its end as if it had no budget, and that is logged."""
+
+    def answer(asked: Asked) -> Reply:
+        if asked.body.get("continue_final_message"):
+            return Reply(before=[Close()])
+        return Reply([speech.chat_stream(Speech(RAW, size=5), asked.body)], headers=SSE)
+
+    servers.sglang.send(answer)
+    seen = ask("chat", servers.gateway.url, model="sglang-gone", extra_body={"thinking_budget": 20})
+    assert (seen.thinking, seen.text) == (THOUGHT.strip(), "Too late.")
+    servers.gateway.wait_for_record(
+        lambda record: "sglang cannot go on: the upstream sglang broke off" in record.get("message", "")
+    )
+
+
+def test_a_server_that_breaks_off_in_a_thought_with_a_budget(servers: Servers) -> None:
+    """A reply in one piece has no half: it is an error with a status."""
+    servers.sglang.send(Reply([frame("<think>Why"), Close()], headers=SSE))
+    assert post(servers.gateway.url, CHAT, body_of("chat", model="sglang", thinking_budget=20)).status_code == 502
+
+
+def test_a_thought_that_is_counted_by_the_server_and_is_too_long() -> None:
+    """Is not read on."""
+    unused: Any = None
+    watch = ThoughtWatch(BudgetPlan(tokens=10, by="gateway"), unused)
+    watch.thought, watch.unread = OpenThought("x" * 100, split=True), b"more"
+    assert watch.go_on(5.0, unused) == b""
+    assert (watch.counted, watch.unread) == (20, b"more")
+    assert watch.thought is not None
+
+
 def test_within_the_budget_nothing_happens(servers: Servers) -> None:
-    """A short thought is left alone, and no second request is made."""
-    servers.sglang.say("<think>\nShort.\n</think>\n\nFine.")
-    for stream in (False, True):
+    """A short thought is left alone, and no second request is made; also one that comes and ends in one frame."""
+    for stream, size in product((False, True), (5, 1000)):
+        servers.sglang.say("<think>\nShort.\n</think>\n\nFine.", size=size)
         servers.sglang.asked.clear()
         seen = ask("chat", servers.gateway.url, stream=stream, model="sglang", extra_body={"thinking_budget": 20})
         assert (seen.thinking, seen.text) == ("Short.", "Fine.")

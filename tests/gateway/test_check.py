@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from asides._config import UpstreamSettings
+from asides._config.schema import Config, ModelSettings
+from asides._gateway.check import check
 from tests.cli.running import run
-from tests.gateway.upstream import json_reply, upstream
+from tests.gateway.upstream import JSON, Close, Reply, json_reply, upstream
 
 
 def test_check_says_what_it_saw() -> None:
@@ -97,3 +100,40 @@ def test_check_of_tags_that_are_read() -> None:
         server.say("<Think>I add them.</Think>It is 4.")
         done = run("serve", "--check", "--upstream", server.url, "--format", "auto", "--start", "text")
     assert (done.returncode, b"LEAK" in done.stdout) == (0, False)
+
+
+def checked(url: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit code and what is printed, without a process of its own."""
+    config = Config(upstreams=(UpstreamSettings(url=url),), defaults=ModelSettings(format="qwen3"))
+    return check(config), capsys.readouterr().out
+
+
+def test_check_of_a_server_that_splits_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """Is good, and says so; Ollama keeps to no budget."""
+    with upstream("ollama", models=("local",)) as server:
+        server.say("Four.", thought="Two.")
+        code, shown = checked(server.url, capsys)
+    assert code == 0
+    for line in ("nothing that is known to keep to thinking budgets", "splits its thinking off by itself", "good"):
+        assert line in shown
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Reply([b'{"id"', Close()], headers=JSON), "broke off"),
+        (json_reply({"error": {"message": "out of memory"}}), "out of memory"),
+    ],
+    ids=["lost", "error"],
+)
+def test_check_of_a_server_that_fails_while_it_answers(
+    reply: Reply, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Fails, with the reason; also where an error comes with the status 200."""
+    with upstream() as server:
+        server.send(reply)
+        code, shown = checked(server.url, capsys)
+    assert code == 1
+    assert "FAILED" in shown
+    assert "EMPTY" not in shown
+    assert why in shown

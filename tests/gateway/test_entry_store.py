@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from asides._config.schema import ReplayCacheSettings
+from asides._gateway import entry_store
 from asides._gateway.entry_store import Bounds, EntryStore, MemoryEntries, SharedEntries, StoreThread
 from asides._gateway.replay_cache import ReplayCache, ReplayEntry
 from asides._gateway.shared_thoughts import SharedThoughts
@@ -27,14 +28,29 @@ def entry(id: str, client: str = "ann", size: int = 10, previous: str = "") -> S
     return StoredEntry(id=id, client=client, data=b"x" * size, previous=previous)
 
 
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of databases, in seconds: a little later whenever it is looked at, or what a test makes of it."""
+    found = [0.0]
+    monkeypatch.setattr(entry_store, "_now", lambda: int(_tick(found) * entry_store.MICROSECONDS))
+    return found
+
+
+def _tick(now: list[float]) -> float:
+    now[0] += 0.001
+    return now[0]
+
+
 @pytest.fixture(params=["memory", "history"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+def opened(request: pytest.FixtureRequest, tmp_path: Path, now: list[float]) -> Opener:
     """Makes a store with these bounds."""
 
     @asynccontextmanager
     async def open(bounds: Bounds) -> AsyncIterator[EntryStore]:
-        thread = StoreThread(str(tmp_path / "h.db"), print)
-        store: EntryStore = MemoryEntries(bounds) if request.param == "memory" else SharedEntries(thread, "r", bounds)
+        in_memory, thread = request.param == "memory", StoreThread(str(tmp_path / "h.db"), print)
+        store: EntryStore = (
+            MemoryEntries(bounds, lambda: _tick(now)) if in_memory else SharedEntries(thread, "r", bounds)
+        )
         yield store
         await store.close()
 
@@ -80,7 +96,7 @@ def test_chains(opened: Opener) -> None:
     run(work())
 
 
-def test_bounds(opened: Opener) -> None:
+def test_bounds(opened: Opener, now: list[float]) -> None:
     """By number and by bytes; what is larger than all of it is not kept and drives nobody out."""
 
     async def work() -> None:
@@ -96,9 +112,9 @@ def test_bounds(opened: Opener) -> None:
             store.resize(Bounds(2, 20, 1000.0))
             assert await store.put(entry("r6"))
             assert sorted(await store.find("ann", names)) == ["r6"]
-        async with opened(Bounds(3, 100, 0.05)) as store:
+        async with opened(Bounds(3, 100, 50.0)) as store:
             await store.put(entry("old"))
-            await asyncio.sleep(0.1)
+            now[0] += 100
             await store.put(entry("new"))
             assert sorted(await store.find("ann", ["old", "new"])) == ["new"]
 
@@ -223,3 +239,40 @@ def test_a_thought_is_shared_in_one_transaction(tmp_path: Path, monkeypatch: pyt
         await shared.close()
 
     run(work())
+
+
+def test_what_cannot_work_later_is_not_tried_again(tmp_path: Path) -> None:
+    """Only a store that was busy or away is asked a second time."""
+    tries: list[bool] = []
+
+    async def work() -> None:
+        thread = StoreThread(str(tmp_path / "h.db"), print)
+        for retry, count in ((False, 1), (True, 2)):
+            tries.clear()
+
+            def fail(history: History, retry: bool = retry) -> None:
+                tries.append(retry)
+                raise HistoryError("no", retry=retry)
+
+            with pytest.raises(HistoryError, match="no"):
+                await thread.run(fail)
+            assert len(tries) == count
+        await thread.close()
+
+    run(work())
+
+
+def test_a_store_that_fails_costs_nobody_a_reply(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A thought that cannot be shared or looked up is a line in the log."""
+    shared = SharedThoughts(ReplayCache(ReplayCacheSettings()), ReplayCacheSettings(), str(tmp_path / "no" / "h.db"))
+    (tmp_path / "no").write_text("a file, no folder")
+
+    async def work() -> None:
+        kept = ReplayEntry("Why.", "", (), (b"k",))
+        await shared.put("ann", "m", kept)
+        assert not await shared.fetch("ann", [b"k"])
+        await shared.close()
+
+    run(work())
+    assert "a thought is not shared with other workers" in caplog.text
+    assert "thoughts of other workers cannot be looked up" in caplog.text

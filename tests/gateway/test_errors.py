@@ -95,14 +95,28 @@ def test_in_the_sdks(servers: Servers) -> None:
 
 
 def test_an_error_that_is_no_json(servers: Servers) -> None:
-    """A proxy's page of HTML keeps its status and becomes words."""
-    page = b"<html><body>Bad <b>Gateway</b></body></html>"
+    """A proxy's page of HTML keeps its status and becomes words, which SDKs show: of HTML they show nothing."""
+    page = b"<html>\r\n<head><title>502 Bad\r\nGateway</title></head>\r\n<body>nginx</body></html>"
     servers.vllm.send(Reply([page], 502, {"Content-Type": "text/html"}, whole=True))
-    same = post(servers.gateway.url, PATHS["chat"], body_of("chat", model="m-v"))
-    assert (same.status_code, same.content) == (502, page)
-    other = post(servers.gateway.url, PATHS["messages"], body_of("messages", model="m-v"))
-    assert other.status_code == 502
-    assert message_of("messages", other.json())
+    for dialect in DIALECTS:
+        reply = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model="m-v"))
+        assert (reply.status_code, reply.headers["content-type"]) == (502, "application/json")
+        message = "the upstream answered with a web page: 502 Bad Gateway"
+        assert message_of(dialect, reply.json()) == message
+    with pytest.raises(openai.InternalServerError, match="a web page: 502 Bad Gateway"):
+        ask("chat", servers.gateway.url, model="m-v", stream=True)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [(b"Internal Server Error", "Internal Server Error"), (b"", "the upstream answered with status 500")],
+)
+def test_an_error_of_plain_text_or_of_nothing(servers: Servers, dialect: Dialect, body: bytes, words: str) -> None:
+    """So do they."""
+    servers.vllm.send(Reply([body], 500, {"Content-Type": "text/plain"}, whole=True))
+    reply = post(servers.gateway.url, PATHS[dialect], body_of(dialect, model="m-v"))
+    assert (reply.status_code, message_of(dialect, reply.json())) == (500, words)
 
 
 # The upstream is not there, or goes away.

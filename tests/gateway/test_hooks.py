@@ -13,7 +13,8 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -21,11 +22,13 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server
 
+from asides._gateway.http_request import HttpRequest
 from asides._gateway.protocol import (
     Connection,
     begin_chunks,
     cycle_of,
     end_chunks,
+    limited,
     on_leave,
     pusher,
     respond,
@@ -260,3 +263,57 @@ def test_who_leaves_is_noticed(size: int) -> None:
             assert asked.wait(PATIENCE)
             assert not left.is_set()
         assert left.wait(PATIENCE)
+
+
+def test_who_has_left_already_is_noticed() -> None:
+    """A client that left before anybody could be told: the call is made at once."""
+    called: list[str] = []
+    flow = SimpleNamespace(resume_reading=lambda: called.append("reads on"))
+    on_leave(cast(Any, SimpleNamespace(flow=flow, disconnected=True)), lambda: called.append("left"))
+    assert called == ["reads on", "left"]
+
+
+@pytest.mark.parametrize("path", ["whole", "stream"])
+def test_an_answer_to_a_client_that_reads_slowly(path: str) -> None:
+    """Waits till more can be written, by ASGI, and is the same."""
+    order: list[str] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        http, flow = HttpRequest(scope, receive, send), cycle_of(send).flow
+
+        def client_reads_on() -> None:
+            order.append("the client reads on")
+            flow.resume_writing()
+
+        flow.pause_writing()
+        asyncio.get_running_loop().call_later(0.02, client_reads_on)
+        if scope["path"] == "/whole":
+            await http.answer(200, b"ab", "text/plain")
+        else:
+            await http.begin_stream([(b"content-type", b"text/plain")])
+            await http.write(b"a")
+            await http.end(b"b")
+        order.append("all is written")
+
+    with serving(application) as url:
+        answer = httpx.get(url + path, verify=False)
+    assert (answer.status_code, answer.text, answer.headers["content-type"]) == (200, "ab", "text/plain")
+    assert "x-request-id" in answer.headers
+    assert order == ["the client reads on", "all is written"]
+
+
+def test_a_head_that_is_too_large_is_refused_once() -> None:
+    """Whatever comes behind it is not read, with it or after it."""
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("nothing is to be served")
+
+    request = b"GET / HTTP/1.1\r\nhost: x\r\nx: %b\r\n\r\n" % (b"y" * 300)
+    with serving(application, limited(100)) as url, connected(url) as client:
+        client.socket.sendall(request * 2)
+        answer = client.read_rest()
+    assert answer.count(b"HTTP/1.1") == 1
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    refused = object.__new__(Connection)
+    refused._refused = True
+    refused.data_received(request)  # it has no parser that could read it

@@ -13,6 +13,8 @@ import pytest
 
 from asides import _history, parse
 from asides._gateway.headers import fingerprint_of
+from asides._gateway.page_history import _or_refuse
+from asides._gateway.refusals import Refusal
 from asides._history import text_turn
 from tests.gateway.clients import get, post
 from tests.gateway.running import Gateway, gateway
@@ -398,3 +400,17 @@ def test_a_client_that_leaves_an_export_ends_it(servers: Servers) -> None:
 def _opened(running: Gateway, store: str) -> int:
     """How often a gateway holds the store open, beside the writer's own."""
     return sum(Path(file.path).name == Path(store).name for file in running.watched.open_files())
+
+
+@pytest.mark.parametrize("error", [_history.DamagedError("torn page 7"), _history.HistoryError("busy", retry=True)])
+def test_a_store_that_fails_is_for_the_log(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """The client learns that it is no fault of the request, and nothing of the store."""
+
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(Refusal) as caught:
+        _or_refuse(fail)
+    assert (caught.value.status, caught.value.code) == (503, "history_failed")
+    assert str(error) not in caught.value.message
+    assert str(error) in caplog.text

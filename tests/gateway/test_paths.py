@@ -16,7 +16,7 @@ from tests.gateway.running import Gateway, gateway
 from tests.gateway.sockets import send
 from tests.gateway.upstream import Upstream, json_reply, upstream
 
-DOCS = Path(__file__).parents[2] / "docs" / "gateway.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "gateway.md"
 
 
 class Servers(NamedTuple):
@@ -165,7 +165,7 @@ def named_paths(table: str) -> set[tuple[str, str]]:
 
 
 def test_the_docs_name_every_path() -> None:
-    """The table of docs/gateway.md has every row of ours, with its method; those of the page are in docs/page.md."""
+    """The table of docs/reference/gateway.md has every row of ours, with its method; the page's are in read_api.md."""
     table = DOCS.read_text(encoding="utf-8").partition("## What it answers")[2].partition("\n\nAn upstream")[0]
     named = {
         (method, normalized(path).replace("NAME", "*").replace("ID", "+"))
@@ -177,8 +177,8 @@ def test_the_docs_name_every_path() -> None:
 
 
 def test_the_docs_of_the_page_name_every_path() -> None:
-    """The table of docs/page.md names paths that are answered, and none of the page's rows is missing in it."""
-    table = DOCS.with_name("page.md").read_text(encoding="utf-8").partition("## The read API")[2]
+    """The table of docs/reference/read_api.md names paths that are answered, and none of the page's rows is missing."""
+    table = DOCS.with_name("read_api.md").read_text(encoding="utf-8")
     router, rows = Router(), {route for route in ROUTES if route.path.startswith("/asides/") and route.needs_key}
     assert rows == {router.find(method, path).route for method, path in named_paths(table)}
 

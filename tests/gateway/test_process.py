@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import io
+import logging
 import signal
 import socket
 import subprocess
+import sys
 import uuid
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 from prometheus_client.parser import text_string_to_metric_families
 
+from asides._config import UpstreamSettings
+from asides._config.schema import Config
+from asides._gateway import server as serving
 from tests.gateway.clients import PATHS, ask, body_of, chat_deltas, events, get, post
 from tests.gateway.running import COMMAND, gateway
 from tests.gateway.sockets import connected
@@ -184,3 +194,48 @@ def test_a_port_that_is_taken() -> None:
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert port in done.stderr
+
+
+def test_a_hangup_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts once it listens: the file may have changed since it was read."""
+    read: list[str] = []
+
+    async def start(server: Any, sockets: Any) -> None:
+        server._hang_up()
+        assert not read
+        server.started = True
+
+    async def application(*arguments: Any) -> None:
+        pass
+
+    monkeypatch.setattr(uvicorn.Server, "startup", start)
+    # What it sets for its whole process is not to be set for this one.
+    for module, name in ((gc, "collect"), (gc, "freeze"), (gc, "set_threshold"), (sys, "setswitchinterval")):
+        monkeypatch.setattr(module, name, lambda *arguments: None)
+    server = serving._Server(uvicorn.Config(application))
+    monkeypatch.setattr(server, "reload", lambda: read.append("again"))
+    asyncio.run(server.startup())
+    assert read == ["again"]
+
+
+def test_on_a_terminal_each_upstream_is_asked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever starts it by hand sees at once whether it can work."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    async def work(config: Config) -> None:
+        serving.announce(config, "http://127.0.0.1:1")
+        await asyncio.gather(*serving._reporting)
+
+    caplog.set_level(logging.INFO, "asides.gateway")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with upstream() as server:
+        near = UpstreamSettings(url=server.url, name="near")
+        asyncio.run(work(Config(upstreams=(near, UpstreamSettings(url="http://127.0.0.1:9", name="far")))))
+    asked = {record.message: record.levelname for record in caplog.records if hasattr(record, "event")}
+    assert asked["the upstream near answers"] == "INFO"
+    assert [level for line, level in asked.items() if "far at http" in line] == ["WARNING"]

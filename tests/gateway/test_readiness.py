@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from asides._gateway.readiness import FRESH
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from asides._gateway import readiness
+from asides._gateway.readiness import FRESH, try_upstream
+from asides._gateway.upstreams import UpstreamLost
 from tests.gateway.clients import get
 from tests.gateway.running import gateway
 from tests.gateway.upstream import json_reply, upstream
@@ -54,3 +61,30 @@ def test_the_recordings_are_ready() -> None:
     """Without an upstream the recordings answer."""
     with gateway() as running:
         assert get(running.url, "/readyz").json() == {"status": "ready", "upstreams": 1, "reachable": 1}
+
+
+class Failing:
+    """An upstream that breaks off, or says nothing at all."""
+
+    name = "far"
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    async def find_kind(self) -> Any:
+        """Never returns."""
+        if self._error is not None:
+            raise self._error
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"), [(UpstreamLost("it broke off", "lost"), "it broke off"), (None, "within 0.01 s")]
+)
+def test_why_an_upstream_does_not_answer(error: Exception | None, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that breaks off, and one that is too slow: neither is ready, and each says why."""
+    monkeypatch.setattr(readiness, "LONGEST", 0.01)
+    answers, words = asyncio.run(try_upstream(cast(Any, Failing(error))))
+    assert not answers
+    assert words.startswith("the upstream far does not answer")
+    assert why in words

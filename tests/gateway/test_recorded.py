@@ -30,7 +30,7 @@ WITHOUT_THINKING: dict[Dialect, dict[str, Any]] = {
     "ollama_chat": {"think": False},
 }
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-RECIPES = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
+RECIPES = (Path(__file__).parents[2] / "docs" / "how-to" / "recipes.md").read_text(encoding="utf-8")
 SDK_EXAMPLES = re.findall(r"^```python\n(import (?:openai|anthropic|ollama)\n.*?)^```", RECIPES, re.M | re.S)
 WEATHER = "How is the weather?"
 TOLD = f"{NOTE}\n\nThe tool says: 24 degrees"
@@ -121,7 +121,7 @@ def test_it_says_what_it_is_when_it_starts() -> None:
 
 @pytest.mark.parametrize("code", SDK_EXAMPLES, ids=range(len(SDK_EXAMPLES)))
 def test_the_recipes_of_the_sdks_work(url: str, code: str) -> None:
-    """The examples of docs/recipes.md print the thought and then the answer."""
+    """The examples of docs/how-to/recipes.md print the thought and then the answer."""
     program = code.replace("http://127.0.0.1:8777", url)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout == f"{QUICK.thinking}\n{NOTE}\n\n{QUICK.answer}\n", done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -12,9 +13,12 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.gateway.clients import DIALECTS, Dialect, ask
-from tests.gateway.running import gateway
-from tests.gateway.upstream import upstream
+from asides._config import Config
+from asides._config.schema import Telemetry
+from asides._gateway.state import State
+from tests.gateway.clients import DIALECTS, Dialect, ask, get
+from tests.gateway.running import Gateway, gateway
+from tests.gateway.upstream import Upstream, upstream
 from tests.waiting import eventually
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -79,36 +83,45 @@ def _variables(collector: Collector, **more: str) -> dict[str, str]:
     return {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "50", **more}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_span_has_thinking_and_answer_apart(dialect: Dialect) -> None:
-    """With content asked for, thought and answer are parts of their own, and counts and times are beside them."""
+@pytest.fixture(scope="module")
+def traced() -> Iterator[tuple[Collector, Upstream, Gateway]]:
+    """A gateway that sends spans with content."""
     with collecting() as collector, upstream() as server:
         config = {
             "upstreams": [{"url": server.url, "name": "vllm"}],
             "defaults": {"format": "qwen3"},
             "telemetry": {"spans": True, "content": True},
         }
-        server.say("<think>It is\ntwo and two.</think>It is 4.")
         with gateway(config, variables=_variables(collector)) as running:
-            ask(dialect, running.url, stream=True, headers={"traceparent": ABOVE})
-            span = collector.wait_for(1)[0]
-        found = _plain(span.attributes)
-        assert collector.services == {"asides"}
-        assert span.name == f"{'text_completion' if dialect == 'completions' else 'chat'} m"
-        assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, "b7ad6b7169203331")
-        assert found["gen_ai.provider.name"] == "vllm"
-        assert found["gen_ai.request.model"] == "m"
-        assert found["gen_ai.response.finish_reasons"] == ["stop"]
-        assert found["asides.thinking_characters"] == len("It is\ntwo and two.")
-        assert found["gen_ai.response.time_to_first_chunk"] > 0
-        [message] = json.loads(found["gen_ai.output.messages"])
-        assert [(part["type"], part["content"]) for part in message["parts"]] == [
-            ("reasoning", "It is\ntwo and two."),
-            ("text", "It is 4."),
-        ]
-        assert json.loads(found["gen_ai.input.messages"])[-1]["parts"] == [{"type": "text", "content": "2+2?"}]
-        # The server's own spans stand below ours.
-        assert server.question().headers["traceparent"] == f"00-{TRACE}-{span.span_id.hex()}-01"
+            yield collector, server, running
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_span_has_thinking_and_answer_apart(traced: tuple[Collector, Upstream, Gateway], dialect: Dialect) -> None:
+    """With content asked for, thought and answer are parts of their own, and counts and times are beside them."""
+    collector, server, running = traced
+    collector.spans.clear()
+    server.forget()
+    server.say("<think>It is\ntwo and two.</think>It is 4.")
+    ask(dialect, running.url, stream=True, headers={"traceparent": ABOVE})
+    [span] = collector.wait_for(1)
+    found = _plain(span.attributes)
+    assert collector.services == {"asides"}
+    assert span.name == f"{'text_completion' if dialect == 'completions' else 'chat'} m"
+    assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, "b7ad6b7169203331")
+    assert found["gen_ai.provider.name"] == "vllm"
+    assert found["gen_ai.request.model"] == "m"
+    assert found["gen_ai.response.finish_reasons"] == ["stop"]
+    assert found["asides.thinking_characters"] == len("It is\ntwo and two.")
+    assert found["gen_ai.response.time_to_first_chunk"] > 0
+    [message] = json.loads(found["gen_ai.output.messages"])
+    assert [(part["type"], part["content"]) for part in message["parts"]] == [
+        ("reasoning", "It is\ntwo and two."),
+        ("text", "It is 4."),
+    ]
+    assert json.loads(found["gen_ai.input.messages"])[-1]["parts"] == [{"type": "text", "content": "2+2?"}]
+    # The server's own spans stand below ours.
+    assert server.question().headers["traceparent"] == f"00-{TRACE}-{span.span_id.hex()}-01"
 
 
 def test_no_text_unless_asked_for() -> None:
@@ -118,6 +131,7 @@ def test_no_text_unless_asked_for() -> None:
             config = {"upstreams": [{"url": server.url}], "telemetry": {"spans": True}}
             server.say("<think>secret thought</think>secret answer")
             with gateway(config, variables=_variables(collector, **variables)) as running:
+                get(running.url, "/v1/models")  # no question to a model, so no span
                 ask("chat", running.url)
                 [span] = collector.wait_for(1)
             assert (b"secret" in span.SerializeToString()) is expected
@@ -149,3 +163,20 @@ def test_spans_are_sent_at_the_end() -> None:
             ask("chat", running.url)
             assert not collector.spans
         assert len(collector.spans) == 1
+
+
+def test_a_reload_with_other_settings_reports_by_them() -> None:
+    """And with the same ones goes on as before: no span is lost between the two."""
+
+    async def work() -> None:
+        first = State(Config(telemetry=Telemetry(spans=True)))
+        first.open()
+        second = first.renewed(first.config)
+        third = second.renewed(Config(telemetry=Telemetry(spans=True, content=True)))
+        last = third.renewed(Config())
+        assert first.spans is second.spans is not third.spans
+        assert (third.spans is not None and third.spans.content, last.spans) == (True, None)
+        for state in (first, second, third, last):
+            await state.close()
+
+    asyncio.run(work())

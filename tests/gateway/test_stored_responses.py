@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -14,6 +15,11 @@ import openai
 import pytest
 
 from asides import _history as history
+from asides._config.schema import Limits, ResponsesSettings
+from asides._gateway.refusals import Refusal
+from asides._gateway.stored_responses import StoredResponses
+from asides._history.entries import StoredEntry
+from asides.dialects import openai_responses
 from tests.gateway.clients import FUNCTION, KEY, events, get, post
 from tests.gateway.servers import Servers, serving
 from tests.gateway.speech import Speech
@@ -407,7 +413,9 @@ def test_a_store_that_fails_costs_no_reply(tmp_path: Path) -> None:
     with serving(responses={"store": "history"}, history={"store": str(path)}) as servers, sdk(servers) as client:
         made = client.responses.create(model="m", input="2+2?")
         assert made.output_text == "It is 4."
-        eventually(lambda: any(f"response {made.id} is not kept" in line for line in servers.gateway.lines), "no line")
+        eventually(
+            lambda: any(f"response {made.id} is not stored" in line for line in servers.gateway.lines), "no line"
+        )
         with pytest.raises(openai.InternalServerError) as caught:
             client.responses.retrieve(made.id)
         assert (caught.value.status_code, caught.value.code) == (503, "store_unavailable")
@@ -444,3 +452,38 @@ def test_metrics(tmp_path: Path, store: str) -> None:
         page = get(servers.gateway.url, "/metrics").text
         found = dict(re.findall(r"^asides_responses_(\w+) (\S+)$", page, re.MULTILINE))
         assert found == {"hits_total": "4.0", "misses_total": "3.0", "evictions_total": "1.0", "entries": "1.0"}
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(messages=1), Limits(body=30), Limits(values=5)], ids=["messages", "body", "values"]
+)
+def test_a_conversation_that_has_become_too_long(limits: Limits) -> None:
+    """Each reply was within the limits; what they are together is not, and is refused before it is read."""
+    api = openai_responses.KEPT
+
+    async def work() -> None:
+        kept = StoredResponses(ResponsesSettings(), "", limits)
+        for number in range(2):
+            previous = f"resp_{number - 1}" if number else ""
+            await kept.entries.put(
+                StoredEntry(id=f"resp_{number}", client="ann", data=b"[1,2,3,4]" * 2, previous=previous)
+            )
+        with pytest.raises(Refusal, match="longer than this gateway takes"):
+            await kept.list_input(api, "ann", "resp_1", {})
+
+    asyncio.run(work())
+
+
+def test_items_that_are_too_much_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replies that hold them are not read."""
+    api = openai_responses.KEPT
+    monkeypatch.setattr(api, "response_of", lambda id: id)
+
+    async def work() -> None:
+        kept = StoredResponses(ResponsesSettings(), "", Limits(body=30))
+        for number in range(2):
+            await kept.entries.put(StoredEntry(id=f"resp_{number}", client="ann", data=b"x" * 20))
+        with pytest.raises(Refusal, match="longer than this gateway takes"):
+            await kept._find_items(api, "ann", ["resp_0", "resp_1"])
+
+    asyncio.run(work())

@@ -13,6 +13,7 @@ import pytest
 from tests.gateway.clients import DIALECTS, PATHS, Dialect, ask, body_of, chat_deltas, events, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import Reply, Upstream, json_reply, upstream
+from tests.waiting import eventually
 
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -119,10 +120,17 @@ def test_details(servers: Servers) -> None:
 
 def test_a_wrong_choice_is_refused(servers: Servers) -> None:
     """A header that says nothing known is a 400 that names it and the choices; nothing is asked of the model."""
-    for name, value in (("X-Asides-Reasoning", "loudly"), ("X-Asides-Start", "sideways")):
+    wrong = {
+        "X-Asides-Reasoning": "loudly",
+        "X-Asides-Start": "sideways",
+        "X-Asides-Reasonning": "drop",
+        "X-Asides-Z": "",
+    }
+    for name, value in wrong.items():
         reply = post(servers.gateway.url, "/v1/chat/completions", body_of("chat", model="qwen"), headers={name: value})
         assert reply.status_code == 400
         assert name.lower() in reply.text.lower()
+        assert ("did you mean x-asides-reasoning" in reply.text) == (name == "X-Asides-Reasonning")
     assert not servers.plain.questions
 
 
@@ -256,8 +264,13 @@ def test_the_format_says_where_output_begins(servers: Servers) -> None:
 
 def test_the_template_beats_the_format(servers: Servers) -> None:
     """A server that shows a template whose prompt opens the thought: output begins inside it."""
-    found = servers.chat("Why.\n</think>\n\nSo.", stream=True, model="mystery")
-    assert (found["reasoning_content"], found["content"]) == ("Why.", "So.")
+
+    def begins_inside() -> bool:
+        found = servers.chat("Why.\n</think>\n\nSo.", stream=True, model="mystery")
+        return (found["reasoning_content"], found["content"]) == ("Why.", "So.")
+
+    # The first request waits for the template, but for some seconds only (`test_upstreams.py`).
+    eventually(begins_inside, "the template says nothing")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -11,7 +11,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessageCustomToolCall
 from openai.types.responses import Response
 
-from tests.gateway.clients import KEY, body_of, post
+from tests.gateway.clients import KEY, PATHS, Dialect, body_of, post
 from tests.gateway.running import gateway
 from tests.gateway.servers import Servers, serving
 from tests.gateway.upstream import upstream
@@ -95,6 +95,40 @@ def test_what_only_the_server_could_run_is_reported(servers: Servers) -> None:
     answer = post(servers.gateway.url, "/v1/responses", body_of("responses", tools=odd))
     assert answer.headers["x-asides-left-out"] == "a__set-cookie__b_, 3"
     assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "named"),
+    [
+        ("messages", {"frobnicate": 1, "max_tokens": 9}, "frobnicate"),
+        ("responses", {"frobnicate": 1, "a\r\nset-cookie: b": 1}, "a__set-cookie__b, frobnicate"),
+        ("ollama_chat", {"options": {"num_ctx": 9, "temperature": 0}, "stream": False}, "options.num_ctx"),
+        ("messages", {f"field{n:02}": n for n in range(23)}, "field19, and 3 more"),
+        ("chat", {"frobnicate": 1}, None),
+    ],
+)
+def test_a_field_that_the_upstream_is_not_sent_is_reported(
+    servers: Servers, path: Dialect, fields: dict[str, Any], named: str | None
+) -> None:
+    """To the client, in a header, and in the line of the log. What the upstream is sent needs no report."""
+    answer = post(servers.gateway.url, PATHS[path], body_of(path, **fields))
+    assert answer.status_code == 200
+    if named is None:
+        assert "x-asides-left-out" not in answer.headers
+        assert servers.upstream.question().body["frobnicate"] == 1
+        return
+    assert answer.headers["x-asides-left-out"].endswith(named)
+    line = servers.gateway.wait_for_record(lambda record: record.get("left_out", "").endswith(named))
+    assert line["left_out"] == answer.headers["x-asides-left-out"]
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_request_without_a_model_is_sent_without_one(servers: Servers) -> None:
+    """Servers with one model need no name; an empty one they refuse, as one that they do not have."""
+    body = body_of("chat")
+    del body["model"]
+    assert post(servers.gateway.url, PATHS["chat"], body).status_code == 200
+    assert "model" not in servers.upstream.question().body
 
 
 def test_anthropics_server_tools(servers: Servers) -> None:

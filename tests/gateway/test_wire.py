@@ -140,6 +140,14 @@ def test_half_a_surrogate_pair_is_replaced(servers: Servers, half: bytes) -> Non
     assert "not JSON" in broken.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("start", [gzip.compress(b"{}", mtime=0), b"\x28\xb5\x2f\xfd\x04"], ids=["gzip", "zstd"])
+def test_a_compressed_request_is_refused_as_one(servers: Servers, start: bytes) -> None:
+    """Not as JSON that is malformed at its first byte."""
+    refused = post(servers.gateway.url, PATHS["chat"], start)
+    assert refused.status_code == 415
+    assert "the body is compressed" in refused.json()["error"]["message"]
+
+
 # Replies that are not what they say.
 
 

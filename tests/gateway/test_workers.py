@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import signal
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import httpx
@@ -14,7 +19,10 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from asides._config.schema import Config
+from asides._gateway import siblings, workers
 from asides._gateway.observe.summed import summed
+from asides._gateway.siblings import Siblings
 from tests.gateway.clients import PATHS, ask, body_of, get, post
 from tests.gateway.running import COMMAND, Gateway, gateway
 from tests.gateway.sockets import connected
@@ -204,7 +212,7 @@ def test_two_gateways_do_not_share_a_port(tmp_path: Path) -> None:
             check=False,
         )
         assert found.returncode == 2
-        assert "another program uses it" in found.stderr
+        assert "another program uses this port" in found.stderr
 
 
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
@@ -240,3 +248,43 @@ asides_responses_entries 7.0
     assert "asides_start_time_seconds 40.0" in text
     assert "asides_responses_entries 7.0" in text
     assert text.count("# TYPE a_total counter") == 1
+
+
+def test_a_system_that_cannot_share_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has one worker, and the reason is given."""
+    monkeypatch.delattr(socket, "SO_REUSEPORT")
+    assert "SO_REUSEPORT" in workers.refusal(Config())
+
+
+def test_workers_that_cannot_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Are given up after a few attempts, and that is a failure."""
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    assert asyncio.run(workers._Supervisor(1, [], 0, tmp_path).run(lambda: None)) == 1
+    assert caplog.text.count("it is started again") == workers.MOST_FAILURES
+    assert "worker 0 cannot be started" in caplog.text
+
+
+def test_a_worker_that_gives_no_answer(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """One that was killed, one that does not know the question, one that hangs: the others' answers count."""
+
+    async def work(folder: Path) -> None:
+        asking, knowing = Siblings(str(folder), 0, {}), Siblings(str(folder), 1, {"number": lambda: b"1"})
+        for each in (asking, knowing):
+            await each.open()
+        (folder / "2.sock").touch()
+        assert await asking.ask("number") == [b"1"]
+        assert await asking.ask("what") == [b""]
+        with socket.socket(socket.AF_UNIX) as hung:
+            hung.bind(str(folder / "3.sock"))
+            hung.listen()
+            monkeypatch.setattr(siblings, "LONGEST_WAIT", 0.05)
+            assert set(await asking.ask("number")) <= {b"1"}
+        for each in (asking, knowing):
+            await each.close()
+
+    with TemporaryDirectory(prefix="asides-") as folder:  # the path of a socket must be short
+        asyncio.run(work(Path(folder)))
+    for line in ("the worker 2 does not answer", "the worker 3 does not answer", "question was not answered"):
+        assert line in caplog.text

@@ -173,6 +173,6 @@ async def another(harness: Harness, *, unread: bool = False, **limits: float) ->
 async def warm_up(harness: Harness) -> None:
     """Let a gateway take what it needs once, so that it is not taken for a leak."""
     before = held(harness).descriptors
-    await many(harness, Outcome("warm-up"), 200, 50)
+    await many(harness, Outcome("warm-up"), 60, 50)
     harness.upstream.asked.clear()
     harness.descriptors = before + 2  # its connection pool and resolver may keep something of their own

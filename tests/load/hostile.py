@@ -18,7 +18,7 @@ from typing import Any
 from tests.gateway.clients import FUNCTION, PATHS, body_of
 from tests.gateway.sockets import connected
 from tests.load.harness import MEGABYTE, Harness, Outcome, another, many, rest, until
-from tests.load.replies import Manner, has_ticked, is_right, request
+from tests.load.replies import LARGE, TICK, Manner, has_ticked, is_right, request
 from tests.waiting import PATIENCE
 
 STALLED = 10.0
@@ -58,7 +58,7 @@ async def watched(harness: Harness) -> AsyncIterator[Watch]:
                 await reply.read()
             watch.health = max(watch.health, time.monotonic() - began)
             watch.peak = max(watch.peak, process.memory_info().rss / MEGABYTE)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(TICK)
 
     task = asyncio.create_task(look())
     try:
@@ -77,7 +77,7 @@ async def large_bodies(harness: Harness, outcome: Outcome, scale: float) -> None
     bodies = {
         "a long text": [{"role": "user", "content": "word " * (size // 5)}],
         "10,000 messages": tool_turns(int(5000 * scale), size),
-        "4,000 tool turns": tool_turns(int(4000 * scale), int(900_000 * scale)),
+        "4,000 tool turns": tool_turns(int(4000 * scale), max(int(900_000 * scale), LARGE)),
     }
     async with another(harness) as beside:
         for name, messages in bodies.items():
@@ -159,10 +159,10 @@ async def hostile_upstream(harness: Harness, outcome: Outcome, scale: float) -> 
     Memory stays, other replies are right, and a signal ends the gateway while all of it goes on.
     """
     millions: dict[Manner, tuple[int, int]] = {
-        "line": (400, 20),
-        "packed": (400, 20),
+        "line": (400, 40),
+        "packed": (400, 40),
         "choices": (15, 1),
-        "thought": (400, 20),
+        "thought": (400, 40),
     }
     async with another(harness, shutdown=2) as beside:
         for manner, (number, least) in millions.items():
@@ -170,7 +170,7 @@ async def hostile_upstream(harness: Harness, outcome: Outcome, scale: float) -> 
             async with watched(beside) as watch:
                 began = time.monotonic()
                 asked = drain(beside, manner, max(int(number * scale), least))
-                words, _ = await asyncio.gather(asked, many(beside, outcome, 100, 10))
+                words, _ = await asyncio.gather(asked, many(beside, outcome, max(int(100 * scale), 30), 10))
                 seconds = time.monotonic() - began
             grown = watch.peak - before
             outcome.notes.append(f"{manner}: {grown:+.0f} MB in {seconds:.1f} s, /healthz {watch.health * 1000:.0f} ms")
@@ -213,7 +213,7 @@ async def slow_clients(harness: Harness, outcome: Outcome, scale: float) -> None
         async with watched(beside) as watch:
             statuses = await asyncio.gather(*(upload_slowly(beside) for _ in range(count)))
         seconds = time.monotonic() - began
-        await many(beside, outcome, 100, min(most, 10))
+        await many(beside, outcome, max(int(100 * scale), 30), min(most, 10))
     let_go, refused = statuses.count(408), statuses.count(429)
     outcome.counts["cut off"] += let_go + refused
     outcome.notes.append(f"{let_go} let go with 408, {refused} refused, in {seconds:.1f} s")
@@ -244,7 +244,10 @@ async def upload_slowly(harness: Harness) -> int:
 
 
 async def unread_log(harness: Harness, outcome: Outcome, scale: float) -> None:
-    """A full pipe on standard error, and more lines than wait for a reader: requests go on."""
+    """A full pipe on standard error, and more lines than wait for a reader: requests go on.
+
+    600 lines fill any pipe; 12,000 fill the queue before it too.
+    """
     count = max(int(12_000 * scale), 600)
     numbers = iter(range(count))
 
@@ -256,7 +259,7 @@ async def unread_log(harness: Harness, outcome: Outcome, scale: float) -> None:
     async with another(harness, unread=True) as beside:
         async with watched(beside) as watch:
             await asyncio.gather(*(worker(beside.gateway.url) for _ in range(20)))
-        await many(beside, outcome, 100, 10)
+        await many(beside, outcome, max(int(100 * scale), 30), 10)
         async with harness.session.get(beside.gateway.url + "/metrics") as reply:
             found = re.search(r"^asides_log_lines_dropped(?:_total)? (\S+)", await reply.text(), re.M)
         outcome.notes.append(

@@ -17,8 +17,11 @@ from tests.load.replies import Manner, is_honest, is_right, kind_of, request
 
 
 async def throughput(harness: Harness, outcome: Outcome, scale: float) -> None:
-    """10,000 requests, 200 at once; in two halves, so that memory which grows with requests shows."""
-    half, most = max(int(5000 * scale), 100), max(int(200 * scale), 20)
+    """10,000 requests, 200 at once; in two halves, so that memory which grows with requests shows.
+
+    In 500 requests, 20 KB that each would leave behind are seen.
+    """
+    half, most = max(int(5000 * scale), 500), max(int(200 * scale), 20)
     await many(harness, outcome, half, most)
     middle = held(harness).megabytes
     await many(harness, outcome, half, most)

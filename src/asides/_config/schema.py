@@ -1,8 +1,8 @@
 """What may be configured: typed records with their defaults, and which of them hold for a model.
 
 The records are the one place where a setting is declared. From them follow what the file may hold and how a mistake is
-explained (`reading`, `values`), the variable of each setting (`loading`), and the tables of docs/configuration.md, for
-which the text under each field is its meaning.
+explained (`reading`, `values`), the variable of each setting (`loading`), and the tables of
+docs/reference/configuration.md, for which the text under each field is its meaning.
 
     resolve_model(config, "Qwen/Qwen3-8B").format       of `models: {"Qwen/*": ...}`, else of `defaults`
 
@@ -31,241 +31,254 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Listen(Section, frozen=True):
-    """Where the gateway listens."""
+    """Where the gateway listens for clients."""
 
     host: str = "127.0.0.1"
-    """A name or an address. Only programs of this machine reach 127.0.0.1; beyond it, set `keys`."""
+    """The host name or address to listen on. 127.0.0.1 can be reached from this machine only; for any other, set
+    `keys`."""
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8777
-    """0 takes a free one and says which."""
+    """The port to listen on. 0: any free port, which is logged."""
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
-    """Processes that share the port, each with one core. More than one need a store that they share: `store: history`
-    in `responses` and in `replay_cache`."""
+    """Processes that share the port, each on one core. More than one need a store that they share: `store: history` in
+    `responses` and in `replay_cache`."""
 
 
 class UpstreamSettings(Section, frozen=True):
-    """One model server."""
+    """The model servers, a list: each has these keys."""
 
     url: str
-    """Its address, with or without `/v1` at its end."""
+    """Its address, with or without `/v1` at the end, such as `http://127.0.0.1:8000/v1`."""
     name: str = ""
-    """What logs and models call it; its host and port where it has no name."""
+    """A name for it in logs and in `upstream` of `models`. Empty: its host and port."""
     kind: Literal["auto", "openai", "ollama"] = "auto"
-    """`auto` asks for `/api/version`, which only Ollama answers."""
+    """The API of the server. `auto`: found by a request to `/api/version`, which only Ollama answers."""
     key: str = ""
-    """The key it is given. Empty: the client's own where the gateway has no keys, else none. `$NAME` and `${NAME}`
-    are taken from the environment."""
+    """The API key that is sent to it. Empty: the client's own key if the gateway has no `keys`, else none. `$NAME` and
+    `${NAME}` are taken from the environment."""
     headers: dict[str, str] = {}
-    """Sent with every request."""
+    """Headers that are sent with every request, by name."""
     engine: Literal["auto", "vllm", "sglang", "llamacpp", "other"] = "auto"
-    """What runs the models: how thinking budgets are passed on. `auto`: as its list of models says."""
+    """The program that runs the models; it decides how thinking budgets are sent. `auto`: found by its list of
+    models."""
     models: tuple[str, ...] = ()
-    """The names it serves, with `*` and `?`. Empty: those that it lists."""
+    """The names of the models that it serves; `*` and `?` are wildcards. Empty: those that it lists."""
     skip_special_tokens: bool = False
-    """Whether it takes this field; then `false` is sent to formats whose markers are special tokens."""
+    """Whether it accepts the request field `skip_special_tokens`. If so, `false` is sent for formats whose markers are
+    special tokens."""
 
 
 class BudgetSettings(Section, frozen=True):
-    """How much a model may think. A text in its place is `field`."""
+    """How much a model may think. In place of the section, a text is taken as `field`."""
 
     SHORTHAND: ClassVar[str] = "field"
     field: str = ""
-    """The name under which the upstream keeps to a thinking budget. Empty: as what runs there has it."""
+    """The request field by which the upstream limits thinking. Empty: the field of its `engine`."""
     tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """The budget of requests that name none. None: without bound."""
+    """The most tokens of thinking for requests that set no budget themselves. Not set: no limit."""
     enforce: Literal["continue", "cut", "never"] | None = None
-    """Where the upstream keeps to no budget: `continue` ends the thought and lets the model go on with its answer,
-    `cut` ends the reply with `length`, `never` lets the thought run on. None: `continue`."""
+    """What the gateway does when the upstream does not obey a budget: `continue` ends the thought and lets the model
+    write its answer, `cut` ends the reply with the reason `length`, `never` does nothing. Not set: `continue`."""
     tokenizer: str = ""
-    """A `tokenizer.json` to count with. Empty: four bytes count as a token."""
+    """The path of a `tokenizer.json` to count tokens with. Empty: four bytes count as one token."""
 
 
 class ModelSettings(Section, frozen=True):
-    """How one model, or all whose name matches, is read and asked."""
+    """How the replies of a model, or of all models whose name matches, are read, and how the model is asked."""
 
     upstream: str = ""
-    """The name of the upstream that serves it."""
+    """The name of the upstream that serves it. Empty: found by the upstreams' `models`, or by what they list."""
     name: str = ""
-    """The upstream's own name of it; empty for the client's."""
+    """The model's name on the upstream. Empty: the name that the client sends."""
     format: str = ""
-    """Empty: found by the model's name or its chat template, else `auto`. `none`: not split at all."""
+    """The model's format, such as `qwen3` (`asides formats` lists them). Empty: found by the model's name or its chat
+    template, else `auto`. `none`: replies are not split."""
     tags: dict[str, str] = {}
-    """Markers of your own in place of a format: each that opens a thought, with the one that closes it."""
+    """Your own markers in place of a format: each opening marker with its closing one."""
     start: Start | None = None
-    """Where replies begin. None: as the request, the template or the format has it. With `undecided` a stream waits
-    for the first marker."""
+    """Where replies begin. Not set: found by the request, the chat template or the format. With `undecided` a stream is
+    held back until the first marker."""
     reasoning: ReasoningField | None = None
-    """Where clients find thinking. `raw`, `summary`, `both` and `drop` hold for every API, the others name a chat
-    client's field. None: `both` for Responses, `reasoning_content` for chat."""
+    """Where clients find thinking. `raw`, `summary`, `both` and `drop` apply to every API; the others name the field of
+    chat replies. Not set: `both` for the Responses API, `reasoning_content` for chat."""
     extra_body: dict[str, Any] = {}
-    """Merged into every request for this model; wins over the client's own fields."""
+    """Fields that are added to every request for this model; they replace the client's own."""
     calls: Literal["auto", "always", "never"] | None = None
-    """Whether calls are read from the text; `auto`: where the request has tools. None for the gateway's default."""
+    """Whether tool calls are read from the text. `auto`, the default: if the request or an earlier turn has tools."""
     calls_in_thinking: CallsInThinking | None = None
-    """What a call inside open thinking is: `resolve` makes it a call where the turn ends with it. None: as the format
-    says."""
+    """How a tool call inside a thought is read. `never`: as part of the thought; `always`: as a call; `resolve`: as a
+    call if the reply ends with it. Not set: as the format says, mostly `resolve`."""
     mentions: Mentions | None = None
-    """What a quoted or fenced marker is: words about it, or a marker that acts. None: `literal`."""
+    """How a marker in quotes or in a code block is read: as `literal` text, or as a `marker`. Not set: `literal`."""
     whitespace: Whitespace | None = None
-    """Whether whitespace beside markers belongs to them or to the reply. None: `tidy`."""
+    """Whether whitespace beside markers is removed (`tidy`) or left in the reply (`exact`). Not set: `tidy`."""
     repair: bool | None = None
-    """Whether the closing brackets that a cut-off call lacks are written. None: no."""
+    """Whether the closing brackets that a cut-off call lacks are added. Not set: `false`."""
     empty_answer: Literal["leave", "thinking"] | None = None
-    """`thinking` puts a thought that never closed into an answer that is empty; None for the gateway's default."""
+    """What an empty answer becomes after a thought that was never closed: `leave` leaves it empty, `thinking` puts the
+    thought there. Not set: `leave`."""
     switch: str = ""
-    """The chat template's keyword that turns thinking on and off. Empty: found in the template, or the family's."""
+    """The keyword of the chat template that turns thinking on and off, such as `enable_thinking`. Empty: found in the
+    template, or that of the model family."""
     budget: BudgetSettings = BudgetSettings()
-    """How much it may think: a section of its own, below."""
+    """How many tokens the model may think: a section of its own, below."""
     replay: Literal["auto", "reasoning_content", "reasoning", "tags", "drop"] = "auto"
-    """How thinking of earlier turns is sent back."""
+    """How thinking of earlier turns is sent to the upstream: in this field, as `tags` in the text, or not at all
+    (`drop`). `auto`: in the field that the chat template or the upstream uses."""
     keep_thinking: Literal["all", "tool_turns", "none"] | None = None
-    """Which earlier thinking is sent back; None for what the dialect's default says."""
+    """Which thinking of earlier turns is sent to the upstream: `all`, that of turns with tool calls, or `none`. None:
+    `all`."""
 
 
 class Limits(Section, frozen=True):
-    """What the gateway bears."""
+    """Limits that protect the gateway. All times are in seconds."""
 
     body: Positive = 64 * 1024 * 1024
-    """Bytes of a request, and of a whole reply."""
+    """The most bytes of a request, and of a whole reply."""
     header: Positive = 64 * 1024
-    """Bytes of a request's headers."""
+    """The most bytes of a request's headers."""
     upload: Seconds = 30.0
-    """Seconds that a request's body may take, besides a second for each `upload_rate` bytes of it."""
+    """Seconds in which a request's body must arrive, plus one second for each `upload_rate` bytes of it."""
     upload_rate: Positive = 16 * 1024
-    """Bytes a second at which a body must come once `upload` is over."""
+    """Bytes a second at which a body must arrive after `upload` seconds."""
     messages: Positive = 10_000
-    """Messages, and tools, of one request."""
+    """The most messages, and the most tools, in one request."""
     values: Positive = 1_000_000
-    """JSON values of one request, or of a whole reply: strings, numbers, lists and all else."""
+    """The most JSON values (strings, numbers, lists, objects and others) in one request or in a whole reply."""
     concurrency: Positive = 2000
-    """Requests at once; one more is a 429."""
+    """The most requests at the same time; further ones are answered with 429."""
     frame: Positive = 16 * 1024 * 1024
-    """Bytes of one frame of an upstream's stream; a larger one ends the reply."""
+    """The most bytes of one frame of an upstream's stream; a larger one ends the reply with an error."""
     calls: Positive = 1000
-    """Calls in one reply; one more ends it."""
+    """The most tool calls in one reply; a further one ends the reply with an error."""
     held: Positive = DEFAULTS.limit
-    """Characters that a parser may hold back."""
+    """The most characters that the parser holds back until it is clear what they are."""
     connect: Seconds = 10.0
-    """Seconds to reach an upstream."""
+    """Seconds in which a connection to an upstream must be made."""
     idle: Seconds = 600.0
-    """Seconds without a byte from an upstream that is waited for. There is no limit on the whole."""
+    """Seconds that the gateway waits for the next byte of an upstream. The whole reply has no time limit."""
     keep_alive: Seconds = 15.0
-    """Seconds after which an idle stream is sent keep-alive bytes."""
+    """Seconds without data after which a stream gets keep-alive bytes."""
     shutdown: Seconds = 30.0
-    """Seconds that open streams have to end when the gateway stops."""
+    """Seconds that open streams have to finish when the gateway stops."""
 
 
 class ReplayCacheSettings(Section, frozen=True):
-    """The replay cache: thoughts kept in memory for clients that drop them between tool turns. Formerly `cache`."""
+    """The replay cache: thoughts that clients drop between tool turns, stored to be put back. Formerly `cache`."""
 
     store: Literal["memory", "history"] = "memory"
-    """`history`: also in the store that `history.store` names, where other workers and gateways find them."""
+    """Where thoughts are stored: in `memory`, or also in the store of `history.store`, where other workers and gateways
+    find them."""
     entries: Annotated[int, msgspec.Meta(ge=0)] = 1000
-    """0 turns it off."""
+    """The most turns whose thoughts are stored; the oldest are deleted first. 0: no cache."""
     characters: Positive = 16 * 1024 * 1024
-    """All entries together."""
+    """The most characters of all entries together."""
 
 
 class ResponsesSettings(Section, frozen=True):
-    """Replies of the Responses API that are kept, so that clients can refer to them by id."""
+    """Stored replies of the Responses API, to which clients refer by id (`previous_response_id`)."""
 
     store: Literal["memory", "history"] = "memory"
-    """`history`: in the store that `history.store` names, where they outlast the process and others find them."""
+    """Where replies are stored: in `memory`, or in the store of `history.store`, where they survive a restart and other
+    workers find them."""
     entries: Annotated[int, msgspec.Meta(ge=0)] = 10_000
-    """How many are kept; those used longest ago go first. 0 keeps none."""
+    """The most replies that are stored; those unused for the longest time are deleted first. 0: none is stored."""
     size: Positive = 64 * 1024 * 1024
-    """Bytes of all of them together, as JSON. In memory each takes some 700 bytes more."""
+    """The most bytes of all of them together, as JSON. In memory each takes about 700 bytes more."""
     keep_days: Annotated[float, msgspec.Meta(gt=0, le=36500)] = 30.0
-    """Days since its last use after which one is deleted."""
+    """Days without use after which a reply is deleted."""
 
 
 class Log(Section, frozen=True):
     """What the gateway logs, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least that is logged. A request is `info`, one that failed with 5xx a `warning`."""
+    """The lowest level that is logged. A request is logged as `info`, one that failed with a status of 500 or more as
+    `warning`."""
     form: Literal["auto", "json", "text"] = "auto"
-    """`auto`: text on a terminal, else JSON lines."""
+    """Lines of text or of JSON. `auto`: text on a terminal, else JSON."""
     bodies: bool = False
-    """Whether the text of requests and replies may be logged."""
+    """Whether the text of requests and replies is logged too."""
 
 
 class HistorySettings(Section, frozen=True):
-    """Kept thoughts. Off until asked."""
+    """Saved replies with their thoughts. Off by default."""
 
     save: bool = False
-    """Whether the gateway keeps what passes through it."""
+    """Whether the gateway saves replies with their thoughts."""
     store: str = ""
-    """A file or a `postgresql://` address; empty for the usual place."""
+    """Where replies are saved: a file or a `postgresql://` address. Empty: `~/.local/share/asides/history.db`."""
     keep_days: Annotated[int, msgspec.Meta(ge=0, le=36500)] = 0
-    """A gateway that keeps deletes replies that are older, whoever kept them: at its start and every hour. 0: none."""
+    """Days after which a gateway that saves deletes replies from the store, also those that other commands saved; it
+    looks at its start and every hour. 0: never."""
 
 
 class PageSettings(Section, frozen=True):
-    """The web page that comes with the gateway. `on` or `off` in its place is `show`."""
+    """The web page of the gateway. In place of the section, `on` or `off` is taken as `show`."""
 
     SHORTHAND: ClassVar[str] = "show"
     show: bool = True
-    """Whether the gateway serves the page and what it reads (docs/page.md)."""
+    """Whether the gateway serves the web page and the paths that it reads (docs/how-to/page.md)."""
     watch: Literal["off", "own", "all"] = "off"
-    """Whether the page shows requests of other clients while they are answered. `own`: those of the same key; `all`:
-    those of every key, to an operator's key. Texts of the last requests are then held in memory."""
+    """Whether the page shows running requests of other clients. `own`: those with the same key; `all`: those of every
+    key, to a key with `operator`. The texts of the last requests are then held in memory."""
 
 
 class KeySettings(Section, frozen=True):
-    """A key that clients may show. A text in its place is `key`."""
+    """A key that clients may send. In place of the section, a text is taken as `key`."""
 
     key: str
     """The key itself; `$NAME` and `${NAME}` are taken from the environment."""
     operator: bool = False
-    """Whether it may read on the page what other keys asked, and what belongs to no key."""
+    """Whether this key may see on the page what other keys asked, and what was asked without a key."""
     name: str = ""
-    """What the page calls its client."""
+    """The name of its client on the page."""
 
 
 class Telemetry(Section, frozen=True):
-    """Spans of OpenTelemetry, by its GenAI conventions. Where they go is for its own variables (`OTEL_...`)."""
+    """Spans of OpenTelemetry, by its GenAI conventions. Its own variables (`OTEL_...`) set where they are sent."""
 
     spans: bool = False
-    """Whether each request for a reply is reported as a span. Needs the extra `otel`."""
+    """Whether each request is reported as a span. Needs the extra `otel`."""
     content: bool = False
-    """Whether spans hold the text of requests and replies."""
+    """Whether spans contain the text of requests and replies."""
 
 
 class RunSettings(Section, frozen=True):
-    """`asides run`."""
+    """Defaults of `asides run`."""
 
     url: str = ""
-    """The server it talks to."""
+    """The address of the server. Empty: see `asides run --help`."""
     key: str = ""
-    """The key it shows there; `$NAME` and `${NAME}` are taken from the environment."""
+    """The API key that is sent to it; `$NAME` and `${NAME}` are taken from the environment."""
     model: str = ""
-    """The model it asks for."""
+    """The model for commands that name none. Empty: the server's only model."""
     think: bool | Literal["low", "medium", "high", "max"] | None = None
-    """Whether the model is asked to think, and how hard. None: as the model pleases."""
+    """Whether the model is asked to think, and how much. Not set: the model's own default."""
     hide_thinking: bool = False
-    """Whether thoughts are left out."""
+    """Whether thoughts are hidden, as with `--hidethinking`."""
 
 
 class Terminal(Section, frozen=True):
     """How thoughts and answers look on a terminal."""
 
     heading: str = "blue"
-    """The colour of the line above a thought."""
+    """The colour of the line above a thought: a name such as `blue`, a number below 256 or `#8899aa`; also `bold`,
+    `dim`, `italic`, `underline`, joined by `+`."""
     text: str = "cyan"
-    """The colour of a thought."""
+    """The colour of the thought itself, written likewise."""
     wrap: bool = True
-    """Whether long lines are broken at words."""
+    """Whether long lines are wrapped at words."""
 
 
 class ThinkTagsSection(Section, frozen=True):
-    """SelfAI's section, as its documents have it. Our own settings win over it."""
+    """The section of SelfAI, as its documents describe it. The settings above win over it."""
 
     enabled: bool = True
     """`false`: outputs are not split, as with `format: none` of `defaults`."""
     display_in_ui: bool = True
-    """`false`: thoughts are left out, by the filter and by `asides run` (`hide_thinking`)."""
+    """`false`: thoughts are hidden, by the filter and by `asides run` (as with `hide_thinking`)."""
     save_to_memory: bool = False
-    """`true`: replies are kept with their thoughts, by the filter, `asides run` and the gateway (`save` of
+    """`true`: replies are saved with their thoughts, by the filter, `asides run` and the gateway (as with `save` of
     `history`)."""
     display_style: str = ""
     """The colour of the line above a thought: `blue`, `cyan`, `grey`, or any other (`heading` of `terminal`)."""
@@ -282,28 +295,31 @@ class Config(Section, frozen=True):
 
     listen: Listen = Listen()
     upstreams: tuple[UpstreamSettings, ...] = ()
-    """None: the embedded recordings."""
+    """The model servers. Not set: the gateway plays its recordings."""
     models: dict[str, ModelSettings] = {}
-    """By name, with `*` and `?`; an exact name wins, then the first pattern that matches."""
+    """Settings for models by name; `*` and `?` are wildcards. An exact name wins, then the first pattern that
+    matches."""
     defaults: ModelSettings = ModelSettings()
-    """For models, or settings of models, that are not named above."""
+    """Settings for all other models, and what a model's own settings leave open."""
     keys: tuple[str | KeySettings, ...] = ()
-    """Keys that clients must show one of: texts, or sections of their own, below. None: everyone may ask."""
+    """Keys of which clients must send one: texts, or sections of their own, below. Not set: no key is needed."""
     cors: tuple[str, ...] = ()
-    """Origins that a browser may ask from, with `*` as in `vscode-webview://*`; `*` alone for all."""
+    """Origins whose web pages may call the gateway, such as `https://chat.example`; `vscode-webview://*` with a
+    wildcard; `*` for all."""
     allowed_hosts: tuple[str, ...] = ()
-    """Names, beside the loopback's, that the gateway may be called by: `chat.example`, `chat.example:80`; `*`: any."""
+    """Host names by which the gateway may be called besides `localhost`: `chat.example`, `chat.example:80`; `*` for
+    any."""
     pass_on: tuple[str, ...] = ()
-    """Paths that go to the upstream as they are, beside the usual: `/v1/files`, `DELETE /v1/files/*`; `all`: any."""
+    """Further paths that are forwarded to the upstream unchanged: `/v1/files`, `DELETE /v1/files/*`; `all` for any."""
     forward_headers: tuple[str, ...] = ()
-    """Headers of clients that upstreams get, beside the usual ones."""
+    """Further headers of clients that are forwarded to upstreams."""
     forward_user: bool = False
-    """Whether upstreams get `user` and `metadata.user_id` of requests."""
+    """Whether `user` and `metadata.user_id` of requests are forwarded to upstreams."""
     strict: bool = False
-    """Whether a request is refused for a tool that only its API's own server could run (`web_search`…). If not, the
-    tool is left out, and the log and the header `X-Asides-Left-Out` name it."""
+    """Whether a request is refused if it has a tool that only the API's own server could run (`web_search` and others).
+    If not, the tool is removed, and the log and the header `X-Asides-Left-Out` name it."""
     keep_alive: Literal["comment", "empty", "off"] = "comment"
-    """What an idle chat stream is kept open with: an SSE comment, an empty delta, or nothing."""
+    """What is sent on a chat stream that has no data: an SSE comment, an empty delta, or nothing."""
     limits: Limits = Limits()
     replay_cache: ReplayCacheSettings = ReplayCacheSettings()
     responses: ResponsesSettings = ResponsesSettings()

@@ -27,7 +27,6 @@ from . import headers, model_list, routes, token_count
 from .bodies import off_loop, read_json
 from .exchange import STOPPED, BrokenOff, Exchange, pass_on
 from .http_request import ClientGone, HttpRequest, Receive, Scope, Send, while_there
-from .inspection import HEADER as INSPECT
 from .model_profile import can_model_think, fetch_json
 from .observe import logs
 from .observe.metrics import Metrics
@@ -35,6 +34,7 @@ from .observe.summed import summed
 from .origins import Origins
 from .page import PageHandlers
 from .page_access import PageAccess
+from .plan import INSPECT, REQUEST_HEADERS
 from .readiness import Readiness
 from .record import UPSTREAM_ERRORS, RequestRecord
 from .refusals import Refusal
@@ -50,10 +50,8 @@ OLLAMA_VERSION = "0.13.0"
 RETIRE_LOOKS = 0.2
 """Seconds between two looks whether the requests of an earlier configuration are over."""
 FAILED = Refusal(500, "the gateway failed; its log says why", code="internal")
-CORS_HEADERS = (
-    b"authorization, content-type, x-api-key, api-key, anthropic-version, anthropic-beta, "
-    b"x-asides-start, x-asides-reasoning"
-)
+_API_HEADERS = ("authorization", "content-type", "x-api-key", "api-key", "anthropic-version", "anthropic-beta")
+CORS_HEADERS = ", ".join((*_API_HEADERS, *REQUEST_HEADERS)).encode()
 
 EXPOSED_HEADERS = b"x-request-id, x-asides-budget, x-asides-effort, x-asides-estimate, x-asides-left-out, retry-after"
 """What a web page may read of an answer's headers."""
@@ -146,7 +144,7 @@ class Gateway:
             await self._serve(HttpRequest(scope, receive, send))
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
-        else:
+        else:  # pragma: no cover  # uvicorn is started without WebSockets; another server may bring them
             await send({"type": "websocket.close", "code": 1003})
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:

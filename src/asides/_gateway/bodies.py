@@ -16,6 +16,8 @@ LARGE = 256 * 1024
 """Bytes of a body from which on it is worked on in a thread."""
 OPENERS = (b",", b"[", b"{")
 """What stands before a value, unless it is the first or has a name."""
+COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""How gzip and zstd begin. Some clients compress large requests."""
 
 
 async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
@@ -36,6 +38,9 @@ def read_json(body: bytes, most: int = sys.maxsize, mend: bool = False) -> dict[
         data = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         data = _without_halves(body) if mend else None
+        if mend and body.startswith(COMPRESSED):
+            message = "the body is compressed, which is not supported; send it without Content-Encoding"
+            raise Refusal(415, message) from error
         if data is None:
             raise Refusal(400, f"the body is not JSON: {error}") from error
     if not isinstance(data, dict):

@@ -131,9 +131,9 @@ async def ask(state: State, target: Target, model: str) -> list[Chunk]:
     headers = {"content-type": "application/json", "accept-encoding": "identity", **upstream.own_headers}
     async with upstream.ask("POST", upstream_dialect.upstream_path(request), body, headers) as answer:
         data = await answer.read(state.config.limits.body)
-        if answer.status >= 400:
-            failed = upstream_dialect.read_error(answer.status, data)
-            raise Refusal(answer.status, f"it answered with status {answer.status}: {failed.message}")
+    if answer.status >= 400:
+        failed = upstream_dialect.read_error(answer.status, data)
+        raise Refusal(answer.status, f"it answered with status {answer.status}: {failed.message}")
     return upstream_dialect.read_reply(read_json(data))
 
 

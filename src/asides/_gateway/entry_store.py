@@ -19,6 +19,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -221,7 +222,7 @@ def _report(
         if not done.done():
             settle(result)
 
-    if not loop.is_closed():
+    with suppress(RuntimeError):  # the loop is closed, at any moment: then nobody waits
         loop.call_soon_threadsafe(settle_once)
 
 

@@ -267,10 +267,10 @@ class Exchange:
         await self._answer_whole(collected.items, plan, back, 0)
 
     async def _pass_error(self, answer: UpstreamResponse, body: bytes, plan: RequestPlan, back: Headers) -> None:
-        """The upstream's own error: unchanged for a client of its dialect, else in the client's shape."""
+        """The upstream's own error: unchanged for a client of its dialect if it is JSON, else in the client's shape."""
         self._record.upstream_error = "status_5xx" if answer.status >= 500 else "status_4xx"
         kind = "application/json"
-        if plan.target.kind.speaks(self._dialect):
+        if plan.target.kind.speaks(self._dialect) and body.lstrip().startswith((b"{", b"[")):
             kind = answer.headers.get("content-type", kind)
         else:
             body = to_json(self._dialect.write_error(plan.upstream_dialect.read_error(answer.status, body)))

@@ -35,10 +35,9 @@ from .bodies import off_loop
 from .budgets import BudgetPlan, plan_on_demand
 from .enforcement import ThoughtWatch
 from .http_request import HttpRequest
-from .plan import RequestPlan
+from .plan import INSPECT, RequestPlan
 from .record import RequestRecord
 
-HEADER = "x-asides-inspect"
 MOST_CHARACTERS = 4 * 1024 * 1024
 """Of a reply that is kept for a look inside."""
 SHOWN = 200
@@ -64,7 +63,7 @@ class InspectedRequest:
         """`name`: what the configuration calls the client."""
         self.credential = credential
         self.record: RequestRecord = http.record
-        self.asked_for = HEADER in http.headers
+        self.asked_for = INSPECT in http.headers
         """Whether the client itself wants to look into it; then it may also end its thought."""
         self.private = False
         """Whether the client does not want it kept."""

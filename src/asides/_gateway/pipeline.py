@@ -24,6 +24,7 @@ import msgspec
 
 from .._config.schema import Limits
 from ..dialects.base import StreamReader, StreamWriter
+from ..dialects.errors import web_page
 from ..events import Delta, PartEnd, PartStart, TextDelta
 from ..reply.items import Begin, Chunk, Ended, Failed, RawText, ReplyEvent, ReplyItem, Usage
 from ..reply.splitter import Splitter
@@ -319,6 +320,6 @@ def explained(failed: Failed, head: bytes) -> Failed:
     """The failure of an answer of which nothing was understood, with a message that shows how it begins."""
     if failed.code not in ("upstream_ended", "malformed_frame") or not head.strip():
         return failed
-    lines = head.decode("utf-8", "replace").strip().splitlines()
-    what = "a web page" if lines[0].startswith("<") else "something that is no model's reply"
-    return msgspec.structs.replace(failed, message=f"the upstream answered with {what}: {lines[0][:SHOWN]}")
+    text = head.decode("utf-8", "replace").strip()
+    other = f"the upstream answered with something that is no model's reply: {text.splitlines()[0][:SHOWN]}"
+    return msgspec.structs.replace(failed, message=web_page(text) or other)

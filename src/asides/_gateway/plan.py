@@ -10,13 +10,14 @@ configuration. Large requests are planned in a thread, so nothing here waits for
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from .._config.schema import ModelSettings, policies_of
+from .._config.values import suggestion
 from .._engine.format import HEADER, TEXT, Format
 from .._engine.parser import Parser
 from .._engine.shortcut import parse_ordinary
@@ -36,6 +37,7 @@ from ..dialects.request import (
     piece_kinds,
     without_seals,
 )
+from ..dialects.request_fields import LEFT_OUT
 from ..dialects.servers import Engine, ServerKind
 from ..families import get_format
 from ..policies import Policies, Start
@@ -50,6 +52,8 @@ from .replay_cache import ConversationHash
 from .state import MOST_NAMES, State
 from .upstreams import Upstream
 
+INSPECT, REASONING, START = REQUEST_HEADERS = ("x-asides-inspect", "x-asides-reasoning", "x-asides-start")
+"""The headers of a request that are the gateway's own; any other of its kind is a mistake."""
 STARTS: tuple[Start, ...] = get_args(Start)
 _Chosen = TypeVar("_Chosen", bound=str)
 PASSTHROUGH = get_format("passthrough")
@@ -111,7 +115,7 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
         def make(format: Format) -> Parser:
             chosen = policies
             if format is not own:
-                # Behind a thought that the upstream has split off comes the answer, wherever raw output would begin.
+                # Behind what the upstream has split off comes the answer, wherever raw output would begin.
                 chosen = policies.but(start=None, prompt=None, collect=policies.collect and not whole)
             elif whole:
                 # A lone close is honoured where nothing has to flow.
@@ -142,10 +146,13 @@ def make_plan(
     """
     limits = state.config.limits
     check_count(data, limits.messages)
+    _check_headers(http.headers)
+    left_out: list[str] = []
+    collecting = LEFT_OUT.set(left_out)
     try:
         request = dialect.read_request(data, path)
-        if request.hosted and not target.kind.speaks(dialect):
-            request = _without_hosted(request, http, strict=state.config.strict)
+        if request.hosted and state.config.strict and not target.kind.speaks(dialect):
+            request = msgspec.structs.replace(request, essential=(*request.essential, *request.hosted))
         if echo is not None:
             request = msgspec.structs.replace(request, echo=echo)
         kinds = piece_kinds(request)
@@ -182,6 +189,10 @@ def make_plan(
         body = to_json(write_request(asked, upstream_dialect, target, field, budget, stream=bool(stops)))
     except RequestError as error:
         raise Refusal(error.status, error.message, param=error.param) from error
+    finally:
+        LEFT_OUT.reset(collecting)
+    if left_out:
+        _report(left_out, request.hosted, http)
     stops_thought = budget is not None and budget.by == "gateway"
     streams = request.stream or bool(stops) or stops_thought
     return RequestPlan(
@@ -218,22 +229,30 @@ def _definition(tool: Tool) -> dict[str, Any]:
 
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
-"""What stands in no type of a tool; a client may write anything there, and it goes into a header."""
+"""What no name of a field or type of a tool has; a client may write anything there, and it goes into a header."""
 
 
-def _without_hosted(request: Request, http: HttpRequest, *, strict: bool) -> Request:
-    """A request with tools that only its API's own server could run: refused, or served without them and reported."""
-    if strict:
-        return msgspec.structs.replace(request, essential=(*request.essential, *request.hosted))
-    names = dict.fromkeys(_UNFIT.sub("_", place.rpartition(".")[2][:64]) for place in request.hosted)
-    http.record.left_out = ", ".join(list(names)[:MOST_NAMES])
+def _report(left_out: Sequence[str], hosted: Sequence[str], http: HttpRequest) -> None:
+    """Name, in a header and in the log, what the upstream is not sent: fields, and tools of its API's own server."""
+    tools = (place.rpartition(".")[2] for place in hosted if place in left_out)
+    fields = (name for name in left_out if name not in hosted)
+    names = list(dict.fromkeys(_UNFIT.sub("_", name[:64]) for name in (*tools, *fields)))
+    more = [f"and {len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+    http.record.left_out = ", ".join([*names[:MOST_NAMES], *more])
     http.extra_headers.append((b"x-asides-left-out", http.record.left_out.encode()))
-    return request
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    """Refuse a header that looks like one of the gateway's and is none: it would have no effect."""
+    for name in headers:
+        if name.startswith("x-asides-") and name not in REQUEST_HEADERS:
+            known = suggestion(name, REQUEST_HEADERS)
+            raise Refusal(400, f"{name[:64]} is not a header of the gateway{known}", param=name[:64])
 
 
 def find_start(headers: Mapping[str, str], request: Request, target: Target) -> tuple[Start | None, bool]:
     """Where the reply begins (None: the format's own start), and whether anything but the format decided it."""
-    if "x-asides-start" in headers and (header := _choice(headers, "X-Asides-Start", STARTS)) is not None:
+    if START in headers and (header := _choice(headers, START, STARTS)) is not None:
         return header, True
     if target.settings.start is not None:
         return target.settings.start, True
@@ -255,10 +274,10 @@ def find_start(headers: Mapping[str, str], request: Request, target: Target) -> 
 
 def find_reasoning(headers: Mapping[str, str], settings: ModelSettings, dialect: Dialect) -> str:
     """Where thinking is written; empty for the dialect's usual place."""
-    if "x-asides-reasoning" not in headers:
+    if REASONING not in headers:
         return settings.reasoning or ""
     choices = tuple(dict.fromkeys((*THINKING_CHOICES, *dialect.THINKING_FIELDS)))
-    return _choice(headers, "X-Asides-Reasoning", choices) or settings.reasoning or ""
+    return _choice(headers, REASONING, choices) or settings.reasoning or ""
 
 
 def _effective(thinking: ThinkingOptions, reasoning: str, settings: ModelSettings) -> ThinkingOptions:
@@ -272,7 +291,7 @@ def _effective(thinking: ThinkingOptions, reasoning: str, settings: ModelSetting
 
 def _choice(headers: Mapping[str, str], name: str, choices: tuple[_Chosen, ...]) -> _Chosen | None:
     """What a header chooses; None where it is not sent, a `Refusal` where it is none of the choices."""
-    sent = headers.get(name.lower(), "").strip().lower().replace("-", "_")
+    sent = headers.get(name, "").strip().lower().replace("-", "_")
     if sent and sent not in choices:
         raise Refusal(400, f"{name} must be one of {', '.join(choices)}", param=name)
     return choices[choices.index(sent)] if sent else None

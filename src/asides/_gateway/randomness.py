@@ -7,7 +7,7 @@ import os
 SIZE = 16
 AT_ONCE = 256
 _numbers: list[bytes] = []
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no forks)
     os.register_at_fork(after_in_child=_numbers.clear)  # two processes must not give out the same
 
 

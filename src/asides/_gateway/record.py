@@ -100,7 +100,8 @@ class RequestRecord(msgspec.Struct, eq=False):
     replay_cache_misses: int = 0
     """Those that it did not have."""
     left_out: str = ""
-    """The types of tools that only the server of the client's API could run, and that the model is not offered."""
+    """What the upstream is not sent: fields without a counterpart in its API, and the types of tools that only the
+    server of the client's API could run."""
     error: str = ""
     """What went wrong; the first of several."""
     request_body: bytes = b""

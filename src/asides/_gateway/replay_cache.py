@@ -164,9 +164,6 @@ class ReplayCache:
         self._count = 0
         self._lock = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     @property
     def limit(self) -> int:
         """Characters beyond which a thought is not stored, so that nobody needs to collect them; 0 where it is off."""
@@ -357,8 +354,6 @@ def _update_turn(hash: hashlib.blake2b, turn: Turn) -> None:
                 _update(hash, ("image", url, data))
             case OtherPiece(data):
                 _update(hash, ("other", to_json(data)))
-            case ThinkingPiece():
-                pass
 
 
 def _canonical(arguments: str) -> str:

@@ -91,8 +91,8 @@ def serve(config: Config, read_again: Callable[[], Config], flags: Sequence[str]
     server.hung_up = lambda: terminal and not has_terminal()
     try:
         server.run(sockets=[listening])
-    except KeyboardInterrupt:
-        server.interrupted = True  # before the server took over, or after it
+    except KeyboardInterrupt:  # pragma: no cover  # before the server took over, or after it: no test meets the moment
+        server.interrupted = True
     finally:
         listening.close()
     if server.interrupted:
@@ -140,7 +140,7 @@ class _Server(uvicorn.Server):
         if not self.started:
             self._signalled_early = True
         elif self.hung_up():
-            self.handle_exit(signal.SIGHUP, None)
+            self.handle_exit(signal.SIGTERM, None)
         else:
             self.reload()
 
@@ -159,7 +159,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        if hasattr(signal, "SIGHUP"):  # not on Windows
+        if sys.platform != "win32":  # pragma: no branch (which has no such signal)
             # First of all: what it does by default is to end the process.
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
         await super().startup(sockets)
@@ -202,7 +202,7 @@ class Reload:
 def has_terminal() -> bool:
     """Whether this process belongs to a terminal that is still there."""
     try:
-        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+        os.close(os.open("/dev/tty", os.O_RDWR | getattr(os, "O_NOCTTY", 0)))
     except OSError:
         return False
     return True
@@ -217,15 +217,17 @@ def bind(host: str, port: int, *, shared: bool = False, listen: bool = True) -> 
         family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         if listen:
             return socket.create_server((host, port), family=family, backlog=BACKLOG, reuse_port=shared)
+        if sys.platform == "win32":
+            raise NotImplementedError  # see `workers.refusal`
         held = socket.socket(family)
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         held.bind((host, port))
         return held
     except OSError as error:
-        message = f"cannot listen on {host}:{port}: {error.strerror or error}"
-        taken = "; another program uses it, `--port 0` takes a free one" if error.errno == errno.EADDRINUSE else ""
-        raise ServeError(message + taken) from error
+        taken = "another program uses this port; name another with --port, or --port 0 for a free one"
+        reason = taken if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        raise ServeError(f"cannot listen on {host}:{port}: {reason}") from error
 
 
 def announce(config: Config, url: str) -> None:
@@ -279,7 +281,7 @@ def other_address(url: str) -> str:
         try:
             # An address for documentation, to which nothing is sent: the system only chooses the way there.
             probe.connect((far, 9))
-        except OSError:
+        except OSError:  # pragma: no cover  # a machine without any network
             return ""
         host = probe.getsockname()[0]
     return f"http://[{host}]:{url.rpartition(':')[2]}" if ":" in host else f"http://{host}:{url.rpartition(':')[2]}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -37,6 +38,8 @@ class Siblings:
 
     async def open(self) -> None:
         """Answer the others from now on. The file's existence shows that this worker is ready."""
+        if sys.platform == "win32":
+            raise NotImplementedError  # see `workers.refusal`
         self._own.unlink(missing_ok=True)  # of a worker of this number that was killed
         self._server = await asyncio.start_unix_server(self._answer, self._own)
 
@@ -63,6 +66,8 @@ class Siblings:
         return [answer for answer in found if answer is not None]
 
     async def _ask(self, path: Path, question: list[str]) -> bytes | None:
+        if sys.platform == "win32":
+            raise NotImplementedError
         try:
             async with asyncio.timeout(LONGEST_WAIT):
                 reader, writer = await asyncio.open_unix_connection(path)

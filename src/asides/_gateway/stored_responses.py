@@ -157,9 +157,11 @@ class StoredResponses:
         entry = StoredEntry(id=response["id"], client=credential, data=data, previous=recalled.previous, **labels)
         try:
             if not await self.entries.put(entry):
-                log.warning("response %s is not kept: its %d bytes are more than responses.size", entry.id, entry.size)
+                log.warning(
+                    "response %s is not stored: its %d bytes are more than responses.size", entry.id, entry.size
+                )
         except HistoryError as error:
-            log.warning("response %s is not kept: %s", entry.id, error)
+            log.warning("response %s is not stored: %s", entry.id, error)
 
     # Requests about one.
 
@@ -227,7 +229,9 @@ class StoredResponses:
             item = api.find_item(by_id[owner], id) if owner in by_id else None
             self._look_up(item is not None)
             if item is None:
-                message = f"there is no item {id[:100]!r} for you here: it is not kept, or no longer; send it whole"
+                message = (
+                    f"there is no item {id[:100]!r} for you here: it was not stored, or it was deleted; send it whole"
+                )
                 raise Refusal(404, message, param="input", code="item_not_found")
             items[id] = item
         return items, size
@@ -238,7 +242,7 @@ def _bounds(settings: ResponsesSettings) -> Bounds:
 
 
 def _not_found(id: str, param: str | None = None, why: str = "") -> Refusal:
-    message = f"there is no response {id[:100]!r} for you here{why}: it is not kept, or no longer"
+    message = f"there is no response {id[:100]!r} for you here{why}: it was not stored, or it was deleted"
     return Refusal(404, message, param=param, code="previous_response_not_found" if param else "not_found")
 
 

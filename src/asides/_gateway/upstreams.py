@@ -17,6 +17,7 @@ import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -48,17 +49,14 @@ ASK_AGAIN = 60.0
 
 
 class UpstreamResponse(Protocol):
-    """The response of an upstream, whose body is read once: by chunks or whole."""
+    """The response of an upstream, whose body is read once: as it comes (`deliver`) or whole (`read`)."""
 
     status: int
     headers: Mapping[str, str]
     """By lower-case name; of several with one name all, with commas between them."""
 
-    async def read_chunk(self) -> bytes:
-        """More of the body, as it comes; empty at its end. Raises `UpstreamLost`."""
-
     async def read(self, limit: int) -> bytes:
-        """The whole body; a `Refusal` if it is larger than `limit` bytes."""
+        """The whole body; a `Refusal` if it is larger than `limit` bytes. Raises `UpstreamLost`."""
 
     async def deliver(self, sink: Sink) -> bool:
         """Pass the body to a sink as it comes, in small steps: True where the sink returned False and may be given
@@ -247,16 +245,14 @@ class _HttpResponse:
         self._unpacked: deque[bytes] = deque()
         """What was unpacked and not delivered yet."""
 
-    async def read_chunk(self) -> bytes:
-        """More of the body, unpacked."""
+    async def _unpack(self, unpacker: _Unpacker) -> bytes:
+        """More of a compressed body; empty at its end."""
         try:
-            if self._unpacker is None:
-                return await self._response.read_chunk()
-            while not (piece := self._unpacker.piece()):
+            while not (piece := unpacker.piece()):
                 packed = await self._response.read_chunk()
                 if not packed:
                     return b""
-                self._unpacker.feed(packed)
+                unpacker.feed(packed)
             return piece
         except HttpClientError as error:
             raise _lost(error) from error
@@ -264,7 +260,7 @@ class _HttpResponse:
     async def deliver(self, sink: Sink) -> bool:
         """Pass the body to a sink as it comes, unpacked."""
         if self._unpacker is not None:
-            return await deliver_steps(self.read_chunk, sink, self._unpacked)
+            return await deliver_steps(partial(self._unpack, self._unpacker), sink, self._unpacked)
         try:
             return await self._response.deliver(sink)
         except HttpClientError as error:
@@ -272,18 +268,19 @@ class _HttpResponse:
 
     async def read(self, limit: int) -> bytes:
         """The whole body, unpacked."""
+        unpacker = self._unpacker
         try:
-            body = await (self._response.read(limit) if self._unpacker is None else self._read_unpacked(limit))
+            body = await (self._response.read(limit) if unpacker is None else self._read_unpacked(unpacker, limit))
         except HttpClientError as error:
             raise _lost(error) from error
         if len(body) > limit:
             raise Refusal(502, f"the upstream's answer is larger than {limit} bytes (limits.body)")
         return body
 
-    async def _read_unpacked(self, limit: int) -> bytes:
+    async def _read_unpacked(self, unpacker: _Unpacker, limit: int) -> bytes:
         parts: list[bytes] = []
         size = 0
-        while size <= limit and (chunk := await self.read_chunk()):
+        while size <= limit and (chunk := await self._unpack(unpacker)):
             size += len(chunk)
             parts.append(chunk)
         return b"".join(parts)
@@ -371,11 +368,8 @@ class _RecordedResponse:
         self._chunks = chunks
         self._left: deque[bytes] = deque()
 
-    async def read_chunk(self) -> bytes:
-        return await anext(self._chunks, b"")
-
     async def deliver(self, sink: Sink) -> bool:
-        return await deliver_steps(self.read_chunk, sink, self._left)
+        return await deliver_steps(lambda: anext(self._chunks, b""), sink, self._left)
 
     async def read(self, limit: int) -> bytes:
         return b"".join([chunk async for chunk in self._chunks])

@@ -93,6 +93,8 @@ class _Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
+        if sys.platform == "win32":
+            raise NotImplementedError  # see `refusal`
         loop.add_signal_handler(signal.SIGHUP, self._send, signal.SIGHUP)
         greeting = asyncio.create_task(self._announce(announce))
         await asyncio.gather(*(self._keep(number) for number in range(self._count)))

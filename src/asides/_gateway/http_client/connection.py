@@ -320,9 +320,9 @@ class ClientConnection(asyncio.Protocol):
             self.abort()
 
     def _resume(self) -> None:
-        if self._transport is not None:
-            self._paused = False
-            self._transport.resume_reading()
+        assert self._transport is not None, "a connection that is lost has failed before"
+        self._paused = False
+        self._transport.resume_reading()
 
     async def _wait(self) -> None:
         """Wait until something came; raises why no more will."""
@@ -373,7 +373,7 @@ def _readable(transport: asyncio.Transport) -> Callable[[], object]:
     """What asks whether something can be read: of a connection on which nothing was asked, that is its end, or no
     answer."""
     found = transport.get_extra_info("socket")
-    if found is None:
+    if found is None:  # pragma: no cover  # a transport of another event loop; those that we start have a socket
         return lambda: True
     descriptor = int(found.fileno())
     if sys.platform == "win32":

@@ -146,6 +146,8 @@ class HttpClient:
             raise ConnectTimeout(f"no connection after {self._connect_limit:g} s") from error
         except (OSError, UnicodeError) as error:  # `ssl.SSLError` is an `OSError`
             self._resolved = float("-inf")
+            if isinstance(error, ConnectionRefusedError):  # asyncio's own text shows its arguments
+                raise CannotConnect("connection refused, nothing listens there") from error
             raise CannotConnect(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
         self._open.add(connection)
         if self._timer is None:

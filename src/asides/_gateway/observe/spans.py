@@ -13,8 +13,7 @@ below it. The text of messages is in it only where `telemetry.content` or the co
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from opentelemetry import propagate, trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -23,27 +22,20 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from ...dialects import openai_completions
-from ...dialects.framing import to_json
-from ...dialects.request import CallPiece, Request, TextPiece, ThinkingPiece, Turn
-from ...parts import Text, Thinking, ToolCall
-from ...reply.reply import Reply
+from ...dialects import openai_completions, telemetry
+from ...dialects.request import Request, TextPiece, Turn
 from ..http_request import HttpRequest
 from ..record import RequestRecord
 
-CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 OPERATIONS = {openai_completions.NAME: "text_completion"}
 """By the client's dialect: the conventions' name of what was asked, where it is not `chat`."""
-REASONS = {"tool_calls": "tool_call", "": "error"}
-"""Reasons for the end of a reply that the conventions name in another way."""
 
 
 class Spans:
     """Makes and sends the spans of one gateway."""
 
     def __init__(self, *, content: bool) -> None:
-        asked = os.environ.get(CONTENT, "").strip().lower()
-        self.content = content or asked in ("true", "span_only", "span_and_event")
+        self.content = content or telemetry.captures_content()
         """Whether spans hold the text of messages."""
         named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "asides"}
         self._provider = TracerProvider(resource=Resource.create(named))
@@ -63,9 +55,10 @@ class Spans:
         """Add the text of a request and of its reply."""
         if record.span is not None and self.content:
             asked = [*request.turns, *([Turn("user", (TextPiece(request.prompt),))] if request.prompt else [])]
-            record.span.set_attribute("gen_ai.input.messages", to_json(list(map(input_message, asked))).decode())
-            replies = [output_message(fold.reply) for fold in record.folds.values()]
-            record.span.set_attribute("gen_ai.output.messages", to_json(replies).decode())
+            replies = (telemetry.output_message(fold.reply) for fold in record.folds.values())
+            messages = map(telemetry.input_message, asked)
+            record.span.set_attribute(telemetry.INPUT_MESSAGES, telemetry.write_messages(messages))
+            record.span.set_attribute(telemetry.OUTPUT_MESSAGES, telemetry.write_messages(replies))
 
     def end(self, record: RequestRecord) -> None:
         """End the span of a request that is over."""
@@ -74,7 +67,7 @@ class Spans:
             return
         found = attributes(record)
         span.update_name(f"{found['gen_ai.operation.name']} {record.model}".rstrip())
-        span.set_attributes({name: value for name, value in found.items() if value not in (None, "", ())})
+        span.set_attributes(telemetry.present(found))
         if record.error or record.status >= 400:
             span.set_attribute("error.type", record.upstream_error or str(record.status))
             span.set_status(Status(StatusCode.ERROR, record.error))
@@ -85,64 +78,22 @@ class Spans:
         self._provider.shutdown()
 
 
-def attributes(record: RequestRecord) -> Mapping[str, Any]:
+def attributes(record: RequestRecord) -> Mapping[str, telemetry.Value | None]:
     """What a span says of a request, as the conventions name it."""
     replies = [fold.reply for fold in record.folds.values()]
-    usage = record.usage
     return {
         "gen_ai.operation.name": OPERATIONS.get(record.dialect, "chat"),
         "gen_ai.provider.name": record.upstream,
         "gen_ai.request.model": record.model,
-        "gen_ai.response.model": next((reply.model for reply in replies), ""),
+        **telemetry.reply_attributes(replies, record.usage),
         "gen_ai.response.id": record.reply_id,
-        "gen_ai.response.finish_reasons": tuple(finish_reason(reply) for reply in replies),
-        "gen_ai.response.time_to_first_chunk": record.first_byte if record.stream else None,
-        "gen_ai.usage.input_tokens": usage.input_tokens if usage is not None else None,
-        "gen_ai.usage.output_tokens": usage.output_tokens if usage is not None else None,
-        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens if usage is not None else None,
+        telemetry.FIRST_CHUNK: record.first_byte if record.stream else None,
         "http.response.status_code": record.status or None,
         "asides.request_id": record.id,
-        "asides.time_to_first_thought": record.first_thought,
-        "asides.time_to_first_answer": record.first_answer,
-        "asides.thinking_characters": record.thinking_characters,
-        "asides.answer_characters": record.answer_characters,
+        **telemetry.thinking_attributes(
+            first_thought=record.first_thought,
+            first_answer=record.first_answer,
+            thinking=record.thinking_characters,
+            answer=record.answer_characters,
+        ),
     }
-
-
-def finish_reason(reply: Reply) -> str:
-    """Why a reply ended, as the conventions name it."""
-    return "tool_call" if reply.tool_calls else REASONS.get(reply.reason, reply.reason)
-
-
-def output_message(reply: Reply) -> dict[str, Any]:
-    """A reply as a message of `gen_ai.output.messages`: thoughts, texts and calls as parts, in their order."""
-    parts: list[dict[str, Any]] = []
-    for part in reply.parts:
-        match part:
-            case Thinking():
-                parts.append({"type": "reasoning", "content": part.text})
-            case Text():
-                parts.append({"type": "text", "content": part.text})
-            case ToolCall():
-                parts.append({"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.arguments})
-    return {"role": "assistant", "parts": parts, "finish_reason": finish_reason(reply)}
-
-
-def input_message(turn: Turn) -> dict[str, Any]:
-    """A turn of a request as a message of `gen_ai.input.messages`."""
-    if turn.role == "tool":
-        parts: Iterable[dict[str, Any]] = [{"type": "tool_call_response", "id": turn.call_id, "response": turn.text}]
-    else:
-        parts = [part for piece in turn.pieces if (part := _input_part(piece)) is not None]
-    return {"role": turn.role, "parts": list(parts)}
-
-
-def _input_part(piece: object) -> dict[str, Any] | None:
-    match piece:
-        case TextPiece(text):
-            return {"type": "text", "content": text}
-        case ThinkingPiece(text):
-            return {"type": "reasoning", "content": text}
-        case CallPiece():
-            return {"type": "tool_call", "id": piece.id, "name": piece.name, "arguments": piece.arguments}
-    return None  # images and the like: their bytes do not belong into a trace
