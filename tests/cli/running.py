@@ -9,7 +9,6 @@ import pty
 import select
 import struct
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable
@@ -17,15 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from tests.cli import fork_server
+from tests.fork_server import COMMAND as COMMAND
+from tests.fork_server import end, start
 from tests.terminal.emulator import Emulator
 from tests.waiting import PATIENCE
-
-COMMAND = (sys.executable, "-m", "asides")
-# A session of its own takes the terminal on its standard error, so that Ctrl-C there reaches it.
-TAKE_TERMINAL = (
-    "import fcntl, os, sys, termios\nfcntl.ioctl(2, termios.TIOCSCTTY, 0)\nos.execv(sys.argv[1], sys.argv[1:])\n"
-)
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -34,17 +28,26 @@ def environment(**changes: str) -> dict[str, str]:
     return {**kept, "TERM": "xterm", **changes}
 
 
+def unmeasured(**changes: str) -> dict[str, str]:
+    """The same, without what makes a process measure itself under `make coverage`.
+
+    To measure, a process imports what the command does not, takes the first free descriptor, and writes a file at its
+    end. So a test of what is imported, of a closed stream or of a full disk would see that instead of the command.
+    """
+    return {name: value for name, value in environment(**changes).items() if not name.startswith("COVERAGE_")}
+
+
 def run(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run the command to its end, in a process that was forked for it."""
     stdin, stdout, stderr = (os.pipe() for _ in range(3))
     words = [str(argument) for argument in arguments]
-    fork_server.start(words, environment(), [stdin[0], stdout[1], stderr[1]])
+    process = start(words, environment(), [stdin[0], stdout[1], stderr[1]])
     for descriptor in (stdin[0], stdout[1], stderr[1]):
         os.close(descriptor)
     with ThreadPoolExecutor(3) as threads:
         threads.submit(_write_all, stdin[1], given)
         output, errors = threads.map(_read_all, (stdout[0], stderr[0]))
-    return subprocess.CompletedProcess(words, fork_server.wait(PATIENCE), output, errors)
+    return subprocess.CompletedProcess(words, process.wait(PATIENCE), output, errors)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -70,22 +73,15 @@ class OnScreen:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._ours, theirs = pty.openpty()
         self.resize(columns, rows)
-        self.process = subprocess.Popen(
-            [COMMAND[0], "-c", TAKE_TERMINAL, *COMMAND, *map(str, arguments)],
-            stdin=theirs if stdin is None else stdin,
-            stdout=theirs,
-            stderr=theirs,
-            env=environment(**changes),
-            start_new_session=True,
-        )
+        streams = [theirs if stdin is None else stdin, theirs, theirs]
+        self.process = start([*map(str, arguments)], environment(**changes), streams, terminal=True)
         os.close(theirs)
 
     def __enter__(self) -> OnScreen:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.process.kill()
-        self.process.wait()
+        end(self.process)
         os.close(self._ours)
 
     def resize(self, columns: int, rows: int = 24) -> None:
@@ -152,14 +148,8 @@ class Running:
                 ours[name], theirs[name] = (writing, reading) if name == "stdin" else (reading, writing)
         self.stdin, self.stdout, self.stderr = ours["stdin"], ours["stdout"], ours["stderr"]
         self._opened = list(ours.values())
-        self.process = subprocess.Popen(
-            [*COMMAND, *map(str, arguments)],
-            stdin=theirs["stdin"],
-            stdout=theirs["stdout"],
-            stderr=theirs["stderr"],
-            env=environment(**changes),
-            start_new_session=True,
-        )
+        streams = [theirs[name] for name in ("stdin", "stdout", "stderr")]
+        self.process = start([*map(str, arguments)], environment(**changes), streams, session=True)
         for descriptor in set(theirs.values()):
             os.close(descriptor)
 
@@ -167,8 +157,7 @@ class Running:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.process.kill()
-        self.process.wait()
+        end(self.process)
         for descriptor in set(self._opened):
             os.close(descriptor)
 

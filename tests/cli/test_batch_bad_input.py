@@ -86,16 +86,18 @@ def test_a_damaged_row_group(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
 
 def test_a_row_of_70_megabytes(tmp_path: Path) -> None:
     """More than is allowed: not split, counted, listed; the rest of it and all other rows are there. `--row-limit`."""
-    long = "<think>a</think>" + "x" * 70_000_000
+    long, longer = ("<think>a</think>" + "x" * count for count in (7_000_000, 70_000_000))
     lines = write_lines(tmp_path / "in.jsonl", [ROW, {**ROW, "id": 2, "text": long}, {**ROW, "id": 3}])
-    table = write_parquet(tmp_path / "in.parquet", [ROW, {**ROW, "id": 2, "text": long}, {**ROW, "id": 3}])
-    for source in (lines, table):
+    table = write_parquet(tmp_path / "in.parquet", [ROW, {**ROW, "id": 2, "text": longer}, {**ROW, "id": 3}])
+    sources: list[tuple[Path, list[str], str]] = [(lines, ["--row-limit", "6"], "7,000,016"), (table, [], "70,000,016")]
+    for source, limit, size in sources:
         errors = tmp_path / "bad.jsonl"
-        assert main(["batch", str(source), "-o", str(tmp_path / "o.parquet"), "--errors", str(errors), "--force"]) == 0
+        command = ["batch", str(source), "-o", str(tmp_path / "o.parquet"), "--errors", str(errors), "--force"]
+        assert main([*command, *limit]) == 0
         found = read_parquet(tmp_path / "o.parquet")
         assert [(row["id"], row["text"]) for row in found] == [(1, "b"), (2, None), (3, "b")]
         assert found[1]["row_error"]["code"] == "too_long"
-        assert "70,000,016 bytes" in found[1]["row_error"]["message"]
+        assert f"{size} bytes" in found[1]["row_error"]["message"]
         (problem,) = read_lines(errors)
         assert problem["code"] == "too_long"
         assert problem["file"] == str(source)
@@ -117,7 +119,7 @@ def test_a_line_that_is_longer_than_can_be_read(tmp_path: Path) -> None:
 
 BAD: list[tuple[Any, str, str]] = [
     (b'{"id": 5, "text": "\xff\xfe"}', "invalid_utf8", "byte 19 of the line"),
-    (b'{"id": 5, "text": ', "no_json", "no JSON"),
+    (b'{"id": 5, "text": ', "no_json", "not valid JSON"),
     ({"id": 5, "other": 1}, "no_output", "no field holds"),
     ({"id": 5, "outputs": ["a", "b"]}, "several_replies", "--turns"),
     ({"id": 5, "text": "a", "format": "mine"}, "name_taken", "--prefix"),
@@ -222,14 +224,14 @@ def test_other_wrong_usage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     out = tmp_path / "out.parquet"
     for arguments, words in (
         ([source], "required: -o"),
-        ([source, "-o", tmp_path / "out.csv"], "the name of the output says what it is"),
+        ([source, "-o", tmp_path / "out.csv"], "the name of the output must end in one of .parquet"),
         ([source, "-o", tmp_path / "no" / "out.parquet"], "there is no folder"),
         ([source, "-o", "nosuch://bucket/out.parquet"], "nosuch://bucket/out.parquet: Protocol not known: nosuch"),
         ([source, "-o", out, "--errors", "s3://bucket/bad.jsonl"], "only OUT may be an address"),
         ([source, "-o", out, "--work", tmp_path / "no"], "there is no folder"),
         ([source, "-o", source, "--force"], "the output cannot be an input too"),
-        ([source, "-o", tmp_path / "folder.parquet", "--force"], "is a folder; OUT is one file"),
-        (["-", "-o", out], "standard input cannot be read twice"),
+        ([source, "-o", tmp_path / "folder.parquet", "--force"], "is a folder; name a file"),
+        (["-", "-o", out], "batch cannot read standard input"),
         ([tmp_path / "none.parquet", "-o", out], "no such file"),
         ([tmp_path / "empty", "-o", out], "no file here ends in .parquet"),
         ([f"file://{tmp_path}/none.parquet", "-o", out], "no such file"),
@@ -237,9 +239,9 @@ def test_other_wrong_usage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
         ([taken, "-o", out], "has thinking already, as new columns are called; --prefix split_"),
         ([other, number, "-o", out], "the column 'id' has types that do not go together: int64, string"),
         ([source, "-o", out, "--format", "qwem3"], "did you mean qwen3"),
-        ([source, "-o", out, "--fail-above", "many"], "neither a share, such as 0.1%"),
-        ([source, "-o", out, "--limit", "0"], "no number of rows"),
-        ([source, "-o", out, "--range-size", "-1"], "no number of megabytes"),
+        ([source, "-o", out, "--fail-above", "many"], "must be a share such as 0.1% or a number of rows"),
+        ([source, "-o", out, "--limit", "0"], "must be a number of rows above 0"),
+        ([source, "-o", out, "--range-size", "-1"], "must be a number of megabytes above 0"),
         ([source, "-o", out, "--tokenizer", tmp_path / "none.json"], "none.json: no such file"),
     ):
         reason = refused(capfd, *arguments)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 
 from asides._cli import main
 from tests.cli.batch_files import rows, write_lines, write_parquet
-from tests.cli.running import COMMAND, Running, environment, run
+from tests.cli.running import COMMAND, Running, environment, run, unmeasured
 from tests.waiting import PATIENCE
 
 RANGES = 60
@@ -51,10 +52,13 @@ def test_killed_at_ten_moments_it_goes_on(source: Path, tmp_path: Path) -> None:
     choose = random.Random(os.urandom(8))
     assert main(["batch", str(source), "-o", str(tmp_path / "whole.parquet"), "--range-size", "0.001"]) == 0
     out = tmp_path / "out.parquet"
-    command = [*COMMAND, "batch", str(source), "-o", str(out), "--range-size", "0.001", "--jobs", "2", "--resume"]
+    arguments = ["batch", str(source), "-o", str(out), "--range-size", "0.001", "--resume"]
     kills = 0
-    while kills < 10 and not out.exists():
+    while kills < 10 or out.exists():
+        if out.exists():  # all was done before we came to kill it: from the beginning
+            out.unlink()
         before = finished_files(out)
+        command = [*COMMAND, *arguments, "--jobs", str(kills % 2 + 1)]
         process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         wanted = len(before) + choose.randint(0, 4)
         deadline = time.monotonic() + PATIENCE
@@ -69,12 +73,9 @@ def test_killed_at_ten_moments_it_goes_on(source: Path, tmp_path: Path) -> None:
         assert after.items() >= before.items() or out.exists()
         numbers = [entry["range"] for entry in manifest(out)]
         assert len(numbers) == len(set(numbers))
-        if out.exists():
-            break
-        assert not list(tmp_path.glob("out.*.tmp"))
+        assert out.exists() or not list(tmp_path.glob("out.*.tmp"))
     before = finished_files(out)
-    assert kills == 10
-    done = run(*command[3:], "--keep")
+    done = run(*arguments, "--jobs", "2", "--keep")
     assert done.returncode == 0, done.stderr
     after = finished_files(out)
     assert after.items() >= before.items()
@@ -100,25 +101,41 @@ def test_workers_end_with_a_killed_parent(source: Path, tmp_path: Path) -> None:
     assert not any(os.path.exists(f"/proc/{worker}") for worker in workers)
 
 
+def started(out: Path, *arguments: str) -> Iterator[Running]:
+    """The job as it has finished a range; again from the beginning as long as it had ended before it was stopped."""
+    for _ in range(20):
+        out.unlink(missing_ok=True)
+        with Running(*arguments) as process:
+            while not manifest(out) and process.process.poll() is None:
+                time.sleep(0.001)
+            yield process
+
+
+def interrupted(out: Path, *arguments: str) -> str:
+    """Leave a job behind that did not end because of Ctrl-C; what it printed."""
+    for process in started(out, *arguments):
+        process.process.send_signal(signal.SIGINT)
+        code, printed = process.wait(), process.read_rest(process.stderr).decode()
+        if code:
+            break
+    assert code == 130
+    return printed
+
+
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_finishes_what_runs_and_prints_how_to_go_on(source: Path, tmp_path: Path, jobs: str) -> None:
     """Exit code 130; the command that it prints does the rest."""
     out = tmp_path / "out.parquet"
     arguments = ["batch", str(source), "-o", str(out), "--range-size", "0.001", "--jobs", jobs, "--figures"]
-    with Running(*arguments) as process:
-        while not manifest(out) and process.process.poll() is None:
-            time.sleep(0.001)
-        os.kill(process.process.pid, signal.SIGINT)
-        assert process.wait() == 130
-        printed = process.read_rest(process.stderr).decode()
+    printed = interrupted(out, *arguments)
     assert "Traceback" not in printed
     assert not out.exists()
     assert not list(Path(f"{out}.partial").glob("range-*.tmp"))
     finished = len(manifest(out))
     assert 0 < finished < RANGES
-    assert ("finishing the ranges that are being split; Ctrl-C once more" in printed) == (jobs == "2")
-    assert f"{finished} of {RANGES} ranges are finished in {out}.partial; go on with: asides batch " in printed
-    again = printed.partition("go on with: asides ")[2].split()
+    assert ("finishing the ranges that are being split; press Ctrl-C again" in printed) == (jobs == "2")
+    assert f"{finished} of {RANGES} ranges are finished in {out}.partial; continue with: asides batch " in printed
+    again = printed.partition("continue with: asides ")[2].split()
     done = run(*again)
     assert done.returncode == 0, done.stderr
     assert f"{finished} of {RANGES} ranges were finished before" in done.stderr.decode()
@@ -139,25 +156,16 @@ def test_a_working_folder_on_another_disk(source: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
 
 
-def begin(source: Path, out: Path, *options: str) -> None:
-    """Leave a job behind that did not end."""
-    with Running("batch", source, "-o", out, "--range-size", "0.001", *options) as process:
-        while not manifest(out) and process.process.poll() is None:
-            time.sleep(0.001)
-        os.kill(process.process.pid, signal.SIGINT)
-        assert process.wait() == 130
-
-
 def test_resume_refuses_another_job(source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Other options, other inputs, inputs that have changed: it names what differs, and changes nothing."""
     copy = tmp_path / "in.parquet"
     copy.write_bytes(source.read_bytes())
     out = tmp_path / "out.parquet"
-    begin(copy, out)
+    interrupted(out, "batch", str(copy), "-o", str(out), "--range-size", "0.001")
     before = finished_files(out)
     same = ["batch", str(copy), "-o", str(out), "--range-size", "0.001"]
     refused = [
-        (same, "is left of a job that did not end; --resume goes on with it, --force begins anew"),
+        (same, "is left from a job that was stopped; --resume continues it, --force starts again"),
         ([*same, "--resume", "--format", "qwen3"], 'format was "auto", is "qwen3"'),
         ([*same, "--resume", "--exact"], 'whitespace was "tidy", is "exact"'),
         ([*same, "--resume", "--raw"], "raw was false, is true"),
@@ -178,15 +186,16 @@ def test_resume_refuses_another_job(source: Path, tmp_path: Path, capfd: pytest.
 def test_two_jobs_do_not_work_on_one_output(source: Path, tmp_path: Path) -> None:
     """The second one is refused while the first runs."""
     out = tmp_path / "out.parquet"
-    with Running("batch", source, "-o", out, "--range-size", "0.001", "--figures") as process:
-        while not manifest(out) and process.process.poll() is None:
-            time.sleep(0.001)
-        os.kill(process.process.pid, signal.SIGSTOP)
+    for process in started(out, "batch", str(source), "-o", str(out), "--range-size", "0.001", "--figures"):
+        process.process.send_signal(signal.SIGSTOP)
         second = run("batch", source, "-o", out, "--range-size", "0.001", "--figures", "--resume")
-        os.kill(process.process.pid, signal.SIGCONT)
+        ended = process.process.poll() is not None  # before it could be stopped
+        process.process.send_signal(signal.SIGCONT)
         assert process.wait() == 0
+        if not ended:
+            break
     assert second.returncode == 2
-    assert b"another job is at work on this output" in second.stderr
+    assert b"another job is writing this output" in second.stderr
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -203,7 +212,7 @@ def test_a_full_disk(tmp_path: Path, jobs: str, name: str) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 
     command = [*COMMAND, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, env=environment(), timeout=PATIENCE, preexec_fn=limited)
+    done = subprocess.run(command, capture_output=True, env=unmeasured(), timeout=PATIENCE, preexec_fn=limited)
     printed = done.stderr.decode()
     assert done.returncode == 2
     assert "File too large" in printed

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from asides._cli.display import CallDisplay, Calls
+from asides._cli.display import CallDisplay, call_line
 from asides._cli.streams import STDOUT, OutputStream
 from asides.events import Event, PartEnd, PartStart, ToolCallDelta
+from asides.message import OpenCalls
 
 
 class Lines(OutputStream):
@@ -32,7 +33,7 @@ def test_a_call_that_an_input_left_open_is_not_ended_by_the_next() -> None:
 
 def test_calls_that_a_server_has_split_off_may_end_together() -> None:
     """They are told apart by their index."""
-    calls = Calls()
+    calls = OpenCalls()
     events: list[Event] = [
         PartStart(0, "tool_call", name="f"),
         PartStart(1, "tool_call", name="g"),
@@ -41,5 +42,5 @@ def test_calls_that_a_server_has_split_off_may_end_together() -> None:
         PartEnd(0),
         PartEnd(1, error="incomplete", complete=False),
     ]
-    shown = [call.text for event in events if (call := calls.add(event))]
+    shown = [call_line(call) for event in events if (call := calls.add(event))]
     assert shown == ['call f {"a":1}', "call g {} [incomplete: not to be run]"]

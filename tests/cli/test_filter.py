@@ -325,7 +325,7 @@ def test_a_store_that_fails_costs_one_line_and_no_answer(store: Path) -> None:
     store.parent.touch()  # a file where the folder should be
     done = run("-f", "qwen3", "--save", given=REPLY)
     assert (done.returncode, done.stdout) == (2, plain.stdout)
-    assert done.stderr.startswith(plain.stderr + b"asides: this reply was not kept: ")
+    assert done.stderr.startswith(plain.stderr + b"asides: this reply was not saved: ")
     assert done.stderr.count(b"\n") == plain.stderr.count(b"\n") + 1
 
 
@@ -383,7 +383,7 @@ def test_what_was_meant(wrong: list[str], meant: str) -> None:
 def test_what_nobody_could_have_meant() -> None:
     done = run("no-such-file.txt")
     assert done.returncode == 2
-    assert b"neither a command nor a file that is there\n" in done.stderr
+    assert b"neither a command nor a file that exists\n" in done.stderr
     assert b"did you mean" not in run("--xyzzy-quux").stderr
 
 

@@ -12,6 +12,7 @@ import sqlite3
 import stat
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from asides import _history as history
 from asides._cli import main
 from asides._history.entries import StoredEntry
 from asides._history.sqlite import SqliteHistory
-from tests.cli.running import COMMAND, OnScreen, Running, environment, run
+from tests.cli.running import COMMAND, OnScreen, Running, environment, run, unmeasured
 from tests.history.samples import asked, reply
 from tests.waiting import PATIENCE
 
@@ -46,15 +47,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def here(capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
-    """The command in this process, which is far sooner done: for what does not depend on a process of its own."""
-
-    def done(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-        code = main(["history", *map(str, arguments)])
-        written = capfdbinary.readouterr()
-        return subprocess.CompletedProcess(arguments, code, written.out, written.err)
-
-    return done
+def here(here: Command) -> Command:
+    """`asides history` in this process."""
+    return partial(here, "history")
 
 
 def ids() -> list[str]:
@@ -98,7 +93,7 @@ def test_a_line_for_each_reply_fits_the_screen(store: Path, here: Command) -> No
         assert all(line.endswith("...") for line in shown[1:3])
     with OnScreen("history", "list", "--model", "none") as listing:
         assert listing.end() == 0
-        assert "no such replies" in listing.emulator.lines[0]
+        assert "no reply matches these options" in listing.emulator.lines[0]
 
 
 def test_a_list_reads_no_thought(store: Path) -> None:
@@ -132,7 +127,7 @@ def test_by_client(store: Path, here: Command, monkeypatch: pytest.MonkeyPatch) 
         assert here("purge", "--client", "-", "--yes").returncode == 0
         assert len(ids()) == left
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert b"wants a key" in here("purge", "--client", "-", "--yes").stderr
+    assert b"reads a key from standard input" in here("purge", "--client", "-", "--yes").stderr
     assert here("verify").returncode == 0
 
 
@@ -169,7 +164,7 @@ def test_a_damaged_store(store: Path, tmp_path: Path, here: Command) -> None:
         if itself != store:
             itself.symlink_to(store)
         refused = here("salvage", "-o", itself)
-        assert (refused.returncode, b"the damaged store itself" in refused.stderr) == (2, True)
+        assert (refused.returncode, b"the damaged file itself" in refused.stderr) == (2, True)
     done = here("salvage", "-o", out)
     assert done.returncode == 1
     found = re.search(rb"(\d+) replies read whole, (\d+) in part, (\d+) known to be lost", done.stderr)
@@ -226,17 +221,20 @@ def test_show(store: Path, here: Command) -> None:
     assert memory == "assistant:\n  Yes.\n\nuser:\n  And now?\n\nassistant:\n  Just an answer.\n"
     turns = here("show", "--conversation", "t", "--json").stdout.splitlines()
     assert json.loads(turns[1]) == {"role": "user", "content": "And now?"}
-    for wrong, message in (
-        (["zz"], b"no id"),
-        (["0" * 32], b"there is no reply 000"),
-        (["--conversation", "none"], b"there is no conversation none in "),
-        (["--conversation", "t", first], b"--conversation shows a whole conversation"),
-        (["--thoughts"], b"--thoughts goes with --conversation"),
+    for wrong, message, code in (
+        (["zz"], b"no id", 2),
+        (["0" * 32], b"there is no reply 000", 1),
+        (["--conversation", "none"], b"there is no conversation none in ", 1),
+        (["--conversation", "t", first], b"--conversation shows a whole conversation", 2),
+        (["--thoughts"], b"--thoughts needs --conversation", 2),
     ):
         done = here("show", *wrong)
-        assert (done.returncode, done.stdout) == (2, b"")
+        assert (done.returncode, done.stdout) == (code, b"")
         assert message in done.stderr
         assert done.stderr.count(b"\n") == 1
+    done = here("show", "0" * 32, first, "1" * 32, third)
+    assert (done.returncode, done.stderr.count(b"there is no reply")) == (1, 2)
+    assert done.stdout == here("show", first, third).stdout != b""
 
 
 def test_conversations(store: Path, here: Command) -> None:
@@ -355,7 +353,7 @@ def test_export_and_import(store: Path, tmp_path: Path, here: Command) -> None:
     for new in (3, 0):
         done = here("import", "--store", copy, out)
         assert done.returncode == 0
-        assert f"{new} replies kept" in done.stderr.decode()
+        assert f"{new} replies saved" in done.stderr.decode()
     assert here("export", "--store", copy).stdout == out.read_bytes()
     assert run("history", "import", "--store", tmp_path / "stdin.db", given=out.read_bytes()).returncode == 0
     for written in ("2 new files", "0 new files"):
@@ -387,7 +385,7 @@ def test_an_export_that_cannot_be_written(store: Path, tmp_path: Path, here: Com
         [*COMMAND, "history", "export", "-o", out],
         capture_output=True,
         timeout=PATIENCE,
-        env=environment(),
+        env=unmeasured(),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
     )
     assert done.returncode == 2
@@ -405,8 +403,8 @@ def test_import_of_raw_output(tmp_path: Path, here: Command) -> None:
     store = tmp_path / "h.db"
     done = here("import", "--store", store, "-f", "deepseek_r1", traces, tmp_path / "absent")
     assert done.returncode == 2
-    assert b"line 3: no JSON" in done.stderr
-    assert b"2 replies kept, 1 line not readable" in done.stderr
+    assert b"line 3: not valid JSON" in done.stderr
+    assert b"2 replies saved, 1 line skipped" in done.stderr
     assert b"absent: No such file" in done.stderr
     found = [json.loads(line) for line in here("export", "--store", store).stdout.splitlines()]
     assert [(one["thoughts"][0]["text"], one["text"], one["format"]) for one in found] == [
@@ -414,6 +412,32 @@ def test_import_of_raw_output(tmp_path: Path, here: Command) -> None:
         ("c", "d", "deepseek_r1"),
     ]
     assert b"there is no format" in here("import", "--store", store, "-f", "nonsense", traces).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "kind"),
+    [
+        ("traces.parquet", b"PAR1\x15\x04", "Parquet"),
+        ("traces.arrow", b"ARROW1\0\0", "Arrow"),
+        ("stream.arrow", b"\xff\xff\xff\xff\x10", "Arrow"),
+        ("traces.jsonl.gz", b"\x1f\x8b\x08", "gzip"),
+        ("packed.jsonl", b"\x28\xb5\x2f\xfd\x04", "zstd"),
+    ],
+)
+def test_an_import_of_a_packed_file(name: str, start: bytes, kind: str, tmp_path: Path, here: Command) -> None:
+    """It is one error, not one for every newline among its bytes; the next file is imported."""
+    packed, traces = tmp_path / name, tmp_path / "plain.jsonl"
+    packed.write_bytes(start + b"\nbytes" * 9)
+    traces.write_text('{"text": "<think>c</think>d"}\n')
+    done = here("import", "--store", tmp_path / "h.db", packed, traces)
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines() == [
+        f"asides: {packed}: {kind}; convert or unpack it first, because import reads JSON Lines",
+        f"asides: {traces}: 1 reply saved",
+    ]
+    given = run("history", "import", "--store", tmp_path / "h.db", given=packed.read_bytes())
+    assert (given.returncode, given.stderr.count(b"\n")) == (2, 1)
+    assert given.stderr.startswith(f"asides: standard input: {kind};".encode())
 
 
 def test_an_import_that_is_stopped(tmp_path: Path) -> None:
@@ -424,7 +448,7 @@ def test_an_import_that_is_stopped(tmp_path: Path) -> None:
         importing.read_until(importing.stderr, b"line 1")
         importing.process.send_signal(signal.SIGINT)
         assert importing.wait() == 130
-        assert b"the same command goes on" in importing.read_rest(importing.stderr)
+        assert b"the same command continues" in importing.read_rest(importing.stderr)
     with history.open(str(store), create=False) as opened:
         assert opened.search("a").hits
 
@@ -462,7 +486,7 @@ def test_verify(store: Path, here: Command) -> None:
     """A sound store is exit code 0; one that was changed is 1, and names the reply."""
     done = here("verify")
     assert (done.returncode, done.stdout) == (0, b"")
-    assert b"3 replies checked, sound" in done.stderr
+    assert b"3 replies checked, no problem found" in done.stderr
     with sqlite3.connect(store) as tampering:
         tampering.execute("UPDATE replies SET text = 'No.' WHERE text = 'Yes.'")
     tampering.close()

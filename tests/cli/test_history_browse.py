@@ -130,7 +130,7 @@ def test_a_search_inside_thoughts(store: Path, columns: int) -> None:
         asides.press("q")
         asides.until_shows("replies  1/7")
         asides.press("?")
-        asides.until_shows("search inside thoughts")
+        asides.until_shows("search thoughts first")
         asides.press("qq")  # away with the help, then quit
         assert asides.end() == 0
 

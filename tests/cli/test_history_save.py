@@ -28,7 +28,7 @@ def test_a_store_that_cannot_be(tmp_path: Path, capfd: pytest.CaptureFixture[str
     assert not save(parsed(), str(tmp_path / "file" / "h.db"), source="filter")
     out, err = capfd.readouterr()
     assert out == ""
-    assert err.startswith("asides: this reply was not kept: ")
+    assert err.startswith("asides: this reply was not saved: ")
     assert err.count("\n") == 1
 
 

@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_read_costs_nobody_the_answer(own: Path) -> None:
     done = run(given=REPLY)
     assert (done.returncode, done.stdout) == (0, b"It is 4.")
     assert b"did you mean enabled" in done.stderr
-    assert b"the configuration is left out" in done.stderr
+    assert b"the configuration is ignored" in done.stderr
 
 
 def test_without_a_file_nothing_is_imported_for_it(own: Path) -> None:

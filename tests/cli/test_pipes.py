@@ -164,6 +164,39 @@ def test_a_full_disk_is_told() -> None:
     assert done.stderr.startswith(b"asides: standard output: ")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    ("arguments", "given", "answer"),
+    [
+        (["-f", "qwen3"], b"<think>hm</think>Hello<think>more</think> you", b"Hello you"),
+        (["-f", "qwen3", "--strict"], b"<think>hm</think>Hello</think>", b"Hello"),
+        (["-f", "qwen3", "--hide", "--verbose"], b"Hello</think>", b"Hello"),
+        (["split", "-f", "qwen3", "-"], b"<think>hm</think>Hello", b"Hello"),
+    ],
+)
+def test_a_full_disk_under_the_thoughts_is_an_error(arguments: list[str], given: bytes, answer: bytes) -> None:
+    """There is no place for a message, so the exit code is all that says it. The answer is whole."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments], input=given, stdout=subprocess.PIPE, stderr=full, env=environment()
+        )
+    assert (done.returncode, done.stdout) == (2, answer)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_under_thoughts_that_nobody_asked_for() -> None:
+    """Nothing was written there, so nothing is lost."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "--hide"],
+            input=b"<think>hm</think>Hello",
+            stdout=subprocess.PIPE,
+            stderr=full,
+            env=environment(),
+        )
+    assert (done.returncode, done.stdout) == (0, b"Hello")
+
+
 @pytest.mark.parametrize(("closed", "code"), [("<&-", 2), (">&-", 2), ("2>&-", 0)])
 def test_streams_that_were_closed_from_the_start(closed: str, code: int) -> None:
     script = f'exec "$@" {closed}'

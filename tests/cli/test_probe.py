@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import asides
+from asides._cli.probe_output import find_tags
 from tests.cli.running import OnScreen, environment, run
 from tests.detect.templates import ECHO, MENTIONED, UNKNOWN_PAIR
 from tests.detect.test_tokenizer import QWEN, tokenizer_json, write
 from tests.waiting import PATIENCE
+
+Command = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture
@@ -26,8 +30,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder(folder: Path) -> None:
-    done = run("probe", folder)
+def test_a_folder(folder: Path, here: Command) -> None:
+    done = here("probe", folder)
     shown = done.stdout.decode()
     assert done.returncode == 0
     assert "format    qwen3" in shown
@@ -37,19 +41,19 @@ def test_a_folder(folder: Path) -> None:
     assert "- chat template: writes reasoning_content of a message" in shown
 
 
-def test_a_start_in_a_header() -> None:
-    assert b"starts    in a header" in run("probe", "openai/gpt-oss-20b").stdout
-    assert json.loads(run("probe", "--json", "openai/gpt-oss-20b").stdout)["start"] is None
+def test_a_start_in_a_header(here: Command) -> None:
+    assert b"starts    in a header" in here("probe", "openai/gpt-oss-20b").stdout
+    assert json.loads(here("probe", "--json", "openai/gpt-oss-20b").stdout)["start"] is None
 
 
-def test_candidates(tmp_path: Path) -> None:
+def test_candidates(tmp_path: Path, here: Command) -> None:
     path = tmp_path / "some.jinja"
     path.write_text(MENTIONED, encoding="utf-8")
-    assert b"format    auto (settled by the first marker that is met; it may be qwen3, " in run("probe", path).stdout
+    assert b"format    auto (found by the first marker; it may be qwen3, " in here("probe", path).stdout
 
 
-def test_as_json(folder: Path) -> None:
-    found = json.loads(run("probe", "--json", folder).stdout)
+def test_as_json(folder: Path, here: Command) -> None:
+    found = json.loads(here("probe", "--json", folder).stdout)
     assert (found["format"], found["thinks"], found["open_id"], found["switch"]) == (
         "qwen3",
         True,
@@ -59,45 +63,45 @@ def test_as_json(folder: Path) -> None:
     assert found["reasons"]
 
 
-def test_a_template_and_a_tokenizer_alone(folder: Path, tmp_path: Path) -> None:
-    assert b"is token 11" in run("probe", folder / "tokenizer.json").stdout
+def test_a_template_and_a_tokenizer_alone(folder: Path, tmp_path: Path, here: Command) -> None:
+    assert b"is token 11" in here("probe", folder / "tokenizer.json").stdout
     template = tmp_path / "x.jinja"
     template.write_text(UNKNOWN_PAIR, encoding="utf-8")
-    shown = run("probe", template).stdout.decode()
+    shown = here("probe", template).stdout.decode()
     assert "one made for these markers" in shown
     assert "between <ponder> and </ponder>" in shown
 
 
-def test_a_name() -> None:
-    done = run("probe", "openai/gpt-oss-20b")
+def test_a_name(here: Command) -> None:
+    done = here("probe", "openai/gpt-oss-20b")
     assert done.returncode == 0
     assert b"harmony" in done.stdout
 
 
-def test_nothing_known() -> None:
-    done = run("probe", "somebody/unheard-of-7b")
+def test_nothing_known(here: Command) -> None:
+    done = here("probe", "somebody/unheard-of-7b")
     assert done.returncode == 1
     assert b"not known" in done.stdout
 
 
-def test_a_prompt(folder: Path, tmp_path: Path) -> None:
+def test_a_prompt(folder: Path, tmp_path: Path, here: Command) -> None:
     prompt = tmp_path / "prompt.txt"
     prompt.write_text("<|im_start|>assistant\n<think>\n", encoding="utf-8")
-    assert json.loads(run("probe", "--json", folder, "--prompt", prompt).stdout)["start"] == "thinking"
+    assert json.loads(here("probe", "--json", folder, "--prompt", prompt).stdout)["start"] == "thinking"
 
 
 @pytest.mark.parametrize("target", ["no/such/folder/here", "nothing.gguf", "./nothing", "a.jinja"])
-def test_what_is_not_there(target: str) -> None:
-    done = run("probe", target)
+def test_what_is_not_there(target: str, here: Command) -> None:
+    done = here("probe", target)
     assert done.returncode == 2
     assert b"no such file" in done.stderr
     assert b"Traceback" not in done.stderr
 
 
-def test_a_broken_file(tmp_path: Path) -> None:
+def test_a_broken_file(tmp_path: Path, here: Command) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(b'{"added_tokens": [')
-    done = run("probe", path)
+    done = here("probe", path)
     assert done.returncode == 2
     assert b"not valid JSON" in done.stderr
 
@@ -136,11 +140,13 @@ HARMONY = "<|channel|>analysis<|message|>Why.<|end|><|start|>assistant<|channel|
         ("<reflection>2+2</reflection>It is 4.", ["-f", "think_tag"], ["-f", "think_tag"], "think_tag"),
     ],
 )
-def test_an_output(output: str, flags: list[str], streaming: list[str], format: str, tmp_path: Path) -> None:
+def test_an_output(
+    output: str, flags: list[str], streaming: list[str], format: str, tmp_path: Path, here: Command
+) -> None:
     """The flags that it names read the output as it shows, from the file and from a pipe."""
     path = tmp_path / "reply.txt"
     path.write_text(output, encoding="utf-8")
-    found = json.loads(run("probe", "--json", path).stdout)
+    found = json.loads(here("probe", "--json", path).stdout)
     assert (found["split"], found["flags"], found["streaming_flags"]) == (True, flags, streaming)
     best = found["readings"][0]
     assert format in best["formats"]
@@ -165,23 +171,51 @@ def test_an_output_on_the_screen(columns: int, tmp_path: Path) -> None:
     assert "thought 2+2 answer It is 4." in text
 
 
-def test_an_output_that_no_format_splits(tmp_path: Path) -> None:
+def test_an_output_that_no_format_splits(tmp_path: Path, here: Command) -> None:
     """A pair of tags in it is offered, and works."""
     path = tmp_path / "own.txt"
     path.write_text("<plan>x</plan>Hi", encoding="utf-8")
-    done = run("probe", path)
+    done = here("probe", path)
     assert done.returncode == 1
     assert f"asides --tags '<plan>' '</plan>' {path}" in " ".join(done.stdout.decode().split())
     assert run("--hide", "--tags", "<plan>", "</plan>", path).stdout == b"Hi"
     path.write_text("plain", encoding="utf-8")
-    assert run("probe", path).returncode == 1
+    assert here("probe", path).returncode == 1
 
 
-def test_a_template_is_no_output(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("output", "tags", "answer"),
+    [
+        ("[PLAN]x[/PLAN]Hi", ["[PLAN]", "[/PLAN]"], "Hi"),
+        ("[[PLAN]]x[[/PLAN]]Hi", ["[[PLAN]]", "[[/PLAN]]"], "Hi"),
+        ("<<plan>>x<</plan>>Hi", ["<<plan>>", "<</plan>>"], "Hi"),
+        ("[note] [[PLAN]]x [1] [[/PLAN]]Hi", ["[[PLAN]]", "[[/PLAN]]"], "[note] Hi"),
+        ("Use [PLAN]. [[PLAN]]x[[/PLAN]]Hi", ["[[PLAN]]", "[[/PLAN]]"], "Use [PLAN]. Hi"),
+        ("<plan><b>x</b></plan>Hi", ["<plan>", "</plan>"], "Hi"),
+        ("</b><br>a <plan>x</plan>Hi", ["<plan>", "</plan>"], "</b><br>a Hi"),
+        ("([PLAN]x[/PLAN]]Hi", ["[PLAN]", "[/PLAN]"], "(]Hi"),
+        ("[[PLAN]x[/PLAN]]Hi", ["[PLAN]", "[/PLAN]"], "[]Hi"),
+    ],
+)
+def test_the_tags_that_are_offered_are_whole(output: str, tags: list[str], answer: str, tmp_path: Path) -> None:
+    """With all brackets that opener and closer have in common, so that none of them is left in the answer."""
+    path = tmp_path / "own.txt"
+    path.write_text(output, encoding="utf-8")
+    found = json.loads(run("probe", path, "--json").stdout)
+    assert found["flags"] == ["--tags", *tags]
+    assert run("--hide", *found["flags"], path).stdout.decode() == answer
+
+
+def test_tags_that_never_close() -> None:
+    """Many of them take one pass, not one for each, which would be hours."""
+    assert find_tags("[[a]] <b> " * 200_000) is None
+
+
+def test_a_template_is_no_output(tmp_path: Path, here: Command) -> None:
     """Also under a name that says nothing."""
     path = tmp_path / "template"
     path.write_text(UNKNOWN_PAIR, encoding="utf-8")
-    assert b"one made for these markers" in run("probe", path).stdout
+    assert b"one made for these markers" in here("probe", path).stdout
 
 
 @pytest.mark.parametrize("wrong", [["--output", "x", "y"], ["--output", "-", "--model", "m"], ["--output", "no-file"]])
@@ -197,13 +231,13 @@ def test_an_output_that_is_too_long(tmp_path: Path) -> None:
     path.write_bytes(b"x" * (4 * 1024 * 1024 + 1))
     for done in (run("probe", path), run("probe", "--output", "-", given=path.read_bytes())):
         assert (done.returncode, done.stdout) == (2, b"")
-        assert b"at most 4,194,304" in done.stderr or b"longer than an output" in done.stderr
+        assert b"at most 4,194,304" in done.stderr or b"longer than 4,194,304 bytes" in done.stderr
 
 
-def test_an_address_is_a_name() -> None:
-    named = run("probe", "Qwen/Qwen3-8B").stdout.splitlines()[1:]
+def test_an_address_is_a_name(here: Command) -> None:
+    named = here("probe", "Qwen/Qwen3-8B").stdout.splitlines()[1:]
     for address in ("https://huggingface.co/Qwen/Qwen3-8B", "https://hf.co/Qwen/Qwen3-8B/tree/main?x=1"):
-        assert run("probe", address).stdout.splitlines()[1:] == named
-    done = run("probe", "https://example.com/Qwen/Qwen3-8B")
+        assert here("probe", address).stdout.splitlines()[1:] == named
+    done = here("probe", "https://example.com/Qwen/Qwen3-8B")
     assert done.returncode == 2
     assert b"nothing is downloaded" in done.stderr

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import re
-import shlex
 import stat
-import sys
+import struct
+import termios
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pexpect  # type: ignore[import-untyped]  # it has none
 import pytest
+from pexpect import fdpexpect
 
 from asides import _history as history
 from asides._cli.run.input import PLACEHOLDER
 from tests.cli.running import OnScreen, environment
 from tests.client.upstream import Script, Upstream, chat, fails, serve, think
+from tests.fork_server import end
+from tests.fork_server import start as start_command
 from tests.waiting import PATIENCE
 
 ANSWER = chat(think("2+2"), "It is 4.")
@@ -45,21 +51,18 @@ class Terminal:
         }
         # The library draws a prompt again with every key; its placeholder shows that nothing is typed yet.
         self._prompt = ">>> " if changes else PLACEHOLDER
-        command = [sys.executable, "-m", "asides", "run", *arguments]
-        if stderr:
-            command = ["/bin/sh", "-c", f'exec "$@" 2> {shlex.quote(str(stderr))}', "sh", *command]
-        self._child = pexpect.spawn(
-            command[0],
-            command[1:],
-            env={**known, **places, "HOME": str(folder), **changes},
-            cwd=str(folder),
-            dimensions=(30, 100),
-            encoding="utf-8",
-            timeout=PATIENCE,
-        )
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        with open(theirs, "rb"), open(stderr, "wb") if stderr else nullcontext() as errors:
+            streams = [theirs, theirs, errors.fileno() if errors else theirs]
+            variables = {**known, **places, "HOME": str(folder), **changes}
+            self._process = start_command(["run", *arguments], variables, streams, folder=folder, terminal=True)
+        self._child = fdpexpect.fdspawn(ours, encoding="utf-8", timeout=PATIENCE)
+        self._close = weakref.finalize(self, os.close, ours)
 
     def close(self) -> None:
-        self._child.close(force=True)
+        end(self._process)
+        self._close()
 
     def see(self, wanted: str) -> str:
         """Wait until this is written; what was written before it, without escape codes."""
@@ -81,15 +84,13 @@ class Terminal:
     def rest(self) -> str:
         """What is written until the command ends."""
         self._child.expect(pexpect.EOF)
+        self._process.wait(PATIENCE)
         return CODES.sub("", str(self._child.before))
 
     def end(self) -> int:
         """The exit code."""
         self._child.expect(pexpect.EOF)
-        self._child.close()
-        code = self._child.exitstatus
-        assert code is not None
-        return int(code)
+        return self._process.wait(PATIENCE)
 
 
 Start = Callable[..., Terminal]
@@ -422,7 +423,7 @@ def test_another_model_another_prompt_other_parameters(start: Start, tmp_path: P
         assert 'top_p 0.5, temperature 0.2, stop ["x"]' in terminal.say("/set temperature 0.2")
         assert "max_tokens must be a whole number" in terminal.say("/set max_tokens many")
         assert "not to be set here" in terminal.say("/set messages []")
-        assert "wants a name and a value" in terminal.say("/set top_k")
+        assert "takes a name and a value" in terminal.say("/set top_k")
         assert "stop [" not in terminal.say("/unset stop")
         assert "not set here" in terminal.say("/unset stop")
         assert "thinking: off" in terminal.say("/think off")

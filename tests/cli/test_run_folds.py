@@ -169,7 +169,7 @@ def test_a_thought_is_unfolded_while_it_comes(start: Start) -> None:
 
 def test_the_screens_of_the_documentation(start: Start) -> None:
     """They are what is seen."""
-    page = (Path(__file__).parents[2] / "docs" / "terminal.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "terminal.md").read_text(encoding="utf-8")
     folded, unfolded, viewed = re.findall(r"```text\n(.*?)```", page, re.DOTALL)[1:4]
     question = "The question is about scattering. Short waves are scattered more, and blue ones are short."
     day = chat(think(question), "Because air scatters short waves more than long ones.")

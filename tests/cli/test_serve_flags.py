@@ -40,7 +40,8 @@ def test_help_teaches() -> None:
     said = done.stdout.decode()
     assert done.returncode == 0
     assert all(flag in said for flag in (*FLAGS.values(), "--config", "--check"))
-    assert "asides serve --upstream http://127.0.0.1:8000/v1 --format qwen3 --start thinking" in said
+    # What a newcomer needs first is an address alone: the format is found.
+    assert said.partition("examples:\n")[2].startswith("  asides serve --upstream http://127.0.0.1:8000/v1   ")
     assert "Flags win over variables, variables over the file" in said
     assert max(map(len, said.splitlines())) <= 90
 
@@ -70,7 +71,7 @@ def test_an_unknown_flag_is_refused(tmp_path: Path) -> None:
     for flag in ("--prot", "--up"):
         done = serve(tmp_path, flag, "1")
         assert done.returncode == 2
-        assert "`asides serve --help` tells more" in done.stderr
+        assert "see `asides serve --help`" in done.stderr
 
 
 def test_without_the_packages_of_the_gateway_the_extra_is_named(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_check_shows_the_configuration_without_secrets(tmp_path: Path, closed_po
     assert "connect: 2.0  # asides.yaml:1" in lines
     assert "form: json  # --log-json" in lines
     assert 'key: "(hidden)"  # --upstream-key' in lines
-    assert "--upstream-key: everyone on this machine can see it in the list of processes" in done.stderr
+    assert "--upstream-key: other users of this machine can see the key in the list of processes" in done.stderr
     assert "log.bodies is on" in done.stderr
     assert f"http://127.0.0.1:{closed_port}/v1" in done.stdout.partition("upstreams:")[2]
     assert "Traceback" not in done.stderr
@@ -139,7 +140,7 @@ def test_a_file_of_the_current_folder_is_named_with_its_addresses(tmp_path: Path
     url = f"http://127.0.0.1:{closed_port}/v1"
     (tmp_path / "asides.yaml").write_text(f"upstreams: [{{url: '{url}'}}]\nlog: {{level: error}}\n")
     done = serve(tmp_path, "--check", ASIDES_UPSTREAM_KEY="sk-own")
-    assert f"reads asides.yaml of the current folder and asks {url}\n" in done.stderr
+    assert f"using asides.yaml of the current folder; its requests go to {url}\n" in done.stderr
     assert "ASIDES_UPSTREAM_KEY does not count" in done.stderr
     assert "sk-own" not in done.stdout + done.stderr
     assert "# ASIDES_UPSTREAM_KEY" not in done.stdout

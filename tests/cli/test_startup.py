@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from asides.families.index import MODULES
-from tests.cli.running import COMMAND, environment
+from tests.cli.running import COMMAND, unmeasured
 
 HEAVY = (
     "asyncio",
@@ -35,14 +35,14 @@ def test_the_filter_imports_little(given: bytes) -> None:
         "main([])\n"
         f"print('', *(name for name in {HEAVY!r} if name in sys.modules))\n"
     )
-    done = subprocess.run([COMMAND[0], "-c", script], input=given, capture_output=True, env=environment())
+    done = subprocess.run([COMMAND[0], "-c", script], input=given, capture_output=True, env=unmeasured())
     assert done.stdout.split() == ([b"Hi"] if given else [])
 
 
 def test_what_lays_thoughts_out_is_imported_when_there_are_some() -> None:
     """An answer without thoughts on a pipe, and no input at all, start as fast as if there were no such thing."""
     script = "import sys\nfrom asides._cli import main\nmain([])\nprint('asides.terminal' in sys.modules)\n"
-    done = subprocess.run([COMMAND[0], "-c", script], input=b"", capture_output=True, env=environment())
+    done = subprocess.run([COMMAND[0], "-c", script], input=b"", capture_output=True, env=unmeasured())
     assert done.stdout == b"False\n"
 
 
@@ -55,5 +55,5 @@ def test_auto_imports_no_card_of_a_family() -> None:
         f"print('', *(name for name in {CARDS!r} if 'asides.families.' + name in sys.modules))\n"
     )
     for given, cards in ((b"<think>hm</think>Hi", []), (b"<|channel|>final<|message|>Hi", [b"harmony"])):
-        done = subprocess.run([COMMAND[0], "-c", script], input=given, capture_output=True, env=environment())
+        done = subprocess.run([COMMAND[0], "-c", script], input=given, capture_output=True, env=unmeasured())
         assert done.stdout.split() == [b"Hi", *cards]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -131,7 +132,7 @@ def test_lines_that_are_no_traces_are_told_and_counted(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert found["skipped"] == {"no_json": 2, "no_output": 2}
     assert found["all"]["replies"] == 1
-    assert f"asides: no JSON: 2 lines ({path}:2, {path}:5)" in done.stderr.decode()
+    assert f"asides: not valid JSON: 2 lines ({path}:2, {path}:5)" in done.stderr.decode()
     assert "--field names the field" in done.stderr.decode()
 
 
@@ -172,8 +173,31 @@ def test_what_a_file_is_can_be_said(traces: Path) -> None:
 def test_nothing_is_no_error() -> None:
     """No input, no replies."""
     done = run("stats")
-    assert (done.returncode, done.stdout) == (0, b"nothing to count\n")
+    assert (done.returncode, done.stdout) == (0, b"no replies to count\n")
     assert told()["all"]["replies"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "kind"),
+    [
+        ("traces.parquet", b"PAR1\x15\x04", "Parquet"),
+        ("traces.arrow", b"ARROW1\0\0", "Arrow"),
+        ("stream.arrow", b"\xff\xff\xff\xff\x10", "Arrow"),
+        ("traces.jsonl.gz", gzip.compress(b"{}", mtime=0), "gzip"),
+        ("packed.jsonl", b"\x28\xb5\x2f\xfd\x04", "zstd"),
+    ],
+)
+def test_a_packed_file_is_not_counted_as_a_reply(
+    name: str, start: bytes, kind: str, traces: Path, tmp_path: Path
+) -> None:
+    """Its bytes would be, and the figures of noise look like figures."""
+    packed = tmp_path / name
+    packed.write_bytes(start + b"<think>2+2</think>It is 4.\n")
+    result = run("stats", traces, packed, "--json")
+    assert result.returncode == 2
+    assert f"{name}: {kind}, which `asides batch` reads" in result.stderr.decode()
+    assert json.loads(result.stdout)["all"] == told(traces)["all"]
+    assert told("--as", "text", packed)["all"]["replies"] == 1
 
 
 def test_a_file_that_is_not_there(traces: Path) -> None:
@@ -187,8 +211,8 @@ def test_a_file_that_is_not_there(traces: Path) -> None:
     ("arguments", "words"),
     [
         (["--format", "nonsense"], "no format"),
-        (["--history", "--field", "x"], "--history reads no files"),
-        (["--since", "1d"], "go with --history"),
+        (["--history", "--field", "x"], "--history cannot be used with FILE"),
+        (["--since", "1d"], "need --history"),
         (["--html", "-", "--json"], "the same place"),
         (["--by", "model", "--by-file"], "not allowed with"),
         (["--tokenizer", "no/such.json"], "no such file"),

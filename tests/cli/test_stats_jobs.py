@@ -20,7 +20,7 @@ from asides._cli.streams import STDERR, OutputStream
 from asides.analysis.summary import MOST_GROUPS
 from asides.errors import Error
 from asides.terminal.progress import Progress
-from tests.cli.running import COMMAND, Running, environment, run
+from tests.cli.running import COMMAND, Running, run, unmeasured
 
 FRAGMENTS = (
     "Wait, is it? ",
@@ -70,11 +70,11 @@ def test_any_number_of_processes_counts_the_same(count: int, monkeypatch: pytest
 
 def test_the_command_says_the_same(tmp_path: Path) -> None:
     """From files and from a pipe, with a reply and a document between the traces; small input starts no process."""
-    (tmp_path / "a.jsonl").write_bytes(generated(8000, 3))
+    (tmp_path / "a.jsonl").write_bytes(generated(7000, 3))
     (tmp_path / "reply.txt").write_bytes(b"<think>Wait.</think>No.")
     (tmp_path / "list.json").write_bytes(b'[{"answer": "<think>Hm.</think>x"}]')
     (tmp_path / "b.jsonl").write_bytes(generated(50, 4))
-    files = [tmp_path / name for name in ("a.jsonl", "reply.txt", "list.json", "b.jsonl", "a.jsonl")]
+    files = [tmp_path / name for name in ("a.jsonl", "reply.txt", "list.json", "b.jsonl")]
     assert files[0].stat().st_size > 2 * jobs.BATCH
     one = run("stats", "--json", "--by", "model", *files)
     several = run("stats", "--json", "--by", "model", "--jobs", "2", *files)
@@ -88,7 +88,7 @@ def test_the_command_says_the_same(tmp_path: Path) -> None:
 def test_tags_of_ones_own_reach_the_workers(tmp_path: Path) -> None:
     """They are no format that has a name."""
     path = tmp_path / "own.jsonl"
-    path.write_bytes(b'{"text": "<plan>Two and two.</plan>Four."}\n' * (2 * jobs.BATCH // 40))
+    path.write_bytes(b'{"text": "<plan>%b</plan>Four."}\n' % (b"Two and two. " * 80) * (2 * jobs.BATCH // 1000))
     tags = ("--tags", "<plan>", "</plan>")
     one, several = (run("stats", "--json", *tags, *more, path) for more in ([], ["--jobs", "2"]))
     assert (several.returncode, several.stdout) == (0, one.stdout)
@@ -140,8 +140,8 @@ def test_a_worker_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--jobs", "many"], "no number of processes"),
-        (["--history", "--jobs", "2"], "--jobs is for files; one process reads the history\n"),
+        (["--jobs", "many"], "must be a number of processes or auto, not 'many'"),
+        (["--history", "--jobs", "2"], "--jobs cannot be used with --history, which one process reads\n"),
     ],
 )
 def test_wrong_usage(arguments: list[str], words: str) -> None:
@@ -158,5 +158,5 @@ def test_one_process_imports_nothing_of_it() -> None:
         "print(*(name for name in ('asides._cli.stats.jobs', 'subprocess', 'multiprocessing') if name in sys.modules),"
         " file=sys.stderr)\n"
     )
-    done = subprocess.run([COMMAND[0], "-c", script], input=b"", capture_output=True, env=environment())
+    done = subprocess.run([COMMAND[0], "-c", script], input=b"", capture_output=True, env=unmeasured())
     assert done.stderr.strip() == b""

@@ -81,7 +81,7 @@ def test_help_copying_writing_and_keeping(reply: Path, monkeypatch: pytest.Monke
     ):
         asides.until_shows("q quit")
         asides.press("?")
-        assert "write it to a new file" in asides.until_shows("search, in hidden thoughts too").text
+        assert "write the raw output to a new file" in asides.until_shows("search, also in closed thoughts").text
         asides.press("q")  # away with the help, and not with all
         asides.until(lambda screen: screen.lines[:9] == CLOSED)
         asides.press("y")

@@ -11,14 +11,14 @@ import pytest
 
 from tests.cli.running import OnScreen
 
-PAGE = (Path(__file__).parents[2] / "docs" / "terminal.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "terminal.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 SCREENS = re.findall(r"```text\n(.*?)```", PAGE, re.S)
 
 
 def test_the_first_screen(tmp_path: Path) -> None:
     """The reply in the text above it looks so."""
-    match = re.search(r"makes of `(.*?)`, on one screen", PAGE)
+    match = re.search(r"^From `(.*?)`, `asides -f qwen3` makes this on a terminal", PAGE, re.M)
     assert match is not None
     reply = tmp_path / "reply.txt"
     reply.write_text(match.group(1).replace("\\n", "\n"))

@@ -19,29 +19,32 @@ CLOSED_PIPE = 141
 
 EXIT_CODES = f"""\
 exit codes:
-  {OK}    all went well
-  {ODD}    with --strict: something odd was met
+  {OK}    success
+  {ODD}    with --strict: there was a notice
   {FAILED}    wrong usage, or something could not be read or written
-  {INTERRUPTED}  ended by Ctrl-C; what had been read is written before
-  {CLOSED_PIPE}  the reader of the output has gone, as in `asides | head -1`
+  {INTERRUPTED}  stopped by Ctrl-C, after writing what was read so far
+  {CLOSED_PIPE}  the reader of the output closed it, as in `asides | head -1`
 """
 
 COMMANDS = {
-    "split": "take files apart, each as a whole",
-    "formats": "list the formats, or show one",
-    "probe": "tell which format a model speaks, and why",
-    "lint-template": "test a Hugging Face response template",
-    "view": "read a reply, each thought shown or hidden by a key",
-    "run": "talk with a model",
-    "serve": "the gateway: stand between clients and a model server",
-    "history": "kept thoughts: list, search, export, purge",
-    "stats": "how a model thinks, in figures",
-    "batch": "files of raw outputs split into columns, by the million",
-    "demo": "watch recorded output being taken apart",
-    "completion": "let bash, zsh or fish complete all this",
+    "split": "split files, each read as a whole",
+    "formats": "list the formats, or show one in detail",
+    "probe": "find out which format a model writes",
+    "lint-template": "check a Hugging Face response template",
+    "view": "read a reply on the full screen, thoughts folded",
+    "run": "chat with a model",
+    "serve": "run the gateway between clients and a model server",
+    "history": "saved replies: list, search, export, delete",
+    "stats": "measure how a model thinks",
+    "batch": "split datasets of raw outputs into columns",
+    "demo": "watch recorded outputs being split",
+    "completion": "print a completion script for bash, zsh or fish",
 }
 """The commands beside the filter, each with a function `run(arguments) -> exit code`: in a module of its name, or in
 `command.py` of a folder of its name."""
+
+POSIX_MODULES = frozenset({"fcntl", "termios"})
+"""What Python has on POSIX systems alone, and `batch` and the conversation of `run` cannot do without."""
 
 FOLDERS = frozenset({"run", "history", "stats", "batch", "demo"})
 
@@ -57,9 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
     command = "filter"
     if arguments and arguments[0] in COMMANDS:
         command, *arguments = arguments
-    from .streams import complain, keep_places
+    from .streams import OutputStream, complain, keep_places
 
     keep_places()
+    OutputStream.lost = False
     try:
         code: int = command_module(command).run(arguments)
     except BrokenPipeError:
@@ -69,7 +73,12 @@ def main(arguments: list[str] | None = None) -> int:
     except Error as error:
         complain(str(error))
         return FAILED
+    except ModuleNotFoundError as error:
+        if error.name not in POSIX_MODULES:
+            raise
+        complain(f"this needs a POSIX system (Linux, macOS, WSL): Python has no {error.name} here")
+        return FAILED
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
         return FAILED
-    return code
+    return FAILED if OutputStream.lost and code in (OK, ODD) else code

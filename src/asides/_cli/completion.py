@@ -19,16 +19,18 @@ from . import COMMANDS, OK, command_module
 from .options import Arguments, write_out
 
 DESCRIPTION = """\
-Prints a script that completes commands, flags, formats and files of `asides`.
+Prints a script with which your shell completes the commands, flags, formats
+and files of `asides` when you press Tab.
 """
 EXAMPLES = """\
-for this shell, or for every one where the line stands in its start-up file:
+Run the line of your shell for this session, or add it to the file beside it
+for every session:
   source <(asides completion bash)                   ~/.bashrc
-  source <(asides completion zsh)                    ~/.zshrc, behind compinit
+  source <(asides completion zsh)                    ~/.zshrc, after compinit
   asides completion fish | source                    ~/.config/fish/config.fish
 
 exit codes:
-  0    all was well
+  0    success
   2    wrong usage
 """
 FILTER = "filter"
@@ -64,7 +66,7 @@ class CompletedCommand(NamedTuple):
 def run(arguments: list[str]) -> int:
     """`asides completion`."""
     parser = Arguments(prog="asides completion", description=DESCRIPTION, epilog=EXAMPLES)
-    parser.add_argument("shell", choices=tuple(SCRIPTS), help="the shell that is to complete")
+    parser.add_argument("shell", choices=tuple(SCRIPTS), help="your shell")
     options = parser.parse_args(arguments)
     write_out(SCRIPTS[options.shell](list(completed_commands())))
     return OK

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
+from ..message import OpenCalls
+from ..parts import ToolCall
 from .streams import PLAIN, STDERR, OutputStream, Streams
 
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ class NumberedDisplay(TextDisplay):
     def begin(self, label: str) -> None:
         """An input begins, on a line of its own."""
         super().begin(label)
-        self._calls = Calls()
+        self._calls = OpenCalls()
         self._thoughts = 0
         self._kind = ""
 
@@ -140,7 +142,7 @@ class NumberedDisplay(TextDisplay):
             elif isinstance(event, PartEnd) and self._kind == "thinking":
                 self._streams.aside().end_line()
             if not isinstance(event, TextDelta | ThinkingDelta) and (call := self._calls.add(event)):
-                self._streams.line(call.text)
+                self._streams.line(call_line(call))
             self._show_text(event)
 
     def _start_part(self, event: PartStart) -> None:
@@ -186,7 +188,7 @@ class ReplyDisplay(TextDisplay):
     def begin(self, label: str) -> None:
         """An input begins, on a line of its own."""
         super().begin(label)
-        self._calls = Calls()
+        self._calls = OpenCalls()
         self._name = label
         if self._thoughts is not None:
             self._thoughts.begin(label)
@@ -208,7 +210,7 @@ class ReplyDisplay(TextDisplay):
             if self._show_calls and not isinstance(event, TextDelta | ThinkingDelta):
                 call = self._calls.add(event)
                 if call is not None:
-                    self._streams.line(call.text)
+                    self._streams.line(call_line(call))
             if not isinstance(event, ThinkingDelta):
                 self._show_text(event)
 
@@ -283,13 +285,13 @@ class CallDisplay(Display):
 
     def begin(self, label: str) -> None:
         """An input begins. Its calls follow those before."""
-        self._calls = Calls()
+        self._calls = OpenCalls()
 
     def show(self, events: Sequence[Event]) -> None:
         """Write the calls that have ended."""
         for event in events:
             if not isinstance(event, TextDelta | ThinkingDelta) and (call := self._calls.add(event)):
-                self._out.write_bytes(json_line(call))
+                self._out.write_bytes(json_line(ShownCall(call.name, call.arguments, call.id, call.error)))
 
 
 class FileHeader(msgspec.Struct, frozen=True, tag="file", tag_field="type"):
@@ -323,29 +325,11 @@ class ShownCall(msgspec.Struct, frozen=True):
     id: str
     error: str | None
 
-    @property
-    def text(self) -> str:
-        """The call as a person reads it."""
-        words = f"call {self.name or '(no name)'} {self.arguments}".rstrip()
-        return f"{words} [{self.error}: not to be run]" if self.error else words
 
-
-class Calls:
-    """Puts calls together from their events. By their index: calls that a server has split off may end together."""
-
-    def __init__(self) -> None:
-        self._open: dict[int, tuple[PartStart, list[str]]] = {}
-
-    def add(self, event: Event) -> ShownCall | None:
-        """Take the next event; the call, where this event ends one."""
-        if isinstance(event, ToolCallDelta):
-            self._open[event.index][1].append(event.text)
-        elif isinstance(event, PartStart) and event.kind == "tool_call":
-            self._open[event.index] = (event, [])
-        elif isinstance(event, PartEnd) and event.index in self._open:
-            start, arguments = self._open.pop(event.index)
-            return ShownCall(start.name, "".join(arguments), start.id, event.error)
-        return None
+def call_line(call: ToolCall) -> str:
+    """A call as a person reads it."""
+    words = f"call {call.name or '(no name)'} {call.arguments}".rstrip()
+    return f"{words} [{call.error}: not to be run]" if call.error else words
 
 
 class LineNumbers:

@@ -27,36 +27,36 @@ from . import COMMANDS, EXIT_CODES, FAILED, INTERRUPTED, ODD, OK
 from .display import choose
 from .options import Arguments, add_options, check_options, did_you_mean, explain_unknown, policies
 from .own_settings import obey_settings
-from .streams import STDIN, Interrupt, Streams
+from .streams import END_KEYS, STDIN, Interrupt, Streams
 
 if TYPE_CHECKING:
     from .history.save import StreamTimes
 
 DESCRIPTION = """\
-Separates what a model thinks from what it says and what it calls.
+Splits a model's output into thinking, answer and tool calls.
 
 Reads standard input, or files. The answer goes to standard output as it
-comes, and standard output is exactly the answer. Thoughts go to standard
-error, headed and indented; on a terminal also wrapped and
-coloured (unless NO_COLOR is set). So do calls, one per line.
+arrives, and nothing else goes there. Thoughts and calls go to standard error:
+a thought indented below a heading, a call as one line. On a terminal they are
+wrapped and coloured (unless NO_COLOR is set).
 """
 EXAMPLES = """\
 examples:
-  asides reply.txt                    a file: its answer, its thoughts
-  model | asides                      the answer, the thoughts before your eyes
-  model | asides --hide > answer      the answer alone
-  plan=$(model | asides --collapse)   the answer into a variable, a line on
+  model | asides                      show the answer and the thoughts
+  asides reply.txt                    the same, from a file
+  model | asides --hide > answer.txt  only the answer
+  plan=$(model | asides --collapse)   the answer in a variable; one line on
                                       the terminal for each thought
-  model | asides 2> thoughts          the thoughts in a file of their own
-  model | asides --start thinking     the prompt ended in <think>, so the
-                                      output begins in the middle of a thought
-  model | asides -f harmony           gpt-oss; `asides formats` lists all
-  model | asides --tags '<plan>' '</plan>'      markers of your own
-  model | asides --only calls | jq -r .name
+  model | asides 2> thoughts.txt      the thoughts in a file of their own
+  model | asides --start thinking     the prompt ended with <think>, so the
+                                      output begins inside a thought
+  model | asides -f harmony           name the format, here that of gpt-oss
+  model | asides --tags '<plan>' '</plan>'      your own markers
+  model | asides --only calls | jq -r .name     the names of the tools called
   model | asides --json               every event, for another program
-  asides split -n --only thinking *.txt
-  asides view reply.txt               each thought opens with a key or a click
-  asides run qwen3 "Why is the sky blue?"
+  asides split -n --only thinking *.txt         thoughts, with line numbers
+  asides view reply.txt               a key or a click opens each thought
+  asides run qwen3 "Why is the sky blue?"       ask a model
 
 """
 
@@ -71,7 +71,7 @@ def run(arguments: list[str]) -> int:
     streams = Streams(raw=options.raw, wrap=options.wordwrap, markdown=options.markdown)
     reader = InputReader(options, streams)
     if os.isatty(STDIN) and streams.err.terminal:
-        streams.message("reads what you type; Ctrl-D ends it, `asides --help` tells more")
+        streams.message(f"waiting for input on the terminal; {END_KEYS}; see `asides --help`")
         streams.flush()
     with Interrupt() as interrupt:
         # A file is read as fast as the disk is, which says nothing about the model.
@@ -203,8 +203,8 @@ class InputReader:
         if lone:
             self._hinted = True
             self._streams.message(
-                f"{notice.message[: len(lone)]} closes what nothing opened, so the prompt began the thinking "
-                "and all before this marker was thought; read such output with --start thinking"
+                f"{notice.message[: len(lone)]} closes a thought that was not opened here: the prompt opened it, and "
+                "everything before this marker is thinking. Read such output with --start thinking"
             )
 
 
@@ -220,15 +220,17 @@ class _LogLines(logging.Handler):
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    commands = "".join(f"  asides {name:<10} {what}\n" for name, what in COMMANDS.items())
+    commands = "".join(f"  asides {name:<13}  {what}\n" for name, what in COMMANDS.items())
     parser = Arguments(
         prog="asides",
         usage="asides [options] < output\n       asides [options] FILE ...\n       asides COMMAND [options]",
         description=DESCRIPTION,
         epilog=f"commands (each has its own --help):\n{commands}\n{EXAMPLES}{EXIT_CODES}",
     )
-    add_options(parser, start="the format's own; text for auto, so that the answer flows")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="a file with a model's output, read as by `split`")
+    add_options(parser, start="the format's own, which is text for auto")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="a file with a model's output; read as `asides split` reads it"
+    )
     options = parser.parse_args(arguments)
     if options.files:
         first = options.files[0]
@@ -236,7 +238,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
             parser.error(f"the command comes first: asides {first} [options]")
         if first != "-" and not os.path.exists(first):
             meant = did_you_mean(first, COMMANDS, "asides ")
-            parser.error(f"{first!r} is neither a command nor a file that is there{meant}")
+            parser.error(f"{first!r} is neither a command nor a file that exists{meant}")
     check_options(parser, options)
     if not options.files:  # else `split` does
         obey_settings(options)

@@ -17,6 +17,7 @@ import msgspec
 
 from .._engine.calls.syntax import CallSyntax
 from .._engine.format import END, HEADER, TEXT, THINKING, Format
+from ..errors import UsageError
 from ..families import family_of, formats, get_format, switch_of
 from ..families.registry import canonical_name
 from ..terminal.table import GAP, aligned, columns, cut
@@ -26,10 +27,11 @@ from .options import Arguments, write_out
 from .streams import STDOUT, OutputStream
 
 DESCRIPTION = """\
-Lists the formats, with the names that each answers to. Names compare without
-case, `-`, `_`, `.` and spaces. With a name, shows that format in detail: its
-family, its markers, how it writes calls, how its thinking is switched. With a
-marker, lists the formats that have it.
+Lists the formats: which markers open and close thinking, where output begins,
+and the other names of each. With a NAME it shows that format in detail: its
+model family, markers, syntax of tool calls, and how thinking is switched on
+and off. With a marker, it lists the formats that use it. Upper and lower case,
+`-`, `_`, `.` and spaces make no difference in names.
 """
 COLUMNS = ("name", "opens", "closes", "start", "aliases")
 WIDEST_MARKER = 18
@@ -39,28 +41,30 @@ NARROWEST_TABLE = 72
 NARROWEST_ALIASES = 24
 EXAMPLES = """\
 examples:
-  asides formats                 all of them
-  asides formats qwen3           one in detail
-  asides formats '[THINK]'       those with this marker
-  asides formats --json          everything that is known of each
+  asides formats                 list all formats
+  asides formats qwen3           one format in detail
+  asides formats '[THINK]'       the formats that use this marker
+  asides formats --json          every detail of every format
 
 """
 EXIT_CODES = """\
 exit codes:
-  0    all was well
+  0    success
   2    wrong usage, or there is no such format
-  141  the reader of the output has gone, as in `asides formats | head -1`
+  141  the reader of the output closed it, as in `asides formats | head -1`
 """
 
 
 def run(arguments: list[str]) -> int:
     """`asides formats`."""
     parser = Arguments(prog="asides formats", description=DESCRIPTION, epilog=EXAMPLES + EXIT_CODES)
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a name or an alias of a format, or a marker")
-    parser.add_argument("--json", action="store_true", help="the same as JSON")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a format's name or alias, or a marker")
+    parser.add_argument("--json", action="store_true", help="write JSON")
     options = parser.parse_args(arguments)
     rows = None if options.name is None else _with_marker(options.name)
     if options.name is not None and not rows:
+        if not re.search(r"\w", options.name) or not options.name[0].isalnum():
+            raise UsageError(f"no format has the marker {options.name!r}; `asides formats` lists all markers")
         details = detail(find_format(options.name))
         write_out(_json(details) if options.json else _list(details))
     else:

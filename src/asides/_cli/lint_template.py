@@ -14,10 +14,11 @@ from . import FAILED, ODD, OK
 from .options import Arguments, write_out
 
 DESCRIPTION = """\
-Tests a response template: a JSON file that is one, or a tokenizer_config.json that
-holds one. It is looked at, read with, and where a chat template is given, every
-turn that the chat template writes must come back. With transformers installed, its
-own reader is tried too.
+Checks a Hugging Face response template, in a JSON file of its own or in a
+tokenizer_config.json. The template is validated and used to parse sample
+outputs. With --chat-template, each turn that the chat template writes must be
+parsed back to the same message. If transformers is installed, its own parser
+is tried too.
 """
 EXAMPLES = f"""\
 examples:
@@ -26,8 +27,8 @@ examples:
   asides lint-template mine.json --sample output.txt --sample other.txt
 
 exit codes:
-  {OK}    nothing was found
-  {ODD}    something was found; each line says where, why and of which kind
+  {OK}    no problem was found
+  {ODD}    there are problems; each line names the key, the reason and the kind
   {FAILED}    wrong usage, or something could not be read
 """
 
@@ -35,10 +36,16 @@ exit codes:
 def run(arguments: list[str]) -> int:
     """`asides lint-template`."""
     parser = Arguments(prog="asides lint-template", description=DESCRIPTION, epilog=EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="the template, or a tokenizer_config.json")
-    parser.add_argument("--chat-template", metavar="FILE", help="the model's chat template, for a round trip")
-    parser.add_argument("--sample", metavar="FILE", action="append", default=[], help="an output of the model")
-    parser.add_argument("--json", action="store_true", help="the same as JSON")
+    parser.add_argument("file", metavar="FILE", help="the response template, or a tokenizer_config.json")
+    parser.add_argument("--chat-template", metavar="FILE", help="the model's chat template (Jinja), for a round trip")
+    parser.add_argument(
+        "--sample",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a file with an output of the model; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="write JSON")
     options = parser.parse_args(arguments)
     template = load(Path(options.file))
     chat_template = None if options.chat_template is None else read_text(Path(options.chat_template))
@@ -48,7 +55,7 @@ def run(arguments: list[str]) -> int:
         rows = [finding._asdict() for finding in findings]
         write_out(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n")
     else:
-        write_out("".join(f"{finding}\n" for finding in findings) or "nothing was found\n")
+        write_out("".join(f"{finding}\n" for finding in findings) or "no problem was found\n")
     return ODD if findings else OK
 
 
@@ -57,9 +64,9 @@ def load(path: Path) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(read_bytes(path, MOST_JSON))
     except msgspec.DecodeError as error:
-        raise UsageError(f"{path}: no JSON: {error}") from error
+        raise UsageError(f"{path}: not valid JSON: {error}") from error
     if isinstance(found, dict) and "fields" not in found and isinstance(found.get("response_template"), dict):
         found = found["response_template"]
     if not isinstance(found, dict):
-        raise UsageError(f"{path}: no response template")
+        raise UsageError(f"{path}: not a response template: it must be a JSON object")
     return found

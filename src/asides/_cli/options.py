@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Iterable
 from typing import Any, NoReturn, cast, get_args
 
@@ -21,6 +22,8 @@ from .streams import STDOUT, OutputStream, complain
 
 HELP_WIDTH = 79
 """Columns of a help, unless the terminal is narrower."""
+_FOUND = ", by the first marker"
+"""How the default format is found."""
 
 
 class Arguments(argparse.ArgumentParser):
@@ -36,13 +39,15 @@ class Arguments(argparse.ArgumentParser):
         output.flush()
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line and end with exit code 2."""
+        """Print what is wrong in one line and where to read more, and exit with code 2."""
         complain(message + self._meant(message))
-        complain(f"`{self.prog} --help` tells more")
+        complain(f"see `{self.prog} --help`")
         self.exit(2)
 
     def _meant(self, message: str) -> str:
-        """`; did you mean ...?` behind the message about a flag that is not known."""
+        """`; did you mean ...?` behind the message about a flag or a value that is not known."""
+        if choice := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            return did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
         unknown = message.removeprefix("unrecognized arguments: ").split("=")[0].split(" ")[0]
         known = self._option_string_actions
         return did_you_mean(unknown, known) if unknown.startswith("--") and unknown not in known else ""
@@ -79,10 +84,10 @@ class Version(argparse.Action):
     """`--version`."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(nargs=0, help="say the version and end", **settings)
+        super().__init__(nargs=0, help="print the version and exit", **settings)
 
     def __call__(self, parser: argparse.ArgumentParser, *others: Any) -> None:
-        """Say the version and end."""
+        """Print the version and exit."""
         write_out(f"asides {__version__}\n")
         parser.exit()
 
@@ -108,7 +113,7 @@ def add_reading(
         "--format",
         default="auto" if format == "auto" else None,
         metavar="NAME",
-        help=f"the model's format (default {format}); see `asides formats`",
+        help=f"the model's format (default: {format}{_FOUND if format == 'auto' else ''}); `asides formats` lists them",
     )
     if tags:
         choosing.add_argument(
@@ -117,45 +122,57 @@ def add_reading(
             action="append",
             default=[],
             metavar=("OPEN", "CLOSE"),
-            help="thoughts stand between these markers, in place of a format; may be given again",
+            help="the markers around thoughts, in place of a format, such as '<plan>' '</plan>'; may be repeated",
         )
     reading.add_argument(
         "--start",
         choices=get_args(Start),
-        help=f"where the output begins (default {start})",
+        help=f"where the output begins (default: {start}); thinking, if the prompt ended with <think>",
     )
     reading.add_argument(
-        "--exact", dest="whitespace", action="store_const", const="exact", help="keep the whitespace beside markers"
+        "--exact",
+        dest="whitespace",
+        action="store_const",
+        const="exact",
+        help="leave whitespace beside markers in the text (default: remove it with the marker)",
     )
     reading.add_argument(
         "--calls-in-thinking",
         choices=get_args(CallsInThinking),
-        help="what a call inside open thinking is (default the format's own, mostly resolve)",
+        help="how to read a tool call inside a thought. never: as part of the thought; always: as a call; resolve: as "
+        "a call only if the output ends with it (default: the format's own, mostly resolve)",
     )
     reading.add_argument(
         "--mentions",
         choices=get_args(Mentions),
-        help=f"what a quoted or fenced marker is (default {DEFAULTS.mentions})",
+        help="how to read a marker in quotes or in a code block: as literal text, or as a marker "
+        f"(default: {DEFAULTS.mentions})",
     )
     reading.add_argument(
-        "--no-calls", dest="calls", action="store_const", const=False, help="read calls as ordinary text"
+        "--no-calls",
+        dest="calls",
+        action="store_const",
+        const=False,
+        help="leave tool calls in the text as they were written",
     )
     reading.add_argument(
         "--repair",
         action="store_const",
         const=True,
-        help="write the closing brackets that a cut-off call lacks",
+        help="add the closing brackets that a cut-off call lacks",
     )
     reading.add_argument(
         limit,
         dest="limit",
         type=int,
         metavar="N",
-        help=f"how many characters may be held back (default {DEFAULTS.limit})",
+        help=f"how many characters may be held back until it is clear what they are (default: {DEFAULTS.limit})",
     )
     if tools:
         reading.add_argument(
-            "--tools", metavar="FILE", help="a JSON list of tool definitions; gives types to arguments"
+            "--tools",
+            metavar="FILE",
+            help="a JSON file with the request's tool definitions, as OpenAI writes them: gives types to arguments",
         )
     return reading
 
@@ -165,7 +182,7 @@ def add_raw(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--raw",
         action="store_true",
-        help="on a terminal, write control characters as the model wrote them: they may clear the screen or worse",
+        help="on a terminal, do not remove control characters; a model can then clear the screen, or worse",
     )
 
 
@@ -175,7 +192,7 @@ def add_wordwrap(group: argparse._ActionsContainer) -> None:
         "--nowordwrap",
         dest="wordwrap",
         action="store_false",
-        help="on a terminal, do not break long lines at words; pipes and files never have them broken",
+        help="on a terminal, do not wrap long lines at words (in pipes and files they are never wrapped)",
     )
 
 
@@ -184,18 +201,18 @@ def add_markdown(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--markdown",
         action="store_true",
-        help="on a terminal with colours, draw the Markdown of the answer: bold, code, lists (default: as it is)",
+        help="on a terminal with colours, render the answer's Markdown: bold, code, lists (default: as written)",
     )
 
 
 def add_store(group: argparse._ActionsContainer, when: str = "") -> None:
-    """The option that names the store of kept thoughts. `when` says when it counts."""
+    """The option that names the store of saved replies. `when` says when it counts."""
     group.add_argument(
         "--store",
         default="",
         metavar="STORE",
-        help=f"{when}a file or a postgresql:// address (default: $ASIDES_HISTORY, the configuration's "
-        "history.store, or asides/history.db in the user's data directory)",
+        help=f"{when}the history, a file or a postgresql:// address (default: $ASIDES_HISTORY, history.store of the "
+        "configuration, or ~/.local/share/asides/history.db)",
     )
 
 
@@ -204,8 +221,8 @@ def add_style(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--style",
         metavar="STYLE",
-        help="the look of thoughts on a terminal: heading=blue,text=cyan (the default), or one look for both: "
-        "plain, dim, grey, blue, bold+#8899aa (also from ASIDES_STYLE)",
+        help="the colours of thoughts on a terminal, for heading and text, or one for both: dim, grey, bold+#8899aa, "
+        "plain (default: $ASIDES_STYLE, or heading=blue,text=cyan)",
     )
 
 
@@ -213,29 +230,31 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
     """The options of the filter and of `split`. `start` says in words where reading begins by default."""
     reading = add_reading(parser, start=start)
     parser.set_defaults(format=None)  # so that the configuration can say it
-    reading.add_argument("--strict", action="store_true", help="end with exit code 1 at the first oddity")
+    reading.add_argument(
+        "--strict", action="store_true", help="stop with exit code 1 at the first notice, that is, at anything odd"
+    )
 
     showing = parser.add_argument_group("what to show")
     what = showing.add_mutually_exclusive_group()
     what.add_argument(
         "--only",
         choices=("thinking", "text", "calls"),
-        help="show nothing else, on standard output; calls as JSON lines (name, arguments, id, error)",
+        help="write only these, to standard output; calls as lines of JSON with name, arguments, id, error",
     )
     what.add_argument("--json", action="store_true", help="write every event as a line of JSON")
     showing.add_argument(
         "-n",
         "--number",
         action="store_true",
-        help="number the lines as `grep -n` does: `2:words`, `thinking 1:2:words`",
+        help="number the lines as `grep -n` does: `2:text` in the answer, `thinking 1:2:text` in the first thought",
     )
     asides = showing.add_mutually_exclusive_group()
     asides.add_argument(
         "--hide",
         action="store_true",
-        help="show no thoughts and no calls; on a terminal a spinner tells that there is a thought",
+        help="show no thoughts and no calls; on a terminal a spinner turns while the model thinks",
     )
-    asides.add_argument("--collapse", action="store_true", help="show a line for each thought, with its length")
+    asides.add_argument("--collapse", action="store_true", help="show each thought as one line with its length")
     add_style(showing)
     add_wordwrap(showing)
     add_markdown(showing)
@@ -244,28 +263,32 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="tell on standard error what each marker did and what was odd",
+        help="print to standard error what each marker did, and every notice",
     )
-    keeping = parser.add_argument_group("what to keep")
-    keeping.add_argument("--save", action="store_true", help="keep the reply and its thoughts; see `asides history`")
+    keeping = parser.add_argument_group("what to save")
+    keeping.add_argument(
+        "--save", action="store_true", help="save the reply with its thoughts to the history; see `asides history`"
+    )
     add_store(keeping, "with --save: ")
     keeping.add_argument("--model", default="", metavar="NAME", help="with --save: the model's name, to find it by")
-    keeping.add_argument("--agent", default="", metavar="NAME", help="with --save: a name for who is speaking")
+    keeping.add_argument(
+        "--agent", default="", metavar="NAME", help="with --save: the name of the agent or program that asked"
+    )
     parser.add_argument("--version", action=Version)
 
 
 def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Refuse what does not go together."""
     if options.number and (options.json or options.only == "calls"):
-        parser.error("-n numbers lines of words; it does not go with JSON lines")
+        parser.error("-n numbers lines of text; it cannot be used with --json or --only calls")
     if options.markdown and options.number:
-        parser.error("-n numbers lines as they are; it does not go with --markdown")
+        parser.error("-n numbers lines as they were written; it cannot be used with --markdown")
     if options.collapse and (options.json or options.only):
-        parser.error("--collapse is for thoughts beside the answer; it does not go with --json or --only")
+        parser.error("--collapse shows thoughts beside the answer; it cannot be used with --json or --only")
     if (options.model or options.agent) and not options.save:
-        parser.error("--model and --agent name a reply that is kept; they go with --save")
+        parser.error("--model and --agent name a saved reply; add --save")
     if options.store and not options.save:
-        parser.error("--store says where a reply is kept; it goes with --save")
+        parser.error("--store names where a reply is saved; add --save")
     check_style(options)
 
 
@@ -312,4 +335,5 @@ def read_tools(path: str) -> list[dict[str, Any]]:
     try:
         return msgspec.json.decode(content, type=list[dict[str, Any]])
     except msgspec.DecodeError as error:
-        raise UsageError(f"{path}: not a JSON list of tool definitions: {error}") from error
+        form = '[{"type": "function", "function": {"name": ..., "parameters": ...}}, ...]'
+        raise UsageError(f"{path}: not a JSON list of tool definitions, {form}: {error}") from error

@@ -44,7 +44,7 @@ def _load() -> Config | None:
         # What only the gateway and `asides run` need may lack its secrets.
         return load_all(without=("upstreams", "keys", "run")).config
     except Error as error:
-        complain(f"{error}\nthe configuration is left out")
+        complain(f"{error}\nthe configuration is ignored")
         return None
 
 

@@ -26,28 +26,30 @@ from .options import Arguments, write_out
 from .streams import complain
 
 DESCRIPTION = """\
-Tells which format a model speaks, whether it thinks, and why. TARGET is a folder
-with a tokenizer or a chat template, a tokenizer.json, a .jinja, a .gguf, or just
-the name of a model, or its address on huggingface.co. Nothing is downloaded, and
-templates are rendered in a process of their own, within bounds of time and
-memory. Of a file with a model's output it tells which formats split it, what
-each makes of it, and which flags to use.
+Finds out which format a model writes and whether it thinks, and prints the
+reasons. TARGET is one of these:
+
+  a folder with a tokenizer or chat template, a tokenizer.json, .jinja or .gguf
+  the name of a model, or its address on huggingface.co
+  a file with a model's output: which formats can split it, with which flags
+
+Nothing is downloaded. Chat templates are rendered in a process of their own,
+with limits on time and memory.
 """
 EXAMPLES = f"""\
 examples:
-  asides probe ./Qwen3-8B                  a folder as it was downloaded
-  asides probe chat_template.jinja         a template alone
-  asides probe model.gguf --json           for another program
-  asides probe deepseek-ai/DeepSeek-R1     by name
-  asides probe --response-template ./Qwen3-8B   how transformers and TRL can read it
-
+  asides probe deepseek-ai/DeepSeek-R1     by the model's name
   asides probe https://huggingface.co/Qwen/Qwen3-8B
-  asides probe reply.txt                   an output: which format is it?
-  model | asides probe --output -
+  asides probe ./Qwen3-8B                  by a downloaded folder
+  asides probe chat_template.jinja         by a chat template alone
+  asides probe model.gguf --json           write JSON, for another program
+  asides probe reply.txt                   by an output of the model
+  model | asides probe --output -          the same, from a pipe
+  asides probe --response-template ./Qwen3-8B    for transformers and TRL
 
 exit codes:
-  {OK}    the model is known, or a format splits the output
-  {ODD}    nothing is known about it
+  {OK}    the format was found
+  {ODD}    it was not found
   {FAILED}    wrong usage, or something could not be read
 """
 PATHS = (".json", ".jinja", ".jinja2", ".j2", ".gguf")
@@ -64,21 +66,26 @@ def run(arguments: list[str]) -> int:
     """`asides probe`."""
     parser = Arguments(prog="asides probe", description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("target", nargs="?", metavar="TARGET", help="a folder, a file, or a model's name")
-    parser.add_argument("--output", metavar="FILE", help="a model's output; - is standard input")
-    parser.add_argument("--model", metavar="NAME", help="what the model in a folder or file is called")
-    parser.add_argument("--prompt", metavar="FILE", help="a prompt as it is sent: where does it leave the model?")
-    parser.add_argument("--json", action="store_true", help="the same as JSON")
+    parser.add_argument("--output", metavar="FILE", help="a file with a model's output; - is standard input")
+    parser.add_argument("--model", metavar="NAME", help="the model's name, where TARGET is a folder or a file")
     parser.add_argument(
-        "--response-template", action="store_true", help="a Hugging Face response template for it instead"
+        "--prompt", metavar="FILE", help="a prompt as the model gets it: does its output begin inside a thought?"
+    )
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument(
+        "--response-template", action="store_true", help="print a Hugging Face response template for the model instead"
     )
     parser.add_argument(
-        "--reader", choices=TARGETS, default="transformers", help="who reads that template (default transformers)"
+        "--reader",
+        choices=TARGETS,
+        default="transformers",
+        help="the program that is to read that template (default: transformers)",
     )
     options = parser.parse_args(arguments)
     if (options.output is None) == (options.target is None):
-        parser.error("what is probed is a TARGET, or a model's --output FILE")
+        parser.error("name one thing to probe: TARGET (a folder, a file or a model's name) or --output FILE")
     if options.output is not None and (options.model or options.prompt or options.response_template):
-        parser.error("--output is read alone; --model, --prompt and --response-template are for a model's files")
+        parser.error("--output cannot be used with --model, --prompt or --response-template")
     if options.output is not None or (not (options.model or options.prompt) and file_kind(options.target) == "output"):
         return _output(options.output or options.target, as_json=options.json)
     found = look(options.target, options.model, options.prompt)
@@ -105,7 +112,10 @@ def _output(path: str, *, as_json: bool) -> int:
 
     data = sys.stdin.buffer.read(MOST_OUTPUT + 1) if path == "-" else read_bytes(Path(path), MOST_OUTPUT)
     if len(data) > MOST_OUTPUT:
-        raise UsageError(f"standard input is longer than an output that is probed can be ({MOST_OUTPUT:,} bytes)")
+        raise UsageError(f"standard input is longer than {MOST_OUTPUT:,} bytes, the most that is probed")
+    if not data.strip() or b"\0" in data:
+        name = "standard input" if path == "-" else path
+        raise UsageError(f"{name}: {'binary data' if data.strip() else 'empty'}; the output of a model is needed")
     return probe_output(path, data.decode("utf-8", "replace"), as_json=as_json)
 
 
@@ -127,7 +137,9 @@ def model_name(target: str) -> str:
     host, _, path = target.partition("://")[2].partition("/")
     names = [name for name in path.split("?")[0].split("#")[0].split("/") if name]
     if host.removeprefix("www.") not in PAGES or not names or names[0] in ("datasets", "spaces", "docs"):
-        raise UsageError(f"{target}: nothing is downloaded; only a model's address on huggingface.co says its name")
+        raise UsageError(
+            f"{target}: nothing is downloaded; of web addresses only those of models on huggingface.co are known"
+        )
     return "/".join(names[:2])
 
 
@@ -172,7 +184,7 @@ def _format(found: Detection) -> str:
         return "one made for these markers; none that is known fits"
     if found.format == "auto":
         candidates = f"; it may be {', '.join(found.equals)}" if found.equals else ""
-        return f"auto (settled by the first marker that is met{candidates})"
+        return f"auto (found by the first marker{candidates})"
     return found.format + (f" (as well: {', '.join(found.equals)})" if found.equals else "")
 
 

@@ -35,7 +35,8 @@ UNREAL = ("auto", "passthrough")
 """What is no model's format."""
 MOST_ROWS = 8
 """Parts and oddities of a reading that are listed."""
-PAIR = re.compile(r"<([A-Za-z][\w:.\-]{0,40})>.*?</\1>|\[([A-Za-z][\w:.\-]{0,40})\].*?\[/\2\]", re.S)
+TAG = re.compile(r"(<{1,3}|\[{1,3})(/?)([A-Za-z][\w:.\-]{0,40})(>{1,3}|\]{1,3})")
+"""A tag: its brackets, whether it closes, its name, its brackets."""
 _NOTHING = {False: ("answer", "all of it, markers included"), True: ("open", "all of it is a thought that never ends")}
 _Signature = tuple[tuple[str, str], ...]
 
@@ -114,14 +115,33 @@ def read_by_all(text: str) -> list[OutputReading]:
 def choose_flags(text: str, best: OutputReading) -> list[str]:
     """The flags with which `asides FILE` reads it so; none where `auto` does."""
     if not best.finds:
-        pair = PAIR.search(text)
-        if pair is None:
-            return []
-        name = pair[1] or pair[2]
-        return ["--tags", *((f"<{name}>", f"</{name}>") if pair[1] else (f"[{name}]", f"[/{name}]"))]
+        pair = find_tags(text)
+        return ["--tags", *pair] if pair is not None else []
     if _signature(parse(text)) == _signature(best.message):
         return []
     return ["-f", best.formats[0]]
+
+
+def find_tags(text: str) -> tuple[str, str] | None:
+    """The pair of tags of which one stands first, with all brackets that its opener and its closer have in common.
+
+    In one pass: looking for the closer of each opener by itself takes hours where many never close.
+    """
+    places: dict[str, int] = {}
+    opened: set[tuple[str, str, str]] = set()
+    pairs: set[tuple[str, str, str]] = set()
+    for tag in TAG.finditer(text):
+        before, closes, name, after = tag.groups()
+        tags = {(before[:left], name, after[:right]) for left in (1, 2, 3) for right in (1, 2, 3)}
+        if closes:
+            pairs |= tags & opened
+        else:
+            places.setdefault(name, tag.start())
+            opened |= tags
+    if not pairs:
+        return None
+    before, name, after = min(pairs, key=lambda tag: (places[tag[1]], -len(tag[0] + tag[2])))
+    return f"{before}{name}{after}", f"{before}/{name}{after}"
 
 
 def streaming_flags(text: str, best: OutputReading, flags: Sequence[str]) -> list[str] | None:

@@ -21,37 +21,46 @@ from .options import Arguments, write_out
 from .streams import complain
 
 DESCRIPTION = """\
-The gateway. It stands between clients and a model server: it splits thinking and
-calls off the answer and gives each client its own kind of reasoning field. It
-speaks OpenAI's chat, completions and responses, Anthropic's messages, and Ollama.
-With nothing configured it replays recordings, so that it can be tried at once.
+Runs the gateway: a server between your clients and a model server. It
+separates thinking and tool calls from the answer, and gives each client
+thinking in the field that this client reads. Clients may use the APIs of
+OpenAI (chat, completions, responses), Anthropic (messages) and Ollama. A web
+page to chat and to look inside is at the same address. Without --upstream it
+replays recordings, so that you can try it without a model.
 """
 EXAMPLES = f"""\
 examples:
-  asides serve                                       try it on recordings, no model
-  asides serve --upstream http://127.0.0.1:8000/v1   in front of vLLM or llama.cpp
+  asides serve --upstream http://127.0.0.1:8000/v1   in front of vLLM, llama.cpp, ...
   asides serve --upstream http://127.0.0.1:11434     in front of Ollama
-  asides serve --upstream http://127.0.0.1:8000/v1 --format qwen3 --start thinking
-                                                     where the model is known
-  asides serve --config asides.yaml --check          what is configured, does it work?
+  asides serve                                       without a model: plays recordings
+  asides serve --upstream http://127.0.0.1:8000/v1 --check
+                                                     ask the model once, show what comes
+  asides serve --upstream http://127.0.0.1:8000/v1 --save
+                                                     save replies with their thoughts
+  asides serve --upstream http://127.0.0.1:8000/v1 --format qwen3
+                                                     only if the format is not found
+  asides serve --config asides.yaml                  settings from a file
   ASIDES_UPSTREAM_KEY=... asides serve --upstream https://example.com/v1
-                                                     a key that `ps` does not show
+                                                     with a key that `ps` does not show
+
+clients then use these addresses:
+  http://127.0.0.1:8777/v1   OpenAI clients (OPENAI_BASE_URL)
+  http://127.0.0.1:8777      Anthropic and Ollama clients, and your browser
 
 configuration:
-  Flags win over variables, variables over the file. The file is --config, else
-  ASIDES_CONFIG, else asides.yaml here or in ~/.config/asides. One that is only
-  found here gets no keys from the environment and keeps no history: name it with
-  --config where it is yours. Single settings have a variable each, as
-  ASIDES_LIMITS_IDLE for `limits: idle:`. --format and --start hold for every model
-  that the file does not name. docs/configuration.md lists all.
-
-  SIGHUP reads all of it again for the requests that come from then on.
+  Flags win over variables, variables over the file. The file is the one named
+  by --config, else by ASIDES_CONFIG, else asides.yaml in the current folder or
+  in ~/.config/asides. A file that was only found in the current folder may not
+  read keys from the environment nor save history; --config allows it both.
+  Single settings have variables: ASIDES_LIMITS_IDLE is `limits: idle:`. --format
+  and --start apply to every model that the file does not name. All settings
+  are in docs/reference/configuration.md. SIGHUP reloads them for new requests.
 
 exit codes:
-  {OK}    it was stopped by a signal, or --check found nothing wrong
-  1    with --check: something does not work
-  {FAILED}    wrong usage or configuration, or the address is taken
-  {INTERRUPTED}  ended by Ctrl-C
+  {OK}    stopped by a signal, or --check found no problem
+  1    --check found a problem
+  {FAILED}    wrong usage or configuration, or the port is in use
+  {INTERRUPTED}  stopped by Ctrl-C
 """
 NOT_OURS = ("run",)
 """Sections whose secrets are not looked up: the gateway needs none of them."""
@@ -95,43 +104,62 @@ def _read_again(options: argparse.Namespace) -> Config:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Arguments(prog="asides serve", description=DESCRIPTION, epilog=EXAMPLES)
-    parser.add_argument("--config", metavar="FILE", help="the configuration file")
+    parser.add_argument("--config", metavar="FILE", help="the configuration file (default: see below)")
     parser.add_argument(
-        "--check", action="store_true", help="show the configuration, ask each upstream once, print what came, and end"
+        "--check",
+        action="store_true",
+        help="print the configuration, ask each upstream one question, print its reply, and exit",
     )
 
     models = parser.add_argument_group("the model server")
-    models.add_argument("--upstream", action="append", metavar="URL", help="its address; again for each of several")
-    models.add_argument("--upstream-key", metavar="KEY", help="the key it wants (better: ASIDES_UPSTREAM_KEY)")
-    models.add_argument("--kind", metavar="KIND", help="auto, openai or ollama (default auto: it is asked)")
-    models.add_argument("--format", metavar="NAME", help="the model's format; see `asides formats`. none: do not split")
-    models.add_argument("--start", metavar="STATE", help="where replies begin: text, thinking or undecided")
+    models.add_argument(
+        "--upstream", action="append", metavar="URL", help="its address; may be repeated (default: recordings)"
+    )
+    models.add_argument(
+        "--upstream-key", metavar="KEY", help="the key that it requires (better: set ASIDES_UPSTREAM_KEY)"
+    )
+    models.add_argument("--kind", metavar="KIND", help="auto, openai or ollama (default: auto, found by a request)")
+    models.add_argument(
+        "--format",
+        metavar="NAME",
+        help="the model's format, or none: do not split (default: found by the model's name or its chat template); "
+        "`asides formats` lists them",
+    )
+    models.add_argument(
+        "--start", metavar="STATE", help="where replies begin: text, thinking or undecided (default: found likewise)"
+    )
 
     clients = parser.add_argument_group("the clients")
-    clients.add_argument("--host", metavar="HOST", help="where to listen (default 127.0.0.1)")
-    clients.add_argument("--port", metavar="PORT", help="(default 8777; 0 takes a free one)")
-    clients.add_argument("--workers", metavar="N", help="processes that share the port (default 1; docs/deploying.md)")
+    clients.add_argument(
+        "--host", metavar="HOST", help="the address to listen on (default: 127.0.0.1, this machine only)"
+    )
+    clients.add_argument("--port", metavar="PORT", help="the port to listen on (default: 8777; 0: any free port)")
+    clients.add_argument(
+        "--workers", metavar="N", help="processes that share the port (default: 1); see docs/how-to/deploying.md"
+    )
     clients.add_argument(
         "--key",
         action="append",
         metavar="KEY",
-        help="a key that clients must show; may be repeated (better: ASIDES_KEYS)",
+        help="a key that clients must send; may be repeated (better: set ASIDES_KEYS; default: no key)",
     )
     clients.add_argument(
         "--reasoning",
         metavar="FIELD",
-        help="where thinking is written: raw, summary, both or drop in replies of every API; in chat replies also "
-        "reasoning_content (default), reasoning, thinking, details or tags",
+        help="where clients find thinking. In every API: raw, summary, both or drop; in chat replies also "
+        "reasoning_content (the default), reasoning, thinking, details or tags",
     )
     clients.add_argument(
-        "--cors", action="append", metavar="ORIGIN", help="a web page that may ask, or *; may be repeated"
+        "--cors", action="append", metavar="ORIGIN", help="an origin whose web pages may call it, or *; may be repeated"
     )
 
-    logs = parser.add_argument_group("what is kept")
-    logs.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error (default info)")
-    logs.add_argument("--log-json", action="store_true", help="JSON lines, also on a terminal")
-    logs.add_argument("--log-bodies", action="store_true", help="log the text of requests and replies too")
-    logs.add_argument("--save", action="store_true", help="keep thoughts; see `asides history`")
+    logs = parser.add_argument_group("logs and history")
+    logs.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error (default: info)")
+    logs.add_argument("--log-json", action="store_true", help="log lines of JSON on a terminal too")
+    logs.add_argument("--log-bodies", action="store_true", help="also log the text of requests and replies")
+    logs.add_argument(
+        "--save", action="store_true", help="save replies with their thoughts to the history; see `asides history`"
+    )
     return parser
 
 
@@ -159,14 +187,14 @@ def _flags(options: argparse.Namespace) -> dict[str, Any]:
 def _introduce(loaded: Loaded) -> str:
     """The message about a file that was found in the current folder: its name, and where it sends requests to."""
     addresses = [hide_url(upstream.url) for upstream in loaded.config.upstreams]
-    asks = f" and asks {', '.join(addresses)}" if addresses else ""
-    return f"reads {loaded.file} of the current folder{asks}"
+    asks = f"; its requests go to {', '.join(addresses)}" if addresses else ""
+    return f"using {loaded.file} of the current folder{asks}"
 
 
 def _visible_secrets(options: argparse.Namespace) -> list[str]:
     given = {"--upstream-key": (options.upstream_key, "ASIDES_UPSTREAM_KEY"), "--key": (options.key, "ASIDES_KEYS")}
     return [
-        f"{flag}: everyone on this machine can see it in the list of processes; {variable} hides it"
+        f"{flag}: other users of this machine can see the key in the list of processes; set {variable} instead"
         for flag, (value, variable) in given.items()
         if value
     ]
@@ -176,7 +204,7 @@ def _check(loaded: Loaded, warnings: list[str]) -> int:
     check = _gateway("check")
     for warning in warnings:
         complain(warning)
-    source = loaded.file or "no file; variables, flags and built-in values only"
+    source = loaded.file or "no file: from flags, variables and defaults"
     write_out(f"# the configuration ({source})\n{show(loaded.config, loaded.origins)}\n")
     code: int = check.check(loaded.config)
     return code
@@ -190,5 +218,5 @@ def _gateway(name: str, *, extra: str = "gateway") -> ModuleType:
         if (error.name or "asides").partition(".")[0] == "asides":
             raise
         raise UsageError(
-            f"the gateway needs the package {error.name}; install what it needs with: {install_command(extra)}"
+            f"the gateway needs the package {error.name}, which is not installed: {install_command(extra)}"
         ) from error

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 
+from .._descriptor import open_to_read
 from . import EXIT_CODES, FAILED, INTERRUPTED, OK
 from .filter import InputReader
 from .options import Arguments, add_options, check_options
@@ -12,19 +14,20 @@ from .own_settings import obey_settings
 from .streams import STDIN, Interrupt, Streams
 
 DESCRIPTION = """\
-Takes files apart, each as a whole: a closing marker with no opening one makes
-all before it thinking. The answer goes to standard output, thoughts and calls
-to standard error. `-` is standard input, and so is no file at all.
+Splits files into thinking, answer and tool calls. Each file is read as a
+whole: where a closing marker such as </think> has no opening one, everything
+before it is thinking. The answer goes to standard output, thoughts and calls
+to standard error. Without FILE, or with `-`, standard input is read.
 """
 EXAMPLES = """\
-Of several files each begins on a line of its own; -n puts the file's name in
-front of each line, and --json writes {"type":"file","path":...} before each.
+With several files, each begins on a new line; -n puts the file's name in front
+of each line, and --json writes {"type":"file","path":...} before each file.
 
 examples:
-  asides split reply.txt                   the answer and the thoughts
-  asides split --hide *.txt > answers      the answers alone
-  asides split -n --only thinking *.txt    each line of thought, with its place
-  asides split --only calls reply.txt      the calls, as lines of JSON
+  asides split reply.txt                   show the answer and the thoughts
+  asides split --hide *.txt > answers.txt  only the answers
+  asides split -n --only thinking *.txt    thoughts, with file and line number
+  asides split --only calls reply.txt      the tool calls, as lines of JSON
 
 """
 
@@ -39,7 +42,7 @@ def run(arguments: list[str]) -> int:
     with Interrupt() as interrupt:
         for path in options.files:
             try:
-                descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
+                descriptor = STDIN if path == "-" else open_to_read(path)
             except OSError as error:
                 interrupt.failure = error
             else:
@@ -64,9 +67,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         epilog=EXAMPLES + EXIT_CODES,
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="a file with a model's output")
-    add_options(parser, start="the format's own; undecided where that is text")
+    add_options(parser, start="the format's own, or undecided where that is text")
     options = parser.parse_args(arguments)
     options.files = options.files or ["-"]
+    if sys.platform == "win32":
+        from .._windows import expand
+
+        options.files = expand(options.files)
     check_options(parser, options)
     obey_settings(options)
     return options

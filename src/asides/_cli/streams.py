@@ -12,9 +12,11 @@ through `answer()`, `aside()`, `line()` and `message()`.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
@@ -30,9 +32,22 @@ if TYPE_CHECKING:
 READ_SIZE = 65536
 DRAIN_READS = 16
 """How often is read after Ctrl-C at most: a writer that never stops must not keep us."""
+NOBODY_READS = (errno.EPIPE, errno.EBADF)
+"""How writing fails where the reader has left, or the stream was closed from the start (see `keep_places`)."""
 UNBOUNDED = 1_000_000_000
 """Columns of a screen whose lines are left to the terminal."""
 STDIN, STDOUT, STDERR = 0, 1, 2
+END_KEYS = "Ctrl-Z and Enter end it" if sys.platform == "win32" else "Ctrl-D ends it"
+"""How a person ends what is typed."""
+PackedKind = Literal["Parquet", "Arrow", "gzip", "zstd"]
+_PACKED: dict[bytes, PackedKind] = {
+    b"PAR1": "Parquet",
+    b"ARROW1": "Arrow",
+    b"\xff\xff\xff\xff": "Arrow",  # a stream, as `datasets` writes
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+"""How files begin whose bytes are neither lines nor a model's output."""
 PLAIN: Codes = ("", "")
 BOLD: Codes = ("\x1b[1m", "\x1b[22m")
 DIM: Codes = ("\x1b[2m", "\x1b[22m")
@@ -43,6 +58,9 @@ class OutputStream:
 
     watch: ClassVar[Callable[[str], object] | None] = None
     """Is called with all that is written to a terminal, where someone has to know what stands on it."""
+    lost: ClassVar[bool] = False
+    """Whether something that a reader still waits for could not be written to standard error: its disk is full, for
+    example. No message can be written there, so `main` makes it the exit code."""
 
     def __init__(
         self,
@@ -181,6 +199,9 @@ class OutputStream:
             if not self._may_close:
                 error.filename = error.filename or "standard output"
                 raise
+            # A terminal that has hung up has no reader either.
+            if not self.terminal and error.errno not in NOBODY_READS:
+                OutputStream.lost = True
 
 
 def _encode(text: str) -> bytes:
@@ -277,20 +298,22 @@ class Interrupt:
         """What ended the last reading before its end, if anything did."""
 
     def __enter__(self) -> Self:
-        self._wake, self._ring = os.pipe()
-        os.set_blocking(self._ring, False)
         self._previous = signal.getsignal(signal.SIGINT)
         # A shell starts background work with SIGINT ignored. That stays so.
         if self._previous is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._handle)
-        signal.set_wakeup_fd(self._ring, warn_on_full_buffer=False)
+        if sys.platform != "win32":
+            self._wake, self._ring = os.pipe()
+            os.set_blocking(self._ring, False)
+            signal.set_wakeup_fd(self._ring, warn_on_full_buffer=False)
         return self
 
     def __exit__(self, *error: object) -> None:
-        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, self._previous)
-        os.close(self._wake)
-        os.close(self._ring)
+        if sys.platform != "win32":
+            signal.set_wakeup_fd(-1)
+            os.close(self._wake)
+            os.close(self._ring)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.came = True
@@ -302,6 +325,11 @@ class Interrupt:
         When nothing arrives for as long as `idle` says, that is nothing: an empty chunk.
         """
         try:
+            if sys.platform == "win32":
+                from .._windows import read_chunks
+
+                yield from read_chunks(descriptor, READ_SIZE, idle, lambda: self.came)
+                return
             while not self.came:
                 ready, _, _ = select.select([descriptor, self._wake], [], [], idle())
                 if not ready:
@@ -335,6 +363,11 @@ def split_lines(chunks: Iterable[bytes], may_end: Callable[[], bool] = lambda: T
             rest = others[-1:]
     if any(rest) and may_end():
         yield b"".join(rest)
+
+
+def packed_kind(first: bytes) -> PackedKind | None:
+    """What a file is that begins so, where it is one of tables or compressed; None for anything else."""
+    return next((kind for magic, kind in _PACKED.items() if first.startswith(magic)), None)
 
 
 def keep_places() -> None:

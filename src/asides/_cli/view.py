@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
 from .._api import Parser
+from .._descriptor import open_to_read
 from .._extras import install_command
 from ..errors import UsageError
 from ..terminal import Screen
@@ -28,33 +29,33 @@ from .display import read_style
 from .filter import find_whole_format
 from .options import Arguments, add_reading, add_style, check_style, policies
 from .own_settings import obey_settings
-from .streams import READ_SIZE, STDIN, STDOUT, OutputStream, complain
+from .streams import END_KEYS, READ_SIZE, STDIN, STDOUT, OutputStream, complain
 
 if TYPE_CHECKING:
     from ..terminal import Style
 
 DESCRIPTION = """\
-Shows a model's output on the whole screen: the answer, the calls, and each
-thought as one line that opens with a key or a click. `-` is standard input,
-which is shown as it comes; keys are then read from the terminal.
+Shows a model's output on the full screen: the answer, the tool calls, and each
+thought as one line that a key or a click opens. With `-`, standard input is
+shown as it arrives, and keys are read from the terminal.
 """
 EXAMPLES = """\
 keys:
 {keys}
 
-Where standard output is no terminal, the same is written as plain text, a line
-for each thought; with --expand, all of it.
+If standard output is not a terminal, the same is written as plain text: one
+line for each thought, or with --expand the whole thought.
 
 examples:
-  asides view reply.txt
-  asides view -f harmony gpt-oss.txt
-  model | asides view - --keep        what it showed stays on the screen
+  asides view reply.txt               open a file
+  asides view -f harmony gpt-oss.txt  name the format
+  model | asides view - --keep        from a pipe; leave it on the screen
 
 exit codes:
-  0    all was well
+  0    success
   2    wrong usage, or something could not be read
-  130  ended by Ctrl-C
-  141  the reader of the output has gone, as in `asides view FILE | head -1`
+  130  stopped by Ctrl-C
+  141  the reader of the output closed it, as in `asides view FILE | head -1`
 """
 
 
@@ -78,7 +79,7 @@ class ViewedInput:
     """One input, taken apart into a document as it is read."""
 
     def __init__(self, path: str, parser: Parser, document: Document) -> None:
-        self.descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
+        self.descriptor = STDIN if path == "-" else open_to_read(path)
         self.document = document
         self._path = path
         self._parser = parser
@@ -120,7 +121,7 @@ def _view(source: ViewedInput, screen: Screen, options: argparse.Namespace) -> i
     viewer.reading = source.live
     if not viewer.reading:
         if os.isatty(source.descriptor):
-            complain("reads what you type; Ctrl-D ends it and shows it")
+            complain(f"waiting for input on the terminal; {END_KEYS}")
         while source.read():
             pass
     with open_keyboard() as keyboard:
@@ -167,7 +168,7 @@ def viewer_library() -> ModuleType:
     try:
         from ..terminal import viewer
     except ModuleNotFoundError as error:
-        raise UsageError(f"the viewer needs prompt_toolkit: {install_command('prompt-toolkit')}") from error
+        raise UsageError(f"view needs prompt_toolkit: {install_command('prompt-toolkit')}") from error
     return viewer
 
 
@@ -176,7 +177,7 @@ def open_keyboard() -> TextIO:
     try:
         return open("/dev/tty", encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"there is no terminal to read keys from: {error.strerror}") from error
+        raise UsageError(f"view needs a terminal to read keys from: {error.strerror}") from error
 
 
 def _write_plain(document: Document, width: int | None) -> None:
@@ -193,15 +194,15 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         description=DESCRIPTION,
         epilog=EXAMPLES.format(keys="\n".join(definitions(KEYS, 79, "  "))),
     )
-    parser.add_argument("file", metavar="FILE", help="a file with a model's output, or -")
-    add_reading(parser, start="the format's own; undecided where that is text")
+    parser.add_argument("file", metavar="FILE", help="a file with a model's output, or - for standard input")
+    add_reading(parser, start="the format's own, or undecided where that is text")
     parser.set_defaults(format=None)  # so that the configuration can say it
     showing = parser.add_argument_group("what to show")
-    showing.add_argument("--expand", action="store_true", help="begin with every thought shown")
+    showing.add_argument("--expand", action="store_true", help="open every thought at the start")
     showing.add_argument(
         "--keep",
         action="store_true",
-        help="after it quits, write what it showed to the terminal, so that it stays there",
+        help="after quitting, leave what was shown on the terminal",
     )
     add_style(showing)
     options = parser.parse_args(arguments)

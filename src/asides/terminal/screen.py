@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Literal
 
 COLUMNS, ROWS = 80, 24
@@ -15,11 +16,11 @@ class Screen:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.terminal: bool = os.isatty(descriptor)
-        """Whether a person looks at it."""
-        self.cursor: bool = self.terminal and os.environ.get("TERM", "") not in ("", "dumb")
-        """Whether it knows escape codes, so that words may be moved and lines taken back."""
+        """Whether the descriptor is a terminal."""
+        self.cursor: bool = self.terminal and _obeys_escape_codes(descriptor)
+        """Whether it obeys escape codes, so that the cursor can be moved and lines can be erased."""
         self.colour: bool = self.cursor and not os.environ.get("NO_COLOR")
-        """Whether words may be coloured."""
+        """Whether text may be coloured: it obeys escape codes, and `NO_COLOR` is not set."""
 
     def width(self) -> int:
         """Its columns at this moment; `COLUMNS` wins where it is set."""
@@ -37,3 +38,12 @@ class Screen:
             return getattr(os.get_terminal_size(self._descriptor), name) or otherwise
         except OSError:
             return otherwise
+
+
+def _obeys_escape_codes(descriptor: int) -> bool:
+    kind = os.environ.get("TERM", "")
+    if sys.platform == "win32" and not kind:  # consoles there have no name; the console itself is asked
+        from .._windows import obeys_escape_codes
+
+        return obeys_escape_codes(descriptor)
+    return kind not in ("", "dumb")

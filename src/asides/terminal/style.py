@@ -24,7 +24,9 @@ class Style(msgspec.Struct, frozen=True):
     """The look of thoughts. Each is a colour, `bold`, `dim`, `italic`, `underline`, `plain`, or some joined by `+`."""
 
     heading: str = "blue"
+    """The look of the line above a thought."""
     text: str = "cyan"
+    """The look of the thought itself."""
 
     def __post_init__(self) -> None:
         codes(self.heading)

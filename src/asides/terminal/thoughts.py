@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .style import Style
 
 Mode = Literal["show", "collapse", "hide"]
+"""How a thought is shown: in full, as one line with its length, or not at all."""
 CUT = "(cut off)"
 WAITING = "Waiting"
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

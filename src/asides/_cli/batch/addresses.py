@@ -40,7 +40,9 @@ def file_system(path: str) -> tuple[Any, str]:
     try:
         import fsspec  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UsageError(f"{path}: addresses need fsspec: {install_command('fsspec')}") from error
+        raise UsageError(
+            f"{path}: addresses need fsspec, which is not installed: {install_command('fsspec')}"
+        ) from error
     with remote_errors(path):
         system, inside = fsspec.core.url_to_fs(path)
     return system, inside
@@ -81,10 +83,10 @@ def check_target(path: str, *, force: bool) -> None:
     first = inside.partition("/")[0]
     with remote_errors(path):
         if protocol_of(path) in OBJECT_STORES and not system.exists(first):
-            raise UsageError(f"{path}: there is no bucket {first}, or it may not be read")
+            raise UsageError(f"{path}: there is no bucket {first}, or you may not read it")
         exists = system.exists(inside)
     if exists and not force:
-        raise UsageError(f"{path}: exists already; --force replaces it when the new one is whole")
+        raise UsageError(f"{path}: exists already; --force replaces it when the job is done")
 
 
 def upload(source: str, path: str) -> None:

@@ -37,38 +37,40 @@ RANGE_MEGABYTES = 32.0
 ROW_MEGABYTES = 64.0
 
 DESCRIPTION = """\
-Splits files of raw outputs: thinking, text and calls become columns. IN is a
-file of Parquet, JSON Lines (also .gz, .zst) or Arrow, a folder, a glob, or an
-address such as s3://bucket/*.parquet. OUT is one file or address; its name says
-what it is.
+Splits datasets of raw model outputs: thinking, text and calls become columns
+of their own. IN is a file of Parquet, JSON Lines (also .gz, .zst) or Arrow, a
+folder, a glob, or an address such as s3://bucket/*.parquet. OUT is one file or
+address; its ending (.parquet, .jsonl, .jsonl.zst, .arrow...) decides its form.
 """
 EXAMPLES = f"""\
-Each row stays a row with all its other columns; the raw text is replaced by
-thinking, text, calls, termination, notices and format (the format that was
-taken). Records with several replies (messages, conversations, choices) get one
-column instead, turns, with a struct for each reply of the model. A row that
-cannot be read has row_error, is counted, and does not stop the job.
+Each row keeps its other columns. The column with the raw text is replaced by
+the columns thinking, text, calls, termination, notices and format (the format
+that was used). Records with several replies (messages, conversations, choices)
+get one column turns instead, with a struct for each reply of the model. A row
+that cannot be read gets the column row_error, is counted, and does not stop
+the job.
 
-While it runs, finished ranges of rows are kept in OUT.partial. OUT appears when
-it is whole. After Ctrl-C, a crash or a full disk, the same command with --resume
-goes on where it was.
+While the job runs, finished ranges of rows are in the folder OUT.partial; OUT
+is written at the end. After Ctrl-C, a crash or a full disk, run the same
+command with --resume to continue.
 
 examples:
-  asides batch traces.parquet -o split.parquet --jobs auto
+  asides batch traces.parquet -o split.parquet
+  asides batch big.parquet -o try.jsonl --sample 100        try 100 rows first
+  asides batch big.parquet -o split.parquet --jobs auto     use every core
+  asides batch big.parquet -o split.parquet --resume        continue a job
   asides batch outputs/ -o split.parquet --field response --format qwen3
   asides batch 'day-*.jsonl.gz' -o split.jsonl.zst --errors bad.jsonl
   asides batch chats.jsonl -o turns.jsonl          every turn of the assistant
   asides batch mixed.parquet -o split.parquet --format-field format
-  asides batch big.parquet -o try.jsonl --sample 100        a look beforehand
-  asides batch big.parquet -o split.parquet --resume        go on
   asides batch big.parquet -o split.parquet --by model --html report.html
   asides batch 's3://bucket/traces/*.parquet' -o s3://bucket/split.parquet
 
 exit codes:
-  {OK}    all went well
+  {OK}    success
   {ODD}    more rows could not be read than --fail-above allows; OUT is written
   {FAILED}    wrong usage, or something could not be read or written
-  {INTERRUPTED}  ended by Ctrl-C; what is finished is kept for --resume
+  {INTERRUPTED}  stopped by Ctrl-C; --resume continues
 """
 
 
@@ -80,7 +82,7 @@ def run(arguments: list[str]) -> int:
     try:
         import pyarrow  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
-        raise UsageError(f"asides batch needs pyarrow: {install_command('pyarrow')}") from error
+        raise UsageError(f"asides batch needs pyarrow, which is not installed: {install_command('pyarrow')}") from error
     workers = RangeWorkers(options.jobs) if options.jobs > 1 else None
     try:
         if workers is not None:
@@ -143,7 +145,7 @@ def _run(
         # A second Ctrl-C ends at once from here on: every range is finished, and --resume only has to join them.
         _write_beside(options, plan, job, streams)
         if is_remote(options.output):
-            streams.message(f"all ranges are finished; joining and sending them to {options.output}")
+            streams.message(f"all ranges are finished; joining them and uploading to {options.output}")
             streams.flush()
         summary = job.finish()
     except (Error, OSError) as error:
@@ -169,7 +171,9 @@ def _warn_of_one_range(options: argparse.Namespace, plan: BatchPlan, folder: Par
     first = max(large, key=lambda each: each.size)
     others = f", and {len(large) - 1:,} more like it" if len(large) > 1 else ""
     about = f"{plan.inputs[first.input].path}{others}: {first.size / MEGABYTE:,.0f} MB, compressed, and so one range"
-    streams.message(f"{about}: one process splits it, progress shows when it is done, and after a crash it begins anew")
+    streams.message(
+        f"{about}: one process splits it, progress shows only when it is done, and after a crash it starts again"
+    )
     streams.flush()
 
 
@@ -178,7 +182,7 @@ def _how_to_go_on(options: argparse.Namespace, plan: BatchPlan, folder: PartialF
     if "--force" in arguments and (is_remote(options.output) or os.path.exists(options.output)):
         again.append("--force")
     finished = f"{len(folder.finished):,} of {len(plan.ranges):,} ranges are finished in {folder.path}"
-    return f"{finished}; go on with: {shlex.join(['asides', 'batch', *again, '--resume'])}"
+    return f"{finished}; continue with: {shlex.join(['asides', 'batch', *again, '--resume'])}"
 
 
 def _write_beside(options: argparse.Namespace, plan: BatchPlan, job: BatchJob, streams: Streams) -> None:
@@ -217,7 +221,7 @@ def _report(options: argparse.Namespace, plan: BatchPlan, summary: BatchSummary)
     if "too_long" in summary.errors:
         complain(f"texts of more than {options.row_limit:g} MB were not split; --row-limit MB allows longer ones")
     if summary.bad and not options.errors:
-        complain("--errors FILE would list the rows that could not be read")
+        complain("to list the rows that could not be read, add --errors FILE")
     if options.fail_above is not None and summary.bad > _allowed(options.fail_above, summary.rows):
         complain(f"{summary.bad:,} of {summary.rows:,} rows could not be read, more than --fail-above allows")
         return ODD
@@ -237,7 +241,7 @@ def _plan(options: argparse.Namespace) -> BatchPlan:
     output_kind(options.output)
     for path in (options.errors, options.html):
         if path and is_remote(path):
-            raise UsageError(f"{path}: only OUT may be an address; --errors and --html are files here")
+            raise UsageError(f"{path}: only OUT may be an address; --errors and --html must be local files")
     folders = {path: os.path.dirname(path) for path in (options.output, options.errors, options.html) if path}
     for path, folder in {**folders, options.work: options.work}.items():
         if folder and not is_remote(path) and not os.path.isdir(folder):
@@ -245,9 +249,9 @@ def _plan(options: argparse.Namespace) -> BatchPlan:
     if is_remote(options.output):
         check_target(options.output, force=options.force)
     elif os.path.isdir(options.output):
-        raise UsageError(f"{options.output}: is a folder; OUT is one file")
+        raise UsageError(f"{options.output}: is a folder; name a file")
     elif os.path.exists(options.output) and not options.force:
-        raise UsageError(f"{options.output}: exists already; --force replaces it when the new one is whole")
+        raise UsageError(f"{options.output}: exists already; --force replaces it when the job is done")
     if options.tokenizer:
         open_tokenizer(options.tokenizer)
     settings = SplitSettings(
@@ -282,7 +286,7 @@ def _job_options(plan: BatchPlan, options: argparse.Namespace) -> dict[str, Any]
 
 def _positive(written: str) -> int:
     if not written.isdecimal() or not int(written):
-        raise argparse.ArgumentTypeError(f"{written!r} is no number of rows")
+        raise argparse.ArgumentTypeError(f"must be a number of rows above 0, not {written!r}")
     return int(written)
 
 
@@ -292,7 +296,7 @@ def _size(written: str) -> float:
     except ValueError:
         size = 0.0
     if not 0 < size < float("inf"):
-        raise argparse.ArgumentTypeError(f"{written!r} is no number of megabytes")
+        raise argparse.ArgumentTypeError(f"must be a number of megabytes above 0, not {written!r}")
     return size
 
 
@@ -302,7 +306,7 @@ def _threshold(written: str) -> str:
     except ValueError:
         allowed = -1.0
     if not 0 <= allowed < float("inf"):
-        raise argparse.ArgumentTypeError(f"{written!r} is neither a share, such as 0.1%, nor a number of rows")
+        raise argparse.ArgumentTypeError(f"must be a share such as 0.1% or a number of rows, not {written!r}")
     return written
 
 
@@ -314,61 +318,70 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         epilog=EXAMPLES,
     )
     parser.add_argument("files", nargs="+", metavar="IN", help="a file, a folder, a glob or an address")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file or address to write")
     reading = parser.add_argument_group("what to read")
     reading.add_argument(
-        "--field", metavar="NAME", help="the column with the raw output (default: guessed); dots lead inside"
+        "--field", metavar="NAME", help="the column with the raw output (default: guessed); a.b is the field b inside a"
     )
-    reading.add_argument("--format-field", metavar="NAME", help="a column with the name of each row's format")
-    reading.add_argument("--prompt-field", metavar="NAME", help="a column with the prompt of each row")
+    reading.add_argument("--format-field", metavar="NAME", help="a column with the format of each row")
+    reading.add_argument(
+        "--prompt-field", metavar="NAME", help="a column with the prompt of each row: it shows where the output begins"
+    )
     amount = reading.add_mutually_exclusive_group()
-    amount.add_argument("--limit", dest="rows", type=_positive, metavar="N", help="only the first N rows")
-    amount.add_argument("--sample", type=_positive, metavar="N", help="only N rows, drawn at random, always the same")
+    amount.add_argument(
+        "--limit", dest="rows", type=_positive, metavar="N", help="only the first N rows (default: all)"
+    )
+    amount.add_argument("--sample", type=_positive, metavar="N", help="only N random rows, the same each time")
     reading.add_argument(
         "--row-limit",
         type=_size,
         default=ROW_MEGABYTES,
         metavar="MB",
-        help=f"a longer text is not split (default {ROW_MEGABYTES:.0f})",
+        help=f"do not split texts longer than this, in megabytes (default: {ROW_MEGABYTES:.0f})",
     )
-    add_reading(parser, start="as in `split`", tags=False, limit="--held-limit")
+    add_reading(parser, start="as in `asides split`", tags=False, limit="--held-limit")
     writing = parser.add_argument_group("what to write")
-    writing.add_argument("--raw", action="store_true", help="keep the raw text too, in a column of that name")
-    writing.add_argument("--turns", action="store_true", help="write turns even where records have one reply each")
-    writing.add_argument("--parts", action="store_true", help="add the parts in their order, with their places")
-    writing.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, to add counts and places of tokens")
-    writing.add_argument("--figures", action="store_true", help="add what `asides stats` counts")
+    writing.add_argument("--raw", action="store_true", help="add a column raw with the raw text")
+    writing.add_argument("--turns", action="store_true", help="write the column turns even for one reply each")
+    writing.add_argument(
+        "--parts", action="store_true", help="add a column parts: the parts in order, with their spans"
+    )
+    writing.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json: add counts and spans of tokens")
+    writing.add_argument("--figures", action="store_true", help="add the figures of `asides stats`")
     writing.add_argument("--prefix", default="", metavar="TEXT", help="put this before the names of the new columns")
-    writing.add_argument("--force", action="store_true", help="replace OUT, and begin anew where a job was left")
+    writing.add_argument("--force", action="store_true", help="replace OUT, and restart a job that was stopped")
     working = parser.add_argument_group("how to work")
     working.add_argument(
         "--jobs",
         type=job_count,
         default=1,
         metavar="N",
-        help="processes that split (default 1; 0 or auto: one for each core); the result is the same",
+        help="processes that split (default: 1; 0 or auto: one for each core)",
     )
-    working.add_argument("--resume", action="store_true", help="go on with a job that did not end")
+    working.add_argument("--resume", action="store_true", help="continue a job that was stopped")
     working.add_argument(
         "--range-size",
         type=_size,
         default=RANGE_MEGABYTES,
         metavar="MB",
-        help=f"how much is finished at once, and lost by a crash at most (default {RANGE_MEGABYTES:.0f})",
+        help="the size of a range, in megabytes: the most that a process reads before it saves its result "
+        f"(default: {RANGE_MEGABYTES:.0f})",
     )
     working.add_argument(
-        "--work", metavar="FOLDER", help="where OUT.partial is made (default: beside OUT; for an address: here)"
+        "--work",
+        metavar="FOLDER",
+        help="the folder for OUT.partial (default: that of OUT; for an address, the current folder)",
     )
-    working.add_argument("--keep", action="store_true", help="leave OUT.partial when OUT is written")
+    working.add_argument("--keep", action="store_true", help="do not delete OUT.partial at the end")
     showing = parser.add_argument_group("what to show")
-    showing.add_argument("--by", metavar="FIELD", help="count for each value of a column, such as model")
-    showing.add_argument("--errors", metavar="FILE", help="list rows that could not be read, as JSON Lines")
+    showing.add_argument("--by", metavar="FIELD", help="count by the values of a column, such as model")
+    showing.add_argument("--errors", metavar="FILE", help="write the rows that could not be read, as JSON Lines")
     showing.add_argument(
         "--fail-above",
         type=_threshold,
         metavar="SHARE",
-        help=f"exit code {ODD} if more rows than this (0.1%%, or a number) could not be read",
+        help=f"exit code {ODD} if more rows than this could not be read: a share such as 0.1%%, or a number",
     )
-    showing.add_argument("--html", metavar="FILE", help="write the report of `asides stats` from the same pass")
-    showing.add_argument("--json", action="store_true", help="the summary as JSON")
+    showing.add_argument("--html", metavar="FILE", help="write the report of `asides stats --html` too")
+    showing.add_argument("--json", action="store_true", help="write the summary as JSON")
     return parser.parse_intermixed_args(arguments)

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from ..._extras import install_command
 from ...errors import Error, UsageError
 from ..stats.read import TRACES
+from ..streams import packed_kind
 from .addresses import file_system, is_remote, open_remote, protocol_of, remote_errors
 
 InputKind = Literal["parquet", "jsonl", "arrow"]
@@ -102,7 +103,9 @@ def find_inputs(given: list[str], output: str = "") -> list[BatchInput]:
     found: dict[str, BatchInput] = {}
     for path in given:
         if path == "-":
-            raise UsageError("standard input cannot be read twice, as --resume has to; name a file")
+            raise UsageError(
+                "batch cannot read standard input, because --resume may have to read it again; name a file"
+            )
         for file in _expand_remote(path) if is_remote(path) else _expand(path):
             where = file if is_remote(file) else os.path.abspath(file)
             if own and (where == own or where.startswith(own + ".partial" + os.sep)):
@@ -150,7 +153,9 @@ def _expand_remote(path: str) -> list[str]:
 def _describe(path: str) -> BatchInput:
     found = kind_of(path) or _sniff(path)
     if found is None:
-        raise UsageError(f"{path}: neither Parquet nor Arrow nor JSON Lines; names end in {', '.join(ENDINGS)}")
+        raise UsageError(
+            f"{path}: neither Parquet nor Arrow nor JSON Lines; the name must end in one of {', '.join(ENDINGS)}"
+        )
     kind, compression = found
     if compression and not pa.Codec.is_available(compression):
         raise UsageError(f"{path}: this pyarrow was built without {compression}: {install_command('pyarrow')}")
@@ -168,9 +173,10 @@ def _sniff(path: str) -> tuple[InputKind, Compression] | None:
     """What a file is, by its first bytes."""
     with closing(open_file(path)) as file:
         first = file.read(64)
-    if first.startswith(b"PAR1"):
+    packed = packed_kind(first)
+    if packed == "Parquet":
         return "parquet", ""
-    if first.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+    if packed == "Arrow":
         return "arrow", ""
     return ("jsonl", "") if first.lstrip().startswith((b"{", b'"')) else None
 

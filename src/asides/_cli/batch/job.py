@@ -258,7 +258,7 @@ class BatchJob:
             if interrupt.came and workers is not None and not self._told:
                 self._told = True
                 progress.clear()
-                streams.message("finishing the ranges that are being split; Ctrl-C once more ends at once")
+                streams.message("finishing the ranges that are being split; press Ctrl-C again to stop at once")
                 streams.flush()
             return self._join_next()
 

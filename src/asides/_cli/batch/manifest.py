@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -63,7 +64,7 @@ class PartialFolder:
         exists = os.path.isdir(self.path)
         if exists and not resume and not force:
             raise UsageError(
-                f"{self.path} is left of a job that did not end; --resume goes on with it, --force begins anew"
+                f"{self.path} is left from a job that was stopped; --resume continues it, --force starts again"
             )
         os.makedirs(self.path, exist_ok=True)
         self._take_lock()
@@ -100,11 +101,13 @@ class PartialFolder:
             raise
 
     def _take_lock(self) -> None:
+        if sys.platform == "win32":
+            raise NotImplementedError  # nor has it an fcntl to import
         self._lock = os.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError(f"{self.path}: another job is at work on this output") from None
+            raise UsageError(f"{self.path}: another job is writing this output") from None
 
     def _read(self, header: JobHeader) -> None:
         """What is finished; refuses a job that is another one."""
@@ -121,7 +124,7 @@ class PartialFolder:
             _compare(msgspec.json.decode(lines[0], type=JobHeader), header)
             entries = [msgspec.json.decode(line, type=FinishedRange) for line in lines[1:]]
         except msgspec.DecodeError as error:
-            raise UsageError(f"{path}: cannot be read ({error}); --force begins anew") from error
+            raise UsageError(f"{path}: cannot be read ({error}); --force starts again") from error
         self.finished = {entry.range: entry for entry in entries if os.path.exists(self.file(entry.range))}
 
     def close(self) -> None:
@@ -141,8 +144,8 @@ def _compare(old: JobHeader, new: JobHeader) -> None:
     differences = [*_differences(old, new)]
     if differences:
         raise UsageError(
-            f"--resume: this is not the job that was begun: {'; '.join(differences)}. "
-            "Run it as it was begun, or begin anew with --force"
+            f"--resume: this is not the job that was stopped: {'; '.join(differences)}. "
+            "Run the same command as before, or start again with --force"
         )
 
 

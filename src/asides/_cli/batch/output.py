@@ -42,7 +42,7 @@ def output_kind(path: str) -> tuple[InputKind, Compression]:
     found = kind_of(path)
     if found is None:
         endings = ", ".join([*ENDINGS, *(f".jsonl{ending}" for ending in COMPRESSIONS)])
-        raise UsageError(f"{path}: the name of the output says what it is: it ends in {endings}")
+        raise UsageError(f"{path}: the name of the output must end in one of {endings}")
     return found
 
 

@@ -386,9 +386,9 @@ def _decoded(line: Line) -> tuple[Any, tuple[str, str] | None]:
     try:
         return decode(line.data), None
     except json.JSONDecodeError as error:
-        return None, ("no_json", f"no JSON: {error.msg}, at character {error.pos + 1} of the line")
+        return None, ("no_json", f"not valid JSON: {error.msg}, at character {error.pos + 1} of the line")
     except ValueError as error:
-        return None, ("no_json", f"no JSON: {error}")
+        return None, ("no_json", f"not valid JSON: {error}")
 
 
 def _group(record: Any, by: str) -> str:

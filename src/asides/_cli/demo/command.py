@@ -29,10 +29,10 @@ from ..streams import BOLD, DIM, PLAIN, STDOUT, OutputStream
 
 EXIT_CODES = """\
 exit codes:
-  0    all was shown
+  0    success
   2    wrong usage, or the gateway did not start
-  130  ended by Ctrl-C
-  141  the reader of the output has gone, as in `asides demo | head -1`
+  130  stopped by Ctrl-C
+  141  the reader of the output closed it, as in `asides demo | head -1`
 """
 SECONDS_PER_CHUNK = 0.01
 PAUSE_SECONDS = 0.4
@@ -55,11 +55,12 @@ def run(arguments: list[str]) -> int:
     """`asides demo`."""
     parser = Arguments(
         prog="asides demo",
-        description="Plays recorded model output and shows how it is taken apart, by the\nparser and by the gateway. "
-        "No model runs.",
-        epilog=EXIT_CODES,
+        description="Plays recorded model outputs and shows how they are split: by the parser, and\nby a gateway that "
+        "three kinds of client ask. No model runs.",
+        epilog=f"examples:\n  asides demo            at the pace of a model\n"
+        f"  asides demo --fast     all at once\n\n{EXIT_CODES}",
     )
-    parser.add_argument("--fast", action="store_true", help="do not wait between chunks; so it is in a pipe")
+    parser.add_argument("--fast", action="store_true", help="show everything at once, as always in a pipe")
     options = parser.parse_args(arguments)
     out = OutputStream(STDOUT)
     wait = out.terminal and not options.fast
@@ -93,7 +94,7 @@ def play(scenes: list[Scene], out: OutputStream, *, wait: bool) -> None:
         out.write("The model writes:\n")
         for line in scene.output.split("\n"):
             out.write(f"  {line}\n", dim)
-        out.write("\nasides makes of it:\n")
+        out.write("\nasides splits it:\n")
         out.flush()
         gutter = Gutter(out, dim)
         parser = Parser(scene.format, start=scene.start, collect=False)

@@ -28,8 +28,8 @@ from ...errors import Error
 from ..streams import BOLD, DIM, PLAIN, OutputStream
 from .command import LabelledText
 
-PATIENCE = 20.0
-"""Seconds that the gateway has to start, and to send the next line."""
+PATIENCE = 60.0
+"""Seconds that the gateway has to start, and to send the next line: long, since one that ends is noticed at once."""
 SECONDS_PER_TOKEN = 0.015
 NEEDED = ("httptools", "uvicorn", "yaml")
 ABSENT = """

@@ -51,7 +51,7 @@ def browse(options: argparse.Namespace) -> int:
     check_style(options)
     style, screen = read_style(options.style), Screen(STDOUT)
     if not screen.cursor:
-        raise UsageError("there is no terminal to look at it on; `asides history list` lists replies")
+        raise UsageError("browse needs a terminal; `asides history list` lists replies")
     viewer = viewer_library()
     from ...terminal.browser import Browser, bindings
 

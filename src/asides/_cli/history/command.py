@@ -20,16 +20,15 @@ from .look import grep, list_conversations, list_replies, search, show, stats
 from .work import export, import_lines, purge, reindex, salvage, verify
 
 DESCRIPTION = """\
-Thoughts that were kept, apart from the answers they led to. Nothing is kept
-until you ask for it: `asides --save`, `asides run --save`, or the gateway's
-setting `history.save`.
+Works with saved replies and their thoughts. Nothing is saved until you ask for
+it, with `asides --save`, `asides run --save` or `asides serve --save`.
 """
 EXAMPLES = """\
 examples:
-  model | asides --save               keep a reply and its thoughts
-  asides history                      look through it, on a terminal
-  asides history list --since 2d      what was kept in the last two days
-  asides history search photosyn      a half-remembered word
+  model | asides --save               save a reply with its thoughts
+  asides history                      on a terminal: browse all of it
+  asides history list --since 2d      what was saved in the last two days
+  asides history search photosyn      thoughts with a word that begins so
   asides history grep -i -C2 'wait|actually' --model 'qwen*'
   asides history show 3fa9c1d2        one reply, by the beginning of its id
   asides history show --conversation 5ab1 --thoughts
@@ -37,15 +36,37 @@ examples:
   asides history import traces.jsonl -f qwen3
   asides history purge --older-than 30d --dry-run
 
-Times are local. Each command has its own --help.
+Times are in your local time zone. Each command has its own --help.
 
 exit codes:
-  0    all went well; search and grep: something was found
-  1    search and grep: nothing was found; verify: something is wrong;
-       salvage: something was lost; purge: you said no
+  0    success; search and grep: something was found
+  1    search and grep: nothing was found; show: an ID was not found;
+       verify: there are problems; salvage: something was lost;
+       purge: you answered no
   2    wrong usage, or something could not be read or written
-  130  ended by Ctrl-C, between two whole steps
+  130  stopped by Ctrl-C; what was finished until then is saved or written
 """
+_EXAMPLES = {
+    "browse": ("", " --since today", " --model 'qwen*'"),
+    "list": ("", " -n 100 --since 2d", " --model 'qwen*' --json"),
+    "conversations": ("", " --since 3w --json"),
+    "show": (
+        "                       the newest reply",
+        " 3fa9c1d2",
+        " 3fa9c1d2 --only thinking",
+        " --conversation 5ab1 --thoughts",
+    ),
+    "search": (" prime", " '\"square root\" sum'       words that stand together", " wait --model 'qwen*' -n 5"),
+    "stats": ("", " --since 30d --json"),
+    "grep": (" 'let me (check|verify)'", " -i -C2 wait --since 2d", " -F 'f(x)' --answers", " -c loop"),
+    "export": (" > replies.jsonl", " --as parquet -o replies.parquet", " --as files -o thoughts --model 'qwen*'"),
+    "import": (" replies.jsonl", " traces.jsonl --field response -f qwen3"),
+    "purge": (" --older-than 30d --dry-run", " --older-than 30d", " --match 'secret' -i", " --all --yes"),
+    "verify": ("", " --store old.db"),
+    "salvage": (" -o replies.jsonl", " --store damaged.db -o replies.jsonl"),
+    "reindex": ("", " --store old.db"),
+}
+"""What may stand behind each command: the first is what most want."""
 
 
 def run(arguments: list[str]) -> int:
@@ -69,7 +90,13 @@ def _command(
     what: str,
     more: str = "",
 ) -> Arguments:
-    parser = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.\n{more}")
+    examples = "".join(f"  asides history {name}{example}\n" for example in _EXAMPLES[name])
+    parser = commands.add_parser(
+        name,
+        help=what,
+        description=f"{what[0].upper()}{what[1:]}.\n{more}",
+        epilog=f"examples:\n{examples}",
+    )
     parser.set_defaults(do=do)
     add_store(parser)
     return parser
@@ -80,28 +107,29 @@ def _add_browsing(commands: argparse._SubParsersAction[Arguments]) -> None:
         commands,
         "browse",
         browse,
-        "look through all of it on the whole screen",
-        "`asides history` alone is the same.\n\nkeys:\n" + "\n".join(definitions(BROWSER_KEYS, 79, "  ")),
+        "browse replies on the full screen",
+        "On a terminal `asides history` alone does the same.\n\nkeys:\n"
+        + "\n".join(definitions(BROWSER_KEYS, 79, "  ")),
     )
     add_style(browsing)
     add_where(browsing)
 
 
 def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
-    listing = _command(commands, "list", list_replies, "list replies, the newest first")
-    listing.add_argument("-n", "--number", type=number, default=20, metavar="N", help="how many (default 20)")
-    listing.add_argument("--json", action="store_true", help="whole replies as lines of JSON")
+    listing = _command(commands, "list", list_replies, "list replies, newest first")
+    listing.add_argument("-n", "--number", type=number, default=20, metavar="N", help="how many (default: 20)")
+    listing.add_argument("--json", action="store_true", help="write whole replies as lines of JSON")
     add_where(listing)
 
     conversations = _command(
         commands,
         "conversations",
         list_conversations,
-        "list conversations, the newest first",
-        "`asides history show --conversation ID` shows one; the beginning of an id is\nenough.\n",
+        "list conversations, newest first",
+        "`asides history show --conversation ID` shows one; the beginning of its id is\nenough.\n",
     )
-    conversations.add_argument("-n", "--number", type=number, default=20, metavar="N", help="how many (default 20)")
-    conversations.add_argument("--json", action="store_true", help="as lines of JSON")
+    conversations.add_argument("-n", "--number", type=number, default=20, metavar="N", help="how many (default: 20)")
+    conversations.add_argument("--json", action="store_true", help="write lines of JSON")
     add_where(conversations)
 
     showing = _command(
@@ -109,20 +137,23 @@ def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
         "show",
         show,
         "show replies, or a conversation",
-        "The beginning of an id is enough, or a place as search and grep write it\n"
-        "(3fa9c1d2:1:7); without one it is the newest.\n",
+        "An ID may be shortened to its beginning, or be a place that search or grep has\n"
+        "printed (3fa9c1d2:1:7). Without an ID the newest reply is shown.\n",
     )
-    showing.add_argument("ids", nargs="*", metavar="ID", help="a reply's id")
+    showing.add_argument("ids", nargs="*", metavar="ID", help="the id of a reply, as `list` prints it")
     what = showing.add_mutually_exclusive_group()
-    what.add_argument("--only", choices=("thinking", "text", "calls"), help="nothing else of it")
-    what.add_argument("--json", action="store_true", help="as lines of JSON")
+    what.add_argument("--only", choices=("thinking", "text", "calls"), help="show only this part")
+    what.add_argument("--json", action="store_true", help="write lines of JSON")
     showing.add_argument(
-        "--conversation", default="", metavar="ID", help="the memory of a conversation: clean text, no thoughts"
+        "--conversation",
+        default="",
+        metavar="ID",
+        help="show a whole conversation, without thoughts, as it is sent back to the model",
     )
     showing.add_argument(
         "--thoughts",
         action="store_true",
-        help="with --conversation: with the thoughts, each in its place; with --json, whole replies",
+        help="with --conversation: show the thoughts too; with --json: write whole replies",
     )
     add_style(showing)
     add_wordwrap(showing)
@@ -132,19 +163,20 @@ def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
         commands,
         "search",
         search,
-        "find thoughts by words, the best first",
-        "All words must be there; beginnings of words count after whole words, and\n"
-        '"words in quotes" must stand together. No character is an error.\n',
+        "find thoughts by words, best first",
+        "A thought must contain all words. The beginning of a word matches too, ranked\n"
+        'behind whole words; "words in quotes" must stand together. Upper and lower case\n'
+        "and accents make no difference. `grep` finds parts of words.\n",
     )
-    searching.add_argument("words", nargs="+", metavar="WORD", help="what to look for, without case and accents")
-    searching.add_argument("-n", "--number", type=number, default=20, metavar="N", help="how many (default 20)")
-    searching.add_argument("--json", action="store_true", help="as lines of JSON")
+    searching.add_argument("words", nargs="+", metavar="WORD", help="a word, or the beginning of one")
+    searching.add_argument("-n", "--number", type=number, default=20, metavar="N", help="how many (default: 20)")
+    searching.add_argument("--json", action="store_true", help="write lines of JSON")
     add_wordwrap(searching)
     add_raw(searching)
     add_where(searching)
 
-    counting = _command(commands, "stats", stats, "say how much is kept, by model and source")
-    counting.add_argument("--json", action="store_true", help="as JSON")
+    counting = _command(commands, "stats", stats, "count replies and thoughts by model and source")
+    counting.add_argument("--json", action="store_true", help="write JSON")
     add_where(counting)
 
 
@@ -154,25 +186,24 @@ def _add_grep(commands: argparse._SubParsersAction[Arguments]) -> None:
         "grep",
         grep,
         "find lines of thoughts by a regular expression",
-        "Written as `grep -n` does: id:thought:line:words, with - for lines of context.\n"
-        "The expressions are Python's. Exit codes as grep's: 0 found, 1 nothing, 2 error.\n",
+        "Prints id:thought:line:text, as `grep -n` does, with - in place of : for lines\n"
+        "of context. Regular expressions are Python's. Exit codes are those of grep:\n"
+        "0 found, 1 nothing found, 2 an error.\n",
     )
     parser.add_argument("pattern", metavar="PATTERN", help="a regular expression")
-    parser.add_argument("-i", "--ignore-case", action="store_true", help="without case")
+    parser.add_argument("-i", "--ignore-case", action="store_true", help="ignore upper and lower case")
     parser.add_argument("-F", "--fixed-strings", action="store_true", help="PATTERN is plain text")
-    parser.add_argument("-w", "--word-regexp", action="store_true", help="whole words only")
-    parser.add_argument("-A", "--after-context", type=number, metavar="N", help="N lines after each")
-    parser.add_argument("-B", "--before-context", type=number, metavar="N", help="N lines before each")
-    parser.add_argument("-C", "--context", type=number, metavar="N", help="N lines before and after each")
+    parser.add_argument("-w", "--word-regexp", action="store_true", help="match whole words only")
+    parser.add_argument("-A", "--after-context", type=number, metavar="N", help="print N lines after each match")
+    parser.add_argument("-B", "--before-context", type=number, metavar="N", help="print N lines before each match")
+    parser.add_argument("-C", "--context", type=number, metavar="N", help="print N lines before and after each match")
     what = parser.add_mutually_exclusive_group()
+    what.add_argument("-c", "--count", action="store_true", help="print how many lines of each reply match, if any")
     what.add_argument(
-        "-c", "--count", action="store_true", help="how many lines of each reply match; those with none are left out"
+        "-l", "--files-with-matches", action="store_true", help="print only the ids of replies that match"
     )
-    what.add_argument("-l", "--files-with-matches", action="store_true", help="only the ids of replies that match")
-    parser.add_argument(
-        "-m", "--max-count", type=number, metavar="N", help="end after the reply in which the Nth was found"
-    )
-    parser.add_argument("--answers", action="store_true", help="look into the answers too (id:answer:line:words)")
+    parser.add_argument("-m", "--max-count", type=number, metavar="N", help="stop after the reply with the Nth match")
+    parser.add_argument("--answers", action="store_true", help="search answers too (printed as id:answer:line:text)")
     parser.add_argument("-n", "--line-number", action="store_true", help=argparse.SUPPRESS)  # as grep -n; always on
     add_raw(parser)
     add_where(parser)
@@ -183,29 +214,32 @@ def _add_working(commands: argparse._SubParsersAction[Arguments]) -> None:
         commands,
         "export",
         export,
-        "write replies as JSON lines, Parquet or plain files",
-        "Without -o, JSON lines go to standard output. `files` writes the thoughts of\n"
-        "each reply to thinks/<agent>_<timestamp>_thinks.txt in the folder -o.\n",
+        "write replies as JSON Lines, Parquet or text files",
+        "Without -o, JSON Lines go to standard output. `--as files` writes the thoughts\n"
+        "of each reply to thinks/<agent>_<timestamp>_thinks.txt in the folder of -o.\n",
     )
     exporting.add_argument(
-        "--as", dest="form", choices=("jsonl", "parquet", "files"), default="jsonl", help="default jsonl"
+        "--as", dest="form", choices=("jsonl", "parquet", "files"), default="jsonl", help="the form (default: jsonl)"
     )
-    exporting.add_argument("-o", "--output", default="", metavar="PATH", help="the file, or the folder of the files")
-    exporting.add_argument("--resume", action="store_true", help="jsonl: go on where the last try was stopped")
+    exporting.add_argument("-o", "--output", default="", metavar="PATH", help="the file; for `--as files`, the folder")
+    exporting.add_argument("--resume", action="store_true", help="jsonl: continue an export that was stopped")
     add_where(exporting)
 
     importing = _command(
         commands,
         "import",
         import_lines,
-        "read replies from lines of JSON",
-        "Own exports, or records with a model's raw output in `text` (or raw, output,\n"
-        "completion, response, content); model, agent, time and conversation are taken\n"
-        "where they are there. What is kept already is not kept twice, so an import\n"
-        "that was stopped is simply run again. A record without a time gets the file's.\n",
+        "save replies from JSON Lines",
+        "Reads what `asides history export` wrote, or records with a model's raw output\n"
+        "in the field text (or raw, output, completion, response, content). The fields\n"
+        "model, agent, time and conversation are used if present; a record without a\n"
+        "time gets the time of the file. A reply that is saved already is skipped, so an\n"
+        "import that was stopped can simply be run again.\n",
     )
-    importing.add_argument("files", nargs="*", metavar="FILE", help="a file; - or none is standard input")
-    importing.add_argument("--field", default="", metavar="NAME", help="the field that holds the raw output")
+    importing.add_argument("files", nargs="*", metavar="FILE", help="a file of JSON Lines; - or none is standard input")
+    importing.add_argument(
+        "--field", default="", metavar="NAME", help="the field with the raw output (default: see above)"
+    )
     add_reading(importing, start="as in `asides split`")
 
     purging = _command(
@@ -213,13 +247,16 @@ def _add_working(commands: argparse._SubParsersAction[Arguments]) -> None:
         "purge",
         purge,
         "delete replies with their thoughts, for good",
-        "Asks before it deletes. What is deleted is overwritten in the file.\n",
+        "Asks before it deletes. Deleted replies are overwritten in the file. Choose by\n"
+        "at least one of the options, or name --all.\n",
     )
-    purging.add_argument("--older-than", dest="until", metavar="TIME", help="the same as --until: 30d, a date")
-    purging.add_argument("--match", metavar="PATTERN", help="only where this expression matches something in it")
-    purging.add_argument("-i", "--ignore-case", action="store_true", help="without case")
-    purging.add_argument("--all", action="store_true", help="everything")
-    purging.add_argument("--dry-run", action="store_true", help="only say how much it would be")
+    purging.add_argument("--older-than", dest="until", metavar="TIME", help="the same as --until: 30d, or a date")
+    purging.add_argument(
+        "--match", metavar="PATTERN", help="replies with a text in which this regular expression matches"
+    )
+    purging.add_argument("-i", "--ignore-case", action="store_true", help="with --match: ignore upper and lower case")
+    purging.add_argument("--all", action="store_true", help="delete everything")
+    purging.add_argument("--dry-run", action="store_true", help="delete nothing, only count")
     purging.add_argument("--yes", action="store_true", help="do not ask")
     add_where(purging)
 
@@ -227,25 +264,25 @@ def _add_working(commands: argparse._SubParsersAction[Arguments]) -> None:
         commands,
         "verify",
         verify,
-        "check the store, and that every reply is what its id says",
-        "Writes a line for each problem; exit code 1 when there is one. A damaged file\n"
-        "is read page by page, and changed in nothing.\n",
+        "check the history for damage",
+        "Checks the file or database, and every reply against the hash in its id. Prints\n"
+        "a line for each problem; exit code 1 if there is one. Changes nothing.\n",
     )
     salvaging = _command(
         commands,
         "salvage",
         salvage,
-        "write all that can be read of a damaged file to another",
-        "Reads the file page by page, without SQLite, and changes nothing in it. The\n"
-        "result is lines of JSON, as `export` writes them: `asides history import` makes\n"
-        "a new store of it. Exit code 1 when replies were lost or are not whole.\n",
+        "rescue what is readable of a damaged file",
+        "Reads the file page by page, without SQLite, and does not change it. Writes\n"
+        "JSON Lines, as `export` does; `asides history import` makes a new history of\n"
+        "them. Exit code 1 if replies were lost or are incomplete.\n",
     )
-    salvaging.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write it")
+    salvaging.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")
     _command(
         commands,
         "reindex",
         reindex,
-        "build the index of words anew, from the thoughts",
-        "For a search that finds too little, or when verify says so. In a file, other\n"
-        "programs that write have to wait meanwhile.\n",
+        "rebuild the index for `search`",
+        "For a search that finds too little, or when `verify` asks for it. Other\n"
+        "programs that write to the same file have to wait until it is done.\n",
     )

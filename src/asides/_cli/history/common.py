@@ -37,25 +37,31 @@ _warned: set[str] = set()
 def add_where(parser: Arguments) -> None:
     """The options that say which replies are meant."""
     group = parser.add_argument_group("which replies")
-    group.add_argument("--since", metavar="TIME", help="from then on: 90s, 30m, 12h, 2d, 3w ago; today; 2026-11-01")
-    group.add_argument("--until", metavar="TIME", help="before then")
     group.add_argument(
-        "--model", action="append", default=[], metavar="NAME", help="of this model; * and ? as in a shell"
+        "--since", metavar="TIME", help="from this time on: 90s, 30m, 12h, 2d or 3w ago, today, 2026-11-01"
+    )
+    group.add_argument("--until", metavar="TIME", help="before this time, written likewise")
+    group.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of this model; * and ? match as in a shell; may be repeated",
     )
     group.add_argument(
         "--source",
         action="append",
         default=[],
         choices=("filter", "run", "gateway", "import"),
-        help="kept by this; may be given again, as --model may",
+        help="saved by this command; may be repeated",
     )
-    group.add_argument("--agent", default="", metavar="NAME", help="of this agent; * and ? as in a shell")
-    group.add_argument("--conversation", default="", metavar="ID", help="of this conversation")
+    group.add_argument("--agent", default="", metavar="NAME", help="of this agent; * and ? match as in a shell")
+    group.add_argument("--conversation", default="", metavar="ID", help="of this conversation, by its whole id")
     group.add_argument(
         "--client",
         default="",
         metavar="ID",
-        help="asked by this client of the gateway, as `show` names it; - reads the client's key from standard input",
+        help="to this client of the gateway, by the id that `show` prints; - reads the client's key from stdin",
     )
 
 
@@ -79,10 +85,10 @@ def _client(named: str) -> str:
     try:
         from ..._gateway.headers import fingerprint
     except ModuleNotFoundError as error:
-        raise UsageError(f"only the gateway can tell a key's client: {install_command('gateway')} ({error})") from error
+        raise UsageError(f"--client - needs the gateway's packages: {install_command('gateway')} ({error})") from error
     key = sys.stdin.readline().strip()
     if not key:
-        raise UsageError("--client - wants a key on standard input, and there is none")
+        raise UsageError("--client - reads a key from standard input, which is empty")
     # The characters of a header are the bytes of what the client sent.
     return fingerprint({"authorization": f"Bearer {key.encode().decode('latin-1')}"})
 

@@ -1,8 +1,8 @@
 """`asides history list`, `conversations`, `show`, `search`, `grep`, `stats`: looking at what is kept, changing nothing.
 
-Each command takes the options that `command.py` parsed, writes through a `Page` and returns an exit code; `search` and
-`grep` return 1 where nothing was found, as grep does. With `--json` the same facts are lines of JSON. `grep` goes
-through all chosen replies and can be stopped by Ctrl-C between two; what was found until then is written.
+Each command takes the options that `command.py` parsed, writes through a `Page` and returns an exit code; `search`,
+`grep` and `show` return 1 where nothing was found, as grep does. With `--json` the same facts are lines of JSON. `grep`
+goes through all chosen replies and can be stopped by Ctrl-C between two; what was found until then is written.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import re
 import shlex
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
 from ..._history import History, KeptReply, ModelShare, ReplyFilter, SearchHit, chat_message
+from ..._history.errors import UnknownIdError
 from ..._history.grep import compile_pattern, matching_lines
 from ..._history.records import ThoughtRow, call_record, calls_of, encode_line
 from ..._history.results import ReplyOverview
@@ -24,15 +26,17 @@ from ...parts import Text, Thinking
 from ...terminal.layout import INDENT, PROMPT, elapsed, heading
 from ...terminal.table import aligned, clean, fitted, shorten
 from .. import INTERRUPTED, ODD, OK
-from ..display import ShownCall
+from ..display import call_line
 from ..options import check_style
 from ..streams import PLAIN, Interrupt, complain
 from .common import SHORT, Page, first_line, moment, open_store, progress, replies, where
 
+T = TypeVar("T")
 NARROWEST, WIDEST = 12, 30
 """Columns of a model's name, at least and at most, where it has to be shortened."""
 ARROW = "→ "
 """Between a question and its answer."""
+NO_REPLIES = "no replies are saved yet; `asides --save` and `asides run --save` save them"
 
 
 def list_replies(options: argparse.Namespace) -> int:
@@ -46,7 +50,7 @@ def list_replies(options: argparse.Namespace) -> int:
         elif listed := history.overview(chosen, limit=options.number):
             _show_list(page, listed)
         elif page.terminal:
-            complain("no such replies")
+            complain(NO_REPLIES if chosen == ReplyFilter() else "no reply matches these options")
     page.flush()
     return OK
 
@@ -109,7 +113,7 @@ def list_conversations(options: argparse.Namespace) -> int:
             ["FIRST QUESTION", *(first_line(each.question) for each in listed)],
         )
     elif page.terminal:
-        complain("no such conversations; `asides run --save` and the gateway keep them")
+        complain("no conversation was found; `asides run --save` and `asides serve --save` save them")
     page.flush()
     return OK
 
@@ -118,18 +122,22 @@ def show(options: argparse.Namespace) -> int:
     """Whole replies, or a conversation."""
     check_style(options)
     if options.conversation and (options.ids or options.only):
-        raise UsageError("--conversation shows a whole conversation: no other id and no --only go with it")
+        raise UsageError("--conversation shows a whole conversation; it cannot be used with an ID or --only")
     if options.thoughts and not options.conversation:
-        raise UsageError("--thoughts goes with --conversation; a reply is shown with its thoughts anyway")
+        raise UsageError("--thoughts needs --conversation; a single reply is shown with its thoughts anyway")
     page = Page(raw=options.raw, wrap=options.wordwrap, style=options.style)
     with open_store(options) as history:
         if options.conversation:
-            _show_conversation(page, history, options)
+            conversation = _find(history.find_conversation, options.conversation)
+            if conversation is None:
+                return ODD
+            _show_conversation(page, history, conversation, options)
             page.flush()
             return OK
         ids = options.ids or [reply.id for reply in history.listed(limit=1)]
-        for place, id in enumerate(ids):
-            reply = history.reply(id.partition(":")[0])
+        # All are read before the first is shown, so that an error comes in place of the output, not in its middle.
+        found = [reply for id in ids if (reply := _find(history.reply, id.partition(":")[0])) is not None]
+        for place, reply in enumerate(found):
             if options.json:
                 page.json(encode_line(reply.to_record()))
             elif options.only:
@@ -141,9 +149,18 @@ def show(options: argparse.Namespace) -> int:
                 page.line()
                 _show_exchange(page, reply)
         if not ids:
-            complain(f"there is no reply in {history.name}")
+            complain(f"{history.name}: {NO_REPLIES}")
     page.flush()
-    return OK if ids else ODD
+    return OK if ids and len(found) == len(ids) else ODD
+
+
+def _find(find: Callable[[str], T], id: str) -> T | None:
+    """What has this id; None, with a message, where nothing has."""
+    try:
+        return find(id)
+    except UnknownIdError as error:
+        complain(str(error))
+        return None
 
 
 def _show_only(page: Page, kept: KeptReply, part: str) -> None:
@@ -189,8 +206,7 @@ def _show_exchange(page: Page, kept: KeptReply) -> None:
         elif isinstance(part, Text):
             pieces.append(partial(page.lines, part.text.strip("\n")))
         else:
-            call = ShownCall(part.name, part.arguments, part.id, part.error)
-            pieces.append(partial(page.lines, call.text))
+            pieces.append(partial(page.lines, call_line(part)))
     for place, write in enumerate(pieces):
         if place:
             page.line()
@@ -203,8 +219,7 @@ def _show_thought(page: Page, number: int, thought: ThoughtRow, *, several: bool
     page.lines(thought.text.strip("\n"), INDENT, page.thought)
 
 
-def _show_conversation(page: Page, history: History, options: argparse.Namespace) -> None:
-    id = history.find_conversation(options.conversation)
+def _show_conversation(page: Page, history: History, id: str, options: argparse.Namespace) -> None:
     if options.thoughts:
         for place, reply in enumerate(list(history.latest(ReplyFilter(conversation=id)))[::-1]):
             if options.json:
@@ -243,7 +258,7 @@ def search(options: argparse.Namespace) -> int:
     page.flush()
     if not found.hits and page.terminal:
         # As a shell takes it back, should someone copy it.
-        complain(f"nothing found; `asides history grep -i {shlex.quote(options.words[0])}` looks inside words too")
+        complain(f"nothing found; `asides history grep -i {shlex.quote(options.words[0])}` searches inside words too")
     return OK if found.hits else ODD
 
 

@@ -51,6 +51,6 @@ def save(reply: Reply | Message, store: str = "", **fields: Any) -> bool:
             warn(history)
             history.keep(reply, **fields)
     except Error as error:
-        complain(f"this reply was not kept: {error}")
+        complain(f"this reply was not saved: {error}")
         return False
     return True

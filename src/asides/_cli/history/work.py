@@ -18,6 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from ..._api import parse
+from ..._descriptor import open_to_read
 from ..._engine.format import Format
 from ..._history import (
     POSTGRES,
@@ -40,7 +41,7 @@ from ...terminal.table import amount
 from .. import FAILED, INTERRUPTED, ODD, OK
 from ..filter import chosen_format
 from ..options import policies
-from ..streams import STDERR, STDIN, Interrupt, complain, split_lines
+from ..streams import STDERR, STDIN, Interrupt, complain, packed_kind, split_lines
 from .common import Page, find_store, open_store, progress, replies, where
 
 BATCH = 200
@@ -48,9 +49,9 @@ BATCH_CHARACTERS = 4 * 1024 * 1024
 MOST_COMPLAINTS = 20
 """Lines of an import that are complained about one by one."""
 _HOW_TO_GO_ON = {
-    "jsonl": "the same command with --resume goes on there",
-    "files": "the same command goes on there",
-    "parquet": "nothing was written; Parquet files are written whole",
+    "jsonl": "the same command with --resume continues it",
+    "files": "the same command continues it",
+    "parquet": "nothing was written; run the same command again",
 }
 
 
@@ -91,7 +92,7 @@ def _writer(options: argparse.Namespace) -> tuple[Export, str]:
     if options.form == "files":
         return PlainFilesExport(Path(options.output or ".")), ""
     if not options.output:
-        raise UsageError("Parquet is written to a file: -o FILE names it")
+        raise UsageError("Parquet cannot be written to standard output; name a file with -o")
     if options.form == "parquet":
         return ParquetExport(Path(options.output)), ""
     lines = JsonLinesExport(Path(options.output), resume=options.resume)
@@ -129,7 +130,7 @@ def import_lines(options: argparse.Namespace) -> int:
                 code = FAILED
                 continue
             if interrupt.came:
-                complain("stopped; what was read is kept, and the same command goes on from there")
+                complain("stopped; what was read is saved, and the same command continues")
                 return INTERRUPTED
     return code
 
@@ -140,7 +141,7 @@ class _Import:
     def __init__(self, history: History, path: str, options: argparse.Namespace, format: Format) -> None:
         self._history = history
         self._name = "standard input" if path == "-" else path
-        self._descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
+        self._descriptor = STDIN if path == "-" else open_to_read(path)
         about = os.fstat(self._descriptor)
         # The same for every run over the same file, so that a reply without a time of its own is kept only once.
         changed = datetime.fromtimestamp(about.st_mtime, UTC) if path != "-" else datetime.now(UTC)
@@ -158,10 +159,15 @@ class _Import:
         self._new = self._seen = self._problems = 0
 
     def run(self, interrupt: Interrupt) -> int:
-        """Read the file to its end or to Ctrl-C; returns how many lines could not be read."""
+        """Read the file to its end or to Ctrl-C; returns how many lines could not be read: 1 where it has none."""
         done = 0
         interrupt.failure = None
-        for number, line in enumerate(self._lines(interrupt), 1):
+        lines = self._lines(interrupt)
+        for number, line in enumerate(lines, 1):
+            if number == 1 and (packed := packed_kind(line)):
+                lines.close()
+                complain(f"{self._name}: {packed}; convert or unpack it first, because import reads JSON Lines")
+                return 1
             done += len(line)
             if line.strip():
                 self._take(line, number)
@@ -172,13 +178,13 @@ class _Import:
             raise interrupt.failure
         there = self._seen - self._new
         complain(
-            f"{self._name}: {replies(self._new)} kept"
-            + (f", {there:,} there already" if there else "")
-            + (f", {amount(self._problems, 'line', 'lines')} not readable" if self._problems else "")
+            f"{self._name}: {replies(self._new)} saved"
+            + (f", {there:,} already there" if there else "")
+            + (f", {amount(self._problems, 'line', 'lines')} skipped" if self._problems else "")
         )
         return self._problems
 
-    def _lines(self, interrupt: Interrupt) -> Iterator[bytes]:
+    def _lines(self, interrupt: Interrupt) -> Generator[bytes, None, None]:
         """The lines, until Ctrl-C; what a pipe holds by then is read, because nobody could read it again."""
         chunks = interrupt.read(self._descriptor)
         if self._descriptor != STDIN:
@@ -215,7 +221,7 @@ def purge(options: argparse.Namespace) -> int:
     chosen = where(options)
     pattern = compile_pattern(options.match, ignore_case=options.ignore_case) if options.match else None
     if chosen == ReplyFilter() and pattern is None and not options.all:
-        raise UsageError("purge deletes what you choose: --until, --match, --model and others; --all for everything")
+        raise UsageError("choose what to delete: by --older-than, --match, --model or others, or --all for everything")
     with open_store(options, write=not options.dry_run) as history:
         with Interrupt() as interrupt:
             total = history.count(chosen)
@@ -238,7 +244,7 @@ def purge(options: argparse.Namespace) -> int:
                 # Also when nothing was deleted: the last purge may have been stopped before this.
                 history.compact()
             except HistoryError as error:
-                complain(f"{error}; words of what was deleted may be in it until the same command has run again")
+                complain(f"{error}; the file may contain parts of deleted texts until the same command has run again")
                 return FAILED
             if interrupt.came:
                 complain("stopped before the end; the same command deletes the rest")
@@ -264,7 +270,9 @@ def _what(purged: PurgeProgress) -> str:
 
 def _agrees(question: str) -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("nobody is here to be asked; --yes agrees beforehand, --dry-run only counts")
+        raise UsageError(
+            "purge asks before it deletes, and there is no terminal to ask on; add --yes, or --dry-run to count"
+        )
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -288,7 +296,7 @@ def verify(options: argparse.Namespace) -> int:
                 shown.show(done, replies(done))
                 if interrupt.came:
                     break
-        state = "sound" if not problems else amount(problems, "problem", "problems")
+        state = "no problem found" if not problems else amount(problems, "problem", "problems")
         complain(f"{name}: {replies(done)} checked, {state}{' so far' if interrupt.came else ''}")
         if damaged:
             from ..._history.sqlite import SqliteHistory  # here, because few files are damaged
@@ -327,11 +335,13 @@ def salvage(options: argparse.Namespace) -> int:
 
     path, output = _path(find_store(options.store)), Path(options.output)
     if path is None:
-        raise UsageError("salvage reads a damaged file; a server has its own tools for that, as pg_dump and backups")
+        raise UsageError(
+            "salvage reads a damaged file; for a database server use its own tools, such as pg_dump and backups"
+        )
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
     if output.exists() and any(output.samefile(part) for part in _files(path)):
-        raise UsageError(f"{output} is the damaged store itself; nothing is written to it")
+        raise UsageError(f"{output} is the damaged file itself; name another file with -o")
     whole = partly = lost = 0
     with Salvage(path) as damaged, Interrupt() as interrupt:
         with progress("looked at", damaged.pages.count) as shown:
@@ -340,7 +350,7 @@ def salvage(options: argparse.Namespace) -> int:
                 if interrupt.came:
                     return INTERRUPTED
         if not damaged.known:
-            complain(f"{path}: nothing in it looks like a kept reply")
+            complain(f"{path}: no saved reply was found in this file")
             return FAILED
         try:
             with progress("read", len(damaged.known)) as shown, JsonLinesExport(output) as lines:
@@ -354,13 +364,13 @@ def salvage(options: argparse.Namespace) -> int:
                     if interrupt.came:
                         raise KeyboardInterrupt
         except KeyboardInterrupt:
-            complain("stopped; nothing was written, and the same command begins again")
+            complain("stopped; nothing was written; run the same command again")
             output.with_name(output.name + ".part").unlink(missing_ok=True)
             return INTERRUPTED
         cut = damaged.pages.header_count > damaged.pages.count
     more = "; the file is cut off, so there may have been more" if cut else ""
     complain(f"{path}: {replies(whole)} read whole, {partly:,} in part, {lost:,} known to be lost{more}")
-    complain(f"written to {output}; `asides history import --store NEW {output}` makes a new store of it")
+    complain(f"written to {output}; `asides history import --store NEW {output}` makes a new history of it")
     return ODD if partly or lost or cut else OK
 
 
@@ -384,10 +394,10 @@ def reindex(options: argparse.Namespace) -> int:
         except DamagedError as error:
             if _path(history.name) is None:
                 raise
-            complain(f"{error}; the index alone cannot be mended, but {history.repair}")
+            complain(f"{error}; reindex cannot repair that, but {history.repair}")
             return FAILED
         if interrupt.came:
-            complain("stopped; the same command begins again")
+            complain("stopped; nothing has changed; run the same command again")
             return INTERRUPTED
     complain(f"{history.name}: {amount(done, 'thought', 'thoughts')} indexed")
     return OK

@@ -30,7 +30,7 @@ from ..options import (
     check_style,
     given_policies,
 )
-from ..streams import READ_SIZE, STDIN, Streams, complain
+from ..streams import END_KEYS, READ_SIZE, STDIN, Streams, complain
 
 if TYPE_CHECKING:
     from ..._config import Config, ModelSettings
@@ -40,37 +40,38 @@ if TYPE_CHECKING:
     from .reply import Choices, ReplySaver
 
 DESCRIPTION = """\
-Talks with a model: of an OpenAI-compatible server, of Ollama, of the gateway.
+Chats with a model on an OpenAI-compatible server, on Ollama or on the gateway.
 
-With a prompt, or with something on standard input, it asks once: the answer
-goes to standard output and is all that goes there; thoughts go to standard
-error. Otherwise it is a conversation: /? lists its commands. Thoughts are
-shown, not remembered: only the clean answers go back to the model.
+With a PROMPT, or with text on standard input, it asks once: the answer goes to
+standard output, and nothing else goes there; thoughts go to standard error.
+Otherwise it opens a conversation, in which /? lists the commands. Thoughts are
+shown but not sent back: the model gets only the answers of earlier turns.
 """
 EXAMPLES = """\
 examples:
+  asides run qwen3 "Why is the sky blue?"        ask once
   asides run qwen3                               a conversation
-  asides run qwen3 "Why is the sky blue?"        one answer
-  asides run qwen3 --think=high "Prove it."      thinking hard
+  asides run                                     with the server's only model
+  asides run gpt-oss --url http://gpu:8000/v1    a model on another server
+  asides run qwen3 --think=high "Prove it."      let the model think longer
   asides run qwen3 --hidethinking < question.txt
   git diff | asides run qwen3 "Review this:" > review.md
-  asides run gpt-oss --url http://gpu:8000/v1
   asides run qwen3 -o temperature=0.2 -v "Prove it."
-  asides run -c                                  go on with the last talk
-  asides run                                     the server's only model
+  asides run --save qwen3                        save the replies
+  asides run -c                                  continue what was saved last
 
 which server (the first that is set):
   --url, run.url of asides.yaml, OPENAI_BASE_URL, OLLAMA_HOST, else Ollama at
   127.0.0.1:11434 or the gateway (`asides serve`) on this machine.
-  OPENAI_API_KEY goes to --url and OPENAI_BASE_URL, run.key to run.url,
+  OPENAI_API_KEY is sent to --url and OPENAI_BASE_URL, run.key to run.url,
   OLLAMA_API_KEY to OLLAMA_HOST.
 
 exit codes:
-  0    the whole answer was written, or the conversation was ended
-  2    wrong usage, no server, a refusal, or a reply that broke off; what had
-       come is written
-  130  ended by Ctrl-C; what had come is written
-  141  the reader of the output has gone
+  0    the whole answer was written, or the conversation was closed
+  2    wrong usage, no server, an error of the server, or a reply that broke
+       off; what arrived of it is written
+  130  stopped by Ctrl-C; what arrived is written
+  141  the reader of the output closed it
 """
 LEVELS = ("low", "medium", "high", "max")
 _SWITCHES: dict[str, Think] = {"": True, "true": True, "on": True, "false": False, "off": False}
@@ -89,17 +90,18 @@ def run(arguments: list[str]) -> int:
     config = load(options.config, without=("upstreams", "keys"))
     store = options.store or os.environ.get("ASIDES_HISTORY") or config.history.store
     before = _before(store) if options.goes_on else None
+    model = options.model or (before.model if before is not None else "") or config.run.model
+    given = config.run.think if think is None else think
+
+    def choices_for(model: str) -> Choices:
+        return _choices(options, config, model, given)
+
+    choices = choices_for(model)  # before a server is looked for, also without a model: a wrong flag is reported first
     candidates = addresses(options.url, config, os.environ)
     client = find(candidates, config)
     try:
-        kept = before.model if before is not None else ""
-        model = options.model or kept or config.run.model or only_model(client)
-        given = config.run.think if think is None else think
-
-        def choices_for(model: str) -> Choices:
-            return _choices(options, config, model, given)
-
-        choices = choices_for(model)
+        if not model:
+            choices = choices_for(only_model(client))
         saving = _saving(options, config, store, before)
         streams = Streams(raw=options.raw, wrap=choices.wrap, markdown=options.markdown)
         if not options.prompt and os.isatty(STDIN) and streams.out.terminal:
@@ -156,7 +158,7 @@ def _saving(options: argparse.Namespace, config: Config, store: str, before: Las
     if options.save or config.history.save:
         return ReplySaver(store)
     if options.store:
-        raise UsageError("--store says where replies are kept; it goes with --save")
+        raise UsageError("--store names where replies are saved; add --save")
     return None
 
 
@@ -179,7 +181,7 @@ def _converse(
     reader = choose(folds, mouse=options.mouse)
     if options.mouse and not reader.edits:
         raise UsageError(
-            f"--mouse needs prompt_toolkit ({install_command('prompt-toolkit')}), and a terminal that is no dumb one"
+            f"--mouse needs prompt_toolkit ({install_command('prompt-toolkit')}) and a terminal that knows escape codes"
         )
     conversation = Conversation(
         client, choices, reader, streams, folds,
@@ -201,7 +203,7 @@ def _ask_once(
 ) -> int:
     from .reply import ask
 
-    prompt = _prompt(options.prompt, streams)
+    prompt = _prompt(options.prompt, streams, options.model)
     earlier = [] if before is None else before.messages
     system = [{"role": "system", "content": options.system}] if options.system else []
     if system:
@@ -217,16 +219,17 @@ def _ask_once(
     return FAILED if saving is not None and saving.failed else OK
 
 
-def _prompt(words: list[str], streams: Streams) -> str:
+def _prompt(words: list[str], streams: Streams, model: str | None) -> str:
     """Standard input, where it is no terminal, and then the words of the command line."""
     typed = os.isatty(STDIN)
     if typed and not words:
-        streams.message("reads your question; Ctrl-D ends it")
+        streams.message(f"type your question; {END_KEYS}")
         streams.flush()
     given = "" if typed and words else _read_stdin(needed=not words)
     prompt = " ".join(part for part in (given, *words) if part)
     if not prompt.strip():
-        raise UsageError("nothing was asked: standard input is empty, and there is no prompt")
+        taken = f" ({model!r} is the MODEL; the PROMPT comes after it)" if model else ""
+        raise UsageError(f"there is no question: standard input is empty, and no PROMPT was given{taken}")
     return prompt
 
 
@@ -248,7 +251,7 @@ def read_options(given: list[str]) -> dict[str, Any]:
     for each in given:
         name, equals, value = each.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"-o wants key=value, such as temperature=0.2, and not {each!r}")
+            raise UsageError(f"-o takes key=value, such as temperature=0.2, not {each!r}")
         found |= read_option(name, value)
     return found
 
@@ -302,15 +305,18 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         description=DESCRIPTION,
         epilog=EXAMPLES,
     )
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="the model's name, as the server knows it")
-    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to ask; standard input comes before it")
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="the model's name on the server")
+    parser.add_argument(
+        "prompt", nargs="*", metavar="PROMPT", help="the question; text on standard input is put before it"
+    )
     asking = parser.add_argument_group("what to ask")
-    asking.add_argument("--url", metavar="URL", help="the server's address, with or without /v1")
+    asking.add_argument("--url", metavar="URL", help="the server's address, with or without /v1 (default: see below)")
     asking.add_argument(
         "--think",
         nargs="?",
         metavar="=VALUE",
-        help="think; a value stands only behind `=`: true, false, low, medium, high or max",
+        help="ask the model to think, or with a value (only after `=`): true, false, low, medium, high or max "
+        "(default: the model's own)",
     )
     asking.add_argument(
         "-o",
@@ -318,52 +324,59 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a parameter of the request, such as temperature=0.2 or max_tokens=500; may be given again",
+        help="a parameter of the request, such as temperature=0.2 or max_tokens=500; may be repeated",
     )
     asking.add_argument(
         "-c",
         "--continue",
         dest="goes_on",
         action="store_true",
-        help="go on with the last conversation that was kept (--save), and keep what follows with it",
+        help="continue the last conversation that was saved (--save), and save the new replies with it",
     )
-    asking.add_argument("--system", default="", metavar="TEXT", help="what the model is told before all else")
+    asking.add_argument("--system", default="", metavar="TEXT", help="the system prompt")
     asking.add_argument(
-        "--tools", metavar="FILE", help="a JSON list of tool definitions; in a conversation you give their results"
+        "--tools",
+        metavar="FILE",
+        help="a JSON file with a list of tool definitions; in a conversation you type the results of calls",
     )
-    add_reading(parser, start="found out", format="by the model's name, else auto", tools=False)
-    showing = parser.add_argument_group("what to show and keep")
+    add_reading(
+        parser,
+        start="the format's own, then as earlier replies began",
+        format="by the model's name, else auto",
+        tools=False,
+    )
+    showing = parser.add_argument_group("what to show and save")
     hiding = showing.add_mutually_exclusive_group()
     hiding.add_argument(
         "--hidethinking",
         action="store_true",
-        help="think, but show no thoughts; on a terminal a line tells of each, and Ctrl-T unfolds the last",
+        help="let the model think, but show no thoughts; on a terminal one line for each, and Ctrl-T opens the last",
     )
-    hiding.add_argument("--collapse", action="store_true", help="show a line for each thought, with its length")
+    hiding.add_argument("--collapse", action="store_true", help="show each thought as one line with its length")
     showing.add_argument(
         "--mouse",
         action="store_true",
-        help="in a conversation a click on the line of a thought folds and unfolds it; selecting and scrolling with "
-        "the mouse then need the key that your terminal has for it, mostly Shift",
+        help="in a conversation, open and close a thought by a click on its line; to select text or scroll with the "
+        "mouse, hold Shift (in most terminals)",
     )
     showing.add_argument(
         "-v",
         "--verbose",
         action="store_true",
-        help="behind each reply: its tokens, tokens per second, and the time to the first thought and answer",
+        help="after each reply, print its tokens, tokens per second, and the seconds to the first thought and answer",
     )
     add_style(showing)
     add_wordwrap(showing)
     add_markdown(showing)
     add_raw(showing)
     showing.add_argument(
-        "--save", action="store_true", help="keep the replies with their thoughts; `asides history` finds them"
+        "--save", action="store_true", help="save the replies with their thoughts to the history; see `asides history`"
     )
-    add_store(showing, "where replies are kept: ")
+    add_store(showing, "with --save or -c: ")
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="the configuration (default: ASIDES_CONFIG, else asides.yaml in ~/.config/asides)",
+        help="the configuration file (default: $ASIDES_CONFIG, or asides.yaml in ~/.config/asides)",
     )
     options = parser.parse_intermixed_args(spell_out(arguments))
     check_style(options)

@@ -34,7 +34,7 @@ def last_talk(store: str) -> LastTalk:
         warn(history)
         newest = history.newest(ReplyFilter(sources=("run",)), limit=1)
         if not newest or not newest[0].conversation:
-            raise UsageError("there is no conversation to go on with; `asides run --save` keeps them")
+            raise UsageError("there is no saved conversation to continue; `asides run --save` saves them")
         id = newest[0].conversation
         messages: list[dict[str, Any]] = []
         for message in map(chat_message, history.conversation(id)):

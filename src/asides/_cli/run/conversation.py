@@ -33,25 +33,25 @@ if TYPE_CHECKING:
     from .continued import LastTalk
 
 COMMANDS = (
-    ("/model [NAME]", "list the models, or talk with another one"),
-    ("/think [LEVEL]", "think from now on; LEVEL is low, medium, high, max or off"),
-    ("/nothink", "do not think"),
-    ("/system [TEXT]", "show the system prompt, or set it; `none` takes it away"),
+    ("/model [NAME]", "list the models, or switch to another"),
+    ("/think [LEVEL]", "turn thinking on; LEVEL is low, medium, high, max or off"),
+    ("/nothink", "turn thinking off"),
+    ("/system [TEXT]", "show or set the system prompt; `none` removes it"),
     ("/set [KEY VALUE]", "list or set parameters, such as temperature 0.2"),
-    ("/unset KEY", "set one of them no more"),
-    ("/verbose", "write tokens and times behind each reply, or stop it"),
-    ("/hide, /show", "make a line of each thought, or show them; /collapse is /hide"),
-    ("/thought [N]", "write the last thought, or the one of this number"),
-    ("/view", "the talk on the whole screen; thoughts open with a click"),
+    ("/unset KEY", "remove a parameter"),
+    ("/verbose", "print tokens and times after each reply, on or off"),
+    ("/hide, /show", "show thoughts as one line each, or in full; /collapse is /hide"),
+    ("/thought [N]", "print the last thought, or thought number N"),
+    ("/view", "read the conversation on the full screen; a click opens a thought"),
     ("/retry", "ask the last question again"),
-    ("/save [FILE]", "write the talk, without thoughts: JSON or else Markdown"),
-    ("/clear", "forget the talk and begin anew"),
-    ("/bye, Ctrl-D", "end"),
+    ("/save [FILE]", "write the conversation without thoughts, as JSON or Markdown"),
+    ("/clear", "start a new conversation"),
+    ("/bye, Ctrl-D", "quit"),
 )
 KEYS = (
-    ("Ctrl-T", "unfold the last thought, and fold it again"),
-    ("Ctrl-N", "during a thought: answer now, where the server can"),
-    ("Ctrl-C", "stop a reply; what had come of it stays in the talk"),
+    ("Ctrl-T", "open or close the last thought"),
+    ("Ctrl-N", "during a thought: let the model answer now, if the server can do that"),
+    ("Ctrl-C", "stop a reply; what has arrived stays in the conversation"),
     ("Alt-Enter", 'begin a new line; so does Enter between """ and """'),
 )
 NOTE = "To send a message that begins with a slash, put a space before it."
@@ -243,7 +243,7 @@ class Conversation:
         except UpstreamError as error:
             names = []
             if not name:
-                raise UsageError(f"this is {self._choices.model}; {error}") from error
+                raise UsageError(f"the model is {self._choices.model}; {error}") from error
         if not name:
             for each in names or [self._choices.model]:
                 self._write(f"{'*' if each == self._choices.model else ' '} {each}")
@@ -264,7 +264,7 @@ class Conversation:
     def _set(self, rest: str) -> None:
         name, _, value = rest.partition(" ")
         if name and not value.strip():
-            raise UsageError("/set wants a name and a value, such as: /set temperature 0.2")
+            raise UsageError("/set takes a name and a value, such as: /set temperature 0.2")
         if name:
             self._choices.options = self._choices.options | read_option(name, value)
         options = self._choices.extra | self._choices.options
@@ -334,7 +334,7 @@ class Conversation:
             with open(path, "wb" if path in self._saved else "xb") as file:
                 file.write(data)
         except FileExistsError as error:
-            raise UsageError(f"{name}: is there already; name another file") from error
+            raise UsageError(f"{name}: exists already; name another file") from error
         self._saved.add(path)
         self._write(f"saved to {name or path.name}")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import sys
 import termios
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -106,6 +107,8 @@ class ReplyKeys:
         self._held: list[str] = []
 
     def __enter__(self) -> Self:
+        if sys.platform == "win32":
+            raise NotImplementedError  # nor has it a termios to import
         self._before = termios.tcgetattr(STDIN)
         changed = [*self._before]
         # Where keys are not read one by one, they wait in the terminal itself.
@@ -115,6 +118,8 @@ class ReplyKeys:
 
     def __exit__(self, *error: object) -> None:
         self.poll()
+        if sys.platform == "win32":
+            raise NotImplementedError
         with suppress(termios.error):  # the terminal may have gone
             termios.tcsetattr(STDIN, termios.TCSANOW, self._before)
         if self._held:

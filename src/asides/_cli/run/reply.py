@@ -8,6 +8,7 @@ the command. `fold` builds the record of the reply, the display writes it.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -170,7 +171,8 @@ class _Receiving:
 
     def _receive(self) -> None:
         # Signals are for the main thread, which waits for the queue.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        if sys.platform != "win32":  # which gives them to no other
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             for item in self._client.talk(self._messages, **self._asked):
                 self._queue.put(item)
@@ -220,13 +222,13 @@ def figures(reply: Reply) -> list[tuple[str, str]]:
 def _remark(reply: Reply, streams: Streams) -> None:
     """Say what the person should know of a reply that has ended."""
     if reply.reason == "length":
-        streams.message("cut off: the model has reached the most that it may write")
+        streams.message("cut off: the reply has reached its limit of tokens (-o max_tokens=N sets another)")
     elif not reply.text and not reply.tool_calls:
-        streams.message(f"the model has {'thought and then ' if reply.thinking else ''}said nothing")
+        streams.message(f"the model {'thought, but ' if reply.thinking else ''}gave no answer")
     if not reply.thinking and any(notice.code == "stray_close" for notice in reply.notices):
         streams.message(
-            "a closing marker came that nothing had opened: what stands before it was thinking; "
-            "read this model with --start thinking"
+            "a thought was closed that was not opened here: the prompt opened it, and everything before the closing "
+            "marker is thinking. Read this model with --start thinking"
         )
     streams.flush()
 

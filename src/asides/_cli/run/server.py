@@ -29,10 +29,10 @@ class NothingAnswersError(Error):
     """No server answered; says what was tried and what to do."""
 
     def __init__(self, tried: list[tuple[ServerAddress, str]], config: Config) -> None:
-        lines = ["nothing answers; tried"]
+        lines = ["no model server answers; tried:"]
         lines += [f"  {address.source}: {why}" for address, why in tried]
         gateway = gateway_url(config)
-        lines.append("Start it, or name another with --url. To try it without a model server, start the gateway,")
+        lines.append("Start one, or name another with --url. To try it without a model server, start the gateway,")
         lines.append(f"`asides serve`, in another terminal, and then: asides run recorded-qwen3 --url {gateway}")
         super().__init__("\n".join(lines))
 
@@ -67,7 +67,7 @@ def ollama_url(host: str) -> str:
         parts = urlsplit(f"//{rest}")
         port = parts.port
     except ValueError as error:
-        raise UsageError(f"OLLAMA_HOST is {host!r}, which is no address: {error}") from error
+        raise UsageError(f"OLLAMA_HOST is {host!r}, which is not an address: {error}") from error
     # What a server listens at is not what a client calls.
     named = "127.0.0.1" if parts.hostname in (None, "0.0.0.0", "::") else parts.hostname
     if port is None:
@@ -106,7 +106,7 @@ def unreached(error: UpstreamError, candidates: list[ServerAddress], config: Con
         return NothingAnswersError([(candidates[0], error.message)], config)
     if error.status in (401, 403):
         keys = {"run.url of the configuration": "run.key", "OLLAMA_HOST": "OLLAMA_API_KEY"}
-        return UsageError(f"{error.message}; the key is {keys.get(candidates[0].source, 'OPENAI_API_KEY')}")
+        return UsageError(f"{error.message}; set the key in {keys.get(candidates[0].source, 'OPENAI_API_KEY')}")
     return error
 
 
@@ -116,5 +116,5 @@ def only_model(client: Client) -> str:
     if len(names) == 1:
         return names[0]
     if not names:
-        raise UsageError(f"{client} has no models")
-    raise UsageError(f"which model? {client} has {name_some(names)}")
+        raise UsageError(f"{client} lists no models; start one there, or name it: asides run MODEL")
+    raise UsageError(f"name a model: asides run MODEL; {client} has {name_some(names)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
@@ -23,30 +24,31 @@ if TYPE_CHECKING:
     from .jobs import Jobs
 
 DESCRIPTION = """\
-Counts how a model thinks: steps, lengths, questions, turns of mind ("wait",
-"let me check", in several languages), repetition and loops, thoughts that were
-never closed. FILE is a reply as text, or traces: lines of JSON, each with a raw
-output in one of its fields. `-` is standard input, and so is no file at all.
+Measures how a model thinks: lengths, steps, questions, turns of mind ("wait",
+"let me check", in several languages), repetition, loops, and thoughts that
+were never closed. FILE is a model's output as text, or a file of traces: JSON
+Lines, each with a raw output in one of its fields. Without FILE, or with `-`,
+standard input is read.
 """
 EXAMPLES = f"""\
-The field with the output is guessed (output, response, completion, text...);
---field names it. Lines that are no JSON, or hold no output, are counted and
-told, and reading goes on. docs/analysis.md says what every figure is. The
-form of the thoughts is a heuristic: it cannot tell whether a thought is right.
+The field with the output is guessed (output, response, completion, text...)
+unless --field names it. Lines that are not JSON, or have no output, are
+counted, reported and skipped. docs/reference/figures.md explains every figure.
+The quality score is a heuristic: it does not judge whether a thought is right.
 
 examples:
   asides stats reply.txt                   one reply
-  asides stats traces.jsonl --by model     models side by side
-  asides stats --by-file a.jsonl b.jsonl   files side by side
+  asides stats traces.jsonl --by model     compare models
+  asides stats --by-file a.jsonl b.jsonl   compare files
   asides stats traces/*.jsonl --by model --html report.html
-  asides stats --jobs auto traces.jsonl    with every core
-  asides stats --history --by model        what was kept
-  some-model | asides stats --json         for another program
+  asides stats --jobs auto traces.jsonl    use every core
+  asides stats --history --by model        the saved replies
+  some-model | asides stats --json         write JSON, for another program
 
 exit codes:
-  {OK}    all went well
+  {OK}    success
   {FAILED}    wrong usage, or something could not be read or written
-  {INTERRUPTED}  ended by Ctrl-C; what was counted so far is shown before
+  {INTERRUPTED}  stopped by Ctrl-C, after printing the figures so far
 """
 
 
@@ -65,8 +67,12 @@ def run(arguments: list[str]) -> int:
         "tokenizer": options.tokenizer or "",
     }
     counting = Counting(**setup)
-    make_jobs = _jobs(options.jobs, setup, counting) if options.jobs > 1 else None
     streams = Streams()
+    make_jobs = None
+    if options.jobs > 1 and sys.platform == "win32":
+        streams.message("several processes need a POSIX system (Linux, macOS, WSL); one counts, to the same figures")
+    elif options.jobs > 1:
+        make_jobs = _jobs(options.jobs, setup, counting)
     with Interrupt() as interrupt:
         if options.history is not None:
             count_history(options.history, options.since, options.until, counting, interrupt, streams)
@@ -76,7 +82,7 @@ def run(arguments: list[str]) -> int:
     if not interrupted:
         counting.check_names()
     if interrupted:
-        streams.message("interrupted; these are the figures up to here")
+        streams.message("interrupted; these are the figures so far")
     for note in counting.notes():
         streams.message(note)
     streams.flush()
@@ -101,7 +107,7 @@ def job_count(written: str) -> int:
         allowed = getattr(os, "sched_getaffinity", None)
         return len(allowed(0)) if allowed else os.cpu_count() or 1
     if not written.isdecimal():
-        raise argparse.ArgumentTypeError(f"{written!r} is no number of processes, nor auto")
+        raise argparse.ArgumentTypeError(f"must be a number of processes or auto, not {written!r}")
     return int(written)
 
 
@@ -129,7 +135,7 @@ def _write_report(path: str, counting: Counting, streams: Streams, *, private: b
         output.flush()
         return
     with open(path, "wb") as file:
-        if private:
+        if private and sys.platform != "win32":  # where a file is as private as its folder
             # It quotes loops, and kept thoughts are for their owner alone.
             os.fchmod(file.fileno(), 0o600)
         file.write(page)
@@ -150,54 +156,61 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         description=DESCRIPTION,
         epilog=EXAMPLES,
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="a reply, or traces")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a model's output as text, or JSON Lines of traces")
     reading = parser.add_argument_group("what to read")
     reading.add_argument(
         "--history",
         nargs="?",
         const="",
         metavar="STORE",
-        help="the kept thoughts in place of files; STORE is a file or a postgresql:// address",
+        help="read the saved replies in place of files; STORE is a file or a postgresql:// address "
+        "(default: as in `asides history`)",
     )
-    reading.add_argument("--since", metavar="TIME", help="with --history: only what was kept at or after this time")
-    reading.add_argument("--until", metavar="TIME", help="with --history: only what was kept before this time")
-    reading.add_argument("--field", metavar="NAME", help="the field of a trace with the raw output; dots lead inside")
+    reading.add_argument(
+        "--since", metavar="TIME", help="with --history: from this time on, such as 2d (ago) or 2026-11-01"
+    )
+    reading.add_argument("--until", metavar="TIME", help="with --history: before this time")
+    reading.add_argument(
+        "--field",
+        metavar="NAME",
+        help="the field of a trace with the raw output (default: guessed); a.b is the field b inside a",
+    )
     reading.add_argument("--seconds-field", metavar="NAME", help="the field with the seconds spent thinking")
     reading.add_argument(
         "--as",
         dest="reads",
         choices=("auto", "text", "traces"),
         default="auto",
-        help="what a FILE is (default auto: by its name and its first line)",
+        help="what a FILE is (default: auto, by its name and its first line)",
     )
     reading.add_argument(
         "--jobs",
         type=job_count,
         default=1,
         metavar="N",
-        help="processes that count lines of traces (default 1; 0 or auto: one for each core); the figures are the same",
+        help="processes that count lines of traces (default: 1; 0 or auto: one for each core)",
     )
-    reading.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, to count tokens too")
-    add_reading(parser, start="as in `split`")
+    reading.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json: count tokens too")
+    add_reading(parser, start="as in `asides split`")
     grouping = parser.add_argument_group("what to compare")
     by = grouping.add_mutually_exclusive_group()
-    by.add_argument("--by", metavar="FIELD", help="compare groups by a field of the traces, such as model")
+    by.add_argument("--by", metavar="FIELD", help="compare the traces by a field, such as model")
     by.add_argument("--by-file", action="store_true", help="compare the files")
     showing = parser.add_argument_group("what to show")
-    showing.add_argument("--json", action="store_true", help="everything as JSON")
+    showing.add_argument("--json", action="store_true", help="write every figure as JSON")
     showing.add_argument(
         "--html",
         metavar="FILE",
-        help="write a report with charts, one page that needs no network; - for standard output",
+        help="write a report with charts to this file, one HTML page that loads nothing; - is standard output",
     )
-    showing.add_argument("--ascii", action="store_true", help="draw with ASCII alone")
+    showing.add_argument("--ascii", action="store_true", help="draw bars with ASCII characters only")
     options = parser.parse_args(arguments)
     if options.history is not None and (options.files or options.field or options.by_file):
-        parser.error("--history reads no files; --history=STORE names the store")
+        parser.error("--history cannot be used with FILE, --field or --by-file; --history=STORE names the store")
     if options.history is not None and options.jobs != 1:
-        parser.error("--jobs is for files; one process reads the history")
+        parser.error("--jobs cannot be used with --history, which one process reads")
     if options.html == "-" and options.json:
         parser.error("--html - and --json would write to the same place; name a file for the report")
     if options.history is None and (options.since or options.until):
-        parser.error("--since and --until go with --history")
+        parser.error("--since and --until need --history")
     return options

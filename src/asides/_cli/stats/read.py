@@ -20,6 +20,7 @@ import msgspec
 
 from ..._api import parse
 from ..._config.values import near, suggestion
+from ..._descriptor import open_to_read
 from ..._extras import install_command
 from ...analysis import analyze
 from ...analysis.figures import analyze_reply
@@ -32,7 +33,7 @@ from ...policies import DEFAULTS, Policies
 from ...terminal.progress import Progress
 from ...terminal.table import amount
 from ..filter import format_of
-from ..streams import STDIN, Interrupt, Streams, split_lines
+from ..streams import STDIN, Interrupt, Streams, packed_kind, split_lines
 
 if TYPE_CHECKING:
     from ..._history import KeptReply
@@ -80,7 +81,7 @@ class Counting:
         """Bytes of files, or characters of kept replies, that were read."""
         self.fields: dict[str, int] = {}
         """The fields that outputs were found in, and how often."""
-        self.odd: dict[str, list[str]] = {"no JSON": [], "no output found": []}
+        self.odd: dict[str, list[str]] = {"not valid JSON": [], "no output found": []}
         """The first places of each kind of oddity."""
         self.skipped = dict.fromkeys(self.odd, 0)
         self.names: list[str] = []
@@ -148,7 +149,7 @@ class Counting:
         try:
             record = decode(line)
         except ValueError:
-            self._skip("no JSON", place)
+            self._skip("not valid JSON", place)
         else:
             self.count_record(record, path, place)
 
@@ -201,7 +202,7 @@ class Counting:
         for kind, count in self.skipped.items():
             if count:
                 places = ", ".join(self.odd[kind]) + (", ..." if count > len(self.odd[kind]) else "")
-                what = amount(count, "line", "lines") if kind == "no JSON" else f"in {count:,} of the records"
+                what = amount(count, "line", "lines") if kind == "not valid JSON" else f"in {count:,} of the records"
                 hint = "; --field names the field" if kind == "no output found" and not self._field else ""
                 notes.append(f"{kind}: {what} ({places}){hint}")
         return notes
@@ -218,7 +219,7 @@ class Counting:
         return {
             "files": self.files,
             "fields": self.fields,
-            "skipped": {"no_json": self.skipped["no JSON"], "no_output": self.skipped["no output found"]},
+            "skipped": {"no_json": self.skipped["not valid JSON"], "no_output": self.skipped["no output found"]},
             "unreadable_files": self.failed,
             "by": self.by,
             "all": self.groups.all().to_dict(),
@@ -240,7 +241,9 @@ def open_tokenizer(path: str) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise UsageError(f"counting tokens needs a package: {install_command('tokenizers')}") from error
+        raise UsageError(
+            f"--tokenizer needs a package that is not installed: {install_command('tokenizers')}"
+        ) from error
     if os.path.isdir(path):
         path = os.path.join(path, "tokenizer.json")
     if not os.path.exists(path):
@@ -270,7 +273,7 @@ def count_files(
             if interrupt.came:
                 break
             try:
-                descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY)
+                descriptor = STDIN if path == "-" else open_to_read(path)
             except OSError as error:
                 counting.failed.append(f"{path}: {error.strerror}")
                 continue
@@ -306,6 +309,10 @@ def _count_file(
             break
         before.append(first)
     first = first.removeprefix(b"\xef\xbb\xbf") if not before else first
+    # Any bytes could be counted as a reply, and the figures of noise look like figures.
+    if packed := reads != "text" and packed_kind(first):
+        counting.failed.append(f"{path}: {packed}, which `asides batch` reads; with --html it writes the same report")
+        return
     if reads == "text" or (reads == "auto" and not _is_traces(path, first, counting)):
         if jobs is not None:
             jobs.finish()

@@ -131,7 +131,7 @@ def tables(counting: Counting, look: Look) -> str:
     """Everything that is shown on a terminal."""
     groups = counting.groups.largest_first()
     if not groups:
-        return "nothing to count\n"
+        return "no replies to count\n"
     whole = counting.groups.all()
     lines = [_bold(counting.title(), look), ""]
     if not counting.by:
