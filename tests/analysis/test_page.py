@@ -1,4 +1,4 @@
-"""docs/analysis.md says what is so: its example runs, its lists and its numbers are the code's."""
+"""docs/how-to/analysis.md and docs/reference/figures.md: the example runs, lists and numbers are the code's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from asides.analysis.turns import APART
 from tests.cli.running import COMMAND, environment
 from tests.waiting import PATIENCE
 
-PAGE = (Path(__file__).parents[2] / "docs" / "analysis.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / page).read_text(encoding="utf-8") for page in ("how-to/analysis.md", "reference/figures.md"))
 FLAT = " ".join(PAGE.split())
 
 

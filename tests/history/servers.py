@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pwd
 
 HOW = "PostgreSQL's initdb and pg_ctl are not here; on Debian: apt-get install postgresql"
 USER = "asides"
@@ -60,6 +63,8 @@ def server(folder: Path) -> Iterator[str]:
 
 def _account() -> pwd.struct_passwd | None:
     """Whom to be when we are root, as whom the server refuses to run."""
+    import pwd  # here, because Windows has none, and all tests of history would need it
+
     if os.getuid() != 0:
         return None
     names = {entry.pw_name: entry for entry in pwd.getpwall()}

@@ -114,7 +114,7 @@ def test_closing_does_not_wait_for_ever(tmp_path: Path) -> None:
         writer.put(reply("lost", after=number))
     writer.close(timeout=0.3)
     assert (writer.written, writer.dropped, writer.waiting) == (0, 3, 0)
-    assert "3 replies were not kept" in said[-1]
+    assert "3 replies were not saved" in said[-1]
     assert not writer.put(reply("too late"))
     assert writer.dropped == 4
     writer.close()
@@ -164,7 +164,7 @@ def test_a_reply_that_can_never_be_written(tmp_path: Path) -> None:
     assert (writer.written, writer.dropped) == (2, 1)
     with history.open(str(tmp_path / "h.db"), create=False) as store:
         assert len(store.search("good").hits) == 2
-    assert ["a reply was not kept" in words for words in said] == [True]
+    assert ["a reply was not saved" in words for words in said] == [True]
 
 
 def test_replies_that_are_too_old(address: str) -> None:

@@ -145,14 +145,15 @@ def test_raw_output_is_read() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b"{", "no JSON"),
-        (b"[1]", "no JSON object"),
-        (b'"x"', "no JSON object"),
+        (b"{", "not valid JSON"),
+        (b"[1]", "not a JSON object"),
+        (b'"x"', "not a JSON object"),
         (b"{}", "no model output"),
         (b'{"text": 5}', "no model output"),
-        (b'{"thoughts": 5, "time": "x"}', "own records"),
-        (b"\xff\xfe", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b'{"thoughts": 5, "time": "x"}', "not a record of `asides history export`"),
+        (b"\xff\xfe", "not valid JSON"),
+        (b"\xf7abc", "not valid JSON: it is not UTF-8 text"),
+        (b"[" * 100_000, "not valid JSON"),
     ],
 )
 def test_lines_that_hold_no_reply(line: bytes, words: str) -> None:

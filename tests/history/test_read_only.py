@@ -98,7 +98,7 @@ def test_a_reply_that_is_to_be_kept_there(store: Path) -> None:
     """The answer is out, and the line says why it was not kept."""
     done = run("-f", "qwen3", "--hide", "--save", "--store", store, given=b"<think>a</think>b", history_command=False)
     assert (done.returncode, done.stdout) == (2, b"b")
-    assert b"not kept" in done.stderr
+    assert b"not saved" in done.stderr
     assert b"can only be read" in done.stderr
 
 

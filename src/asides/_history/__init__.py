@@ -65,7 +65,7 @@ def open(store: str = "", *, create: bool = True) -> History:
         return PostgresHistory(store, create=create)
     if other := re.match(r"[\w+.-]+://", store):
         # Only the scheme is shown: the rest may hold a password.
-        raise UsageError(f"{other[0]}… is no store; a store is a file or a postgresql:// address")
+        raise UsageError(f"{other[0]}… is not a store; name a file or a postgresql:// address")
     from .sqlite import SqliteHistory
 
     return SqliteHistory(Path(store).expanduser(), create=create)

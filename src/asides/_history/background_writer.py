@@ -106,7 +106,7 @@ class BackgroundWriter:
             if taken and self._thread is None:
                 self._start()
         if first_dropped:
-            self._report("history: the queue is full, so replies are not kept until the store has caught up")
+            self._report("history: the queue is full, so new replies are not saved until the store has caught up")
         self._wake.set()
         return taken
 
@@ -127,7 +127,9 @@ class BackgroundWriter:
                 self._writing = 0
                 self.dropped += lost
             if lost:
-                self._report(f"history: {lost} replies were not kept: {self.failure or 'there was no time left'}")
+                self._report(
+                    f"history: {lost} replies were not saved: {self.failure or 'there was no time left to write them'}"
+                )
 
     def _start(self) -> None:
         # A daemon, so that a store that hangs cannot keep the process alive; `atexit` is for who forgets `close`.
@@ -212,7 +214,7 @@ class BackgroundWriter:
             self.written += len(batch) - len(refused)
             self.dropped += len(refused)
         for reason in refused:
-            self._report(f"history: a reply was not kept: {reason}")
+            self._report(f"history: a reply was not saved: {reason}")
         if self.failure:
             self.failure = ""
             self._report("history: writing works again")

@@ -14,5 +14,9 @@ class HistoryError(Error):
         """Whether the same may work later: the store was busy, the disk full, the server away."""
 
 
+class UnknownIdError(HistoryError):
+    """No reply or conversation of the store has this id, or one that begins so."""
+
+
 class DamagedError(HistoryError):
     """The store's own data is damaged: a file that is not whole or no history, a row that no reply could have made."""

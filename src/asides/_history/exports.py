@@ -128,7 +128,9 @@ class ParquetExport(Export):
 def _part(path: Path) -> Path:
     """The file that is written until it is complete."""
     if path.is_dir():
-        raise UsageError(f"{path} is a folder; a file is wanted")
+        raise UsageError(f"{path} is a folder; name a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.parent}")
     return path.with_name(path.name + ".part")
 
 

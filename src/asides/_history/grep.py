@@ -32,7 +32,7 @@ def compile_pattern(
     try:
         return re.compile(source, re.IGNORECASE if ignore_case else re.NOFLAG)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"{pattern!r} is no regular expression: {error}; -F takes it as plain text") from None
+        raise UsageError(f"{pattern!r} is not a regular expression: {error}; -F finds it as plain text") from None
 
 
 def matching_lines(text: str, pattern: re.Pattern[str], before: int = 0, after: int = 0) -> Iterator[MatchedLine]:

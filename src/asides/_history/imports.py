@@ -27,10 +27,12 @@ def read_line(
     """The reply of a line. `time` is for records without one; `field` names the field with the raw output."""
     try:
         record = json.loads(line)
+    except UnicodeDecodeError:
+        raise UsageError("not valid JSON: it is not UTF-8 text") from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"no JSON: {error}") from None
+        raise UsageError(f"not valid JSON: {error}") from None
     if not isinstance(record, dict):
-        raise UsageError("no JSON object")
+        raise UsageError("not a JSON object")
     if "thoughts" in record and "time" in record and not field:
         return _own(record)
     raw = _raw(record, field)
@@ -51,10 +53,10 @@ def _own(record: dict[str, Any]) -> KeptReply:
     try:
         kept = from_record(record)
     except (msgspec.ValidationError, LookupError, OverflowError, ValueError) as error:
-        raise UsageError(f"not one of our own records: {error}") from None
+        raise UsageError(f"not a record of `asides history export`: {error}") from None
     places = [thought.index for thought in kept.thoughts]
     if places != sorted(set(places)) or (places and not 0 <= places[0] <= places[-1] < MOST_PARTS):
-        raise UsageError("not one of our own records: the indexes of its thoughts do not rise")
+        raise UsageError("not a record of `asides history export`: the indexes of its thoughts do not rise")
     return kept.named()
 
 
@@ -63,7 +65,7 @@ def _raw(record: dict[str, Any], field: str) -> str:
     for name in names:
         if isinstance(record.get(name), str):
             return str(record[name])
-    raise UsageError(f"no model output in {' or '.join(names)}; --field names another")
+    raise UsageError(f"no model output in the field {' or '.join(names)}; name its field with --field")
 
 
 def _label(record: dict[str, Any], name: str) -> str:

@@ -135,9 +135,7 @@ class PostgresHistory(History):
         if len(done) == len(MIGRATIONS):
             return
         if not done and not create:
-            raise HistoryError(
-                f"there is no history at {self.name}; `--save` keeps thoughts, and this is where they go"
-            )
+            raise HistoryError(f"there is no history at {self.name} yet; `asides --save` makes it with the first reply")
         with self._connection.transaction():
             # Two processes may make the store at the same moment, and `CREATE ... IF NOT EXISTS` fails where both pass
             # its check.

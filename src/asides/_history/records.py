@@ -52,25 +52,26 @@ class KeptReply(msgspec.Struct, frozen=True, kw_only=True):
     """A reply of the history."""
 
     id: str = ""
-    """The hash of all the rest; empty until it is needed."""
+    """A hash of all other fields, 32 hexadecimal digits; empty until `named`."""
     time: datetime
     """When the reply was whole; with a time zone."""
     reply: Reply
-    """What came. Its `model` is the name by which it was asked for."""
+    """The reply itself. Its `model` is the name that the request wrote."""
     source: str = ""
-    """Who kept it: `filter`, `run`, `gateway` or `import`."""
+    """What stored it: `filter`, `run`, `gateway` or `import`."""
     agent: str = ""
-    """A name for who was speaking, or for where it came from."""
+    """The name given with `--agent`, or found by an import; empty where there was none."""
     conversation: str = ""
-    """The same for all replies of one conversation; empty for a reply on its own."""
+    """An id that all replies of one conversation share; empty for a reply on its own."""
     client: str = ""
-    """Who asked a gateway: the fingerprint of the key that the client showed. Empty where there was none."""
+    """The fingerprint of the key that a gateway's client sent; empty where there was none."""
     format: str = ""
-    """How the output was read."""
+    """The name of the format by which the output was read."""
     asked: tuple[Turn, ...] = ()
     """What led to this reply since the one before: the user's messages, the results of tools. Clean text only."""
     places: tuple[int, ...] = ()
-    """Where the thoughts stood among the parts. Only in replies whose order of parts was not kept and is guessed."""
+    """The indexes of the thoughts among the parts. Only in replies of older versions, whose order of parts is
+    guessed."""
 
     @classmethod
     def of(

@@ -20,18 +20,19 @@ class ReplyFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Conditions that a reply must meet, all of them. Empty: every reply does."""
 
     since: datetime | None = None
-    """From this moment on."""
+    """Replies from this moment on; None: no limit."""
     until: datetime | None = None
-    """Before this moment."""
+    """Replies before this moment; None: no limit."""
     models: tuple[str, ...] = ()
-    """Any of these, without case; `*` and `?` stand for other characters."""
+    """Replies of any of these models, compared without case; `*` and `?` stand for other characters."""
     sources: tuple[str, ...] = ()
-    """Any of these."""
+    """Replies that any of these stored: `filter`, `run`, `gateway`, `import`."""
     agent: str = ""
-    """Without case, with `*` and `?`."""
+    """Replies of this agent, compared without case; `*` and `?` stand for other characters."""
     conversation: str = ""
+    """Replies of the conversation with this id, the whole of it."""
     client: str = ""
-    """The whole fingerprint."""
+    """Replies to the client of a gateway whose key has this fingerprint, the whole of it."""
     id: str = ""
     """The whole id of one reply."""
 
@@ -80,4 +81,4 @@ def read_time(text: str, now: datetime | None = None) -> datetime:
     try:
         return datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise UsageError(f"{text!r} is no time; {EXPECTED}") from None
+        raise UsageError(f"{text!r} is not a time; {EXPECTED}") from None

@@ -13,6 +13,7 @@ import os
 import shlex
 import sqlite3
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -60,7 +61,7 @@ REASONS = {
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", True),
     sqlite3.SQLITE_READONLY: ("it may only be read", True),
     sqlite3.SQLITE_PERM: ("you may not open it", True),
-    sqlite3.SQLITE_NOTADB: ("this file is no history: it is not a SQLite database", True),
+    sqlite3.SQLITE_NOTADB: ("this file is not a history: it is not a SQLite database", True),
     sqlite3.SQLITE_CORRUPT: ("it is damaged; `asides history verify` names the damage", True),
     sqlite3.SQLITE_TOOBIG: ("a reply is too long to be kept", False),
 }
@@ -90,11 +91,11 @@ class SqliteHistory(History):
         if create:
             _make_file(path)
         elif not path.exists():
-            raise HistoryError(f"there is no history at {path}; `--save` keeps thoughts, and this is where they go")
+            raise HistoryError(f"there is no history at {path} yet; `asides --save` makes it with the first reply")
         with self._errors():
             self._open()
-        if (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
-            self.warnings += (f"{_others_may_read(mode)}; run: chmod 600 {shlex.quote(self.name)}",)
+        if readable := _others_may_read(path):
+            self.warnings += (f"{readable}; run: chmod 600 {shlex.quote(self.name)}",)
 
     def _open(self) -> None:
         """Connect: to write, else to read, else to read the file alone, without its WAL."""
@@ -301,9 +302,8 @@ class SqliteHistory(History):
         problems = check_structure(self._path)
         self._damaged = bool(problems)
         problems += self._check_words()
-        mode = stat.S_IMODE(self._path.stat().st_mode)
-        if mode & 0o077:
-            problems.append(f"{_others_may_read(mode)}; chmod 600 {shlex.quote(self.name)}")
+        if readable := _others_may_read(self._path):
+            problems.append(f"{readable}; chmod 600 {shlex.quote(self.name)}")
         return problems
 
     def _check_words(self) -> list[str]:
@@ -369,7 +369,11 @@ def _why_read_only(path: Path) -> str:
     return ""
 
 
-def _others_may_read(mode: int) -> str:
+def _others_may_read(path: Path) -> str:
+    """The complaint about a file that is not for its owner alone. On Windows its mode says nothing of that."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if sys.platform == "win32" or not mode & 0o077:
+        return ""
     return f"others may read the file of kept thoughts (mode {mode:04o})"
 
 

@@ -25,7 +25,7 @@ from ..dialects.request import Turn
 from ..message import Message
 from ..reply.reply import Reply
 from .entries import EntryTable, purge_entries
-from .errors import DamagedError, HistoryError
+from .errors import DamagedError, HistoryError, UnknownIdError
 from .listing import (
     NEWEST_FIRST,
     Cursor,
@@ -91,11 +91,11 @@ class History(ABC):
     name: str
     """Its path or address, without a password."""
     warnings: tuple[str, ...] = ()
-    """What its owner should know, such as that others may read it."""
+    """Sentences for the operator, for example that other users can read the file."""
     read_only: str = ""
     """Why it can only be read; empty where it can be written."""
     repair: ClassVar[str]
-    """What helps where the store is damaged."""
+    """What to do where the store is damaged, as a sentence."""
     migrations: ClassVar[Mapping[str, Sequence[str]]]
     """The statements that make the tables, by name, in order. A name's statements never change."""
 
@@ -209,7 +209,7 @@ class History(ABC):
             (wanted, wanted + "g"),
         )
         if not rows:
-            raise HistoryError(f"there is no reply {wanted} in {self.name}")
+            raise UnknownIdError(f"there is no reply {wanted} in {self.name}")
         if len(rows) > 1:
             raise HistoryError(f"several replies begin with {wanted}; write more of the id")
         return self._replies(rows)[0]
@@ -321,7 +321,7 @@ class History(ABC):
             (len(label(id)), label(id)),
         )
         if not found or not id:
-            raise HistoryError(
+            raise UnknownIdError(
                 f"there is no conversation {id} in {self.name}; `asides history conversations` lists them"
             )
         # In this order: the id itself comes before those that begin with it.

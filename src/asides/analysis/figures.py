@@ -2,8 +2,8 @@
 
 A reply is counted from its `Message` (`analyze`), whose raw text also shows thoughts with nothing in them, which are no
 parts; or from thoughts that are already apart (`analyze_thoughts`), as the history keeps them. The score is a heuristic
-of how thinking looks, never of whether it is right; docs/analysis.md says what each of its parts measures, and the two
-must change together.
+of how thinking looks, never of whether it is right; docs/reference/figures.md says what each of its parts measures, and
+the two must change together.
 
     figures = analyze(asides.parse(text))
     figures.steps, figures.turns, figures.quality.score
@@ -52,9 +52,10 @@ class Quality(msgspec.Struct, frozen=True):
     """A score and what it is made of. It unpacks: `score, parts = quality(thoughts)`."""
 
     score: float
-    """From 0 to 1."""
+    """The score of the thinking, from 0 (poor) to 1."""
     parts: dict[str, float]
-    """By name, each from 0 to 1."""
+    """What the score is made of: `substance`, `structure`, `checking`, `steadiness`, `freshness` and `closed`, each
+    from 0 to 1."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.score, self.parts))
@@ -64,42 +65,49 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """What was counted in one reply."""
 
     blocks: int
-    """Thoughts with anything in them."""
+    """How many thoughts have text in them."""
     steps: int
     """Paragraphs and numbered lines of the thoughts."""
     thinking_characters: int
+    """Characters (code points) of all thoughts together."""
     thinking_words: int
+    """Words of all thoughts together."""
     thinking_tokens: int | None = None
-    """None where no tokenizer was given; so too for the answer."""
+    """Tokens of all thoughts together; None where no tokenizer was given."""
     text_characters: int
+    """Characters (code points) of the answer."""
     text_words: int
+    """Words of the answer."""
     text_tokens: int | None = None
+    """Tokens of the answer; None where no tokenizer was given."""
     call_characters: int = 0
-    """What was written as calls, with their own markers; their arguments alone where the raw text is not known."""
+    """Characters written as calls, with their own markers; of their arguments alone where the raw text is not known."""
     share: float | None
-    """Characters of thinking in those of thinking, answer and calls; None where there are none at all."""
+    """Characters of thinking divided by those of thinking, answer and calls, from 0 to 1; None where all are empty."""
     questions: int
-    """Question marks in the thoughts that end something."""
+    """Question marks in the thoughts that end a sentence."""
     turns: int
-    """Turns of mind, of every kind."""
+    """Turns of mind of every kind: places where the thinking stops, corrects itself, checks, or tries another way."""
     turn_kinds: dict[TurnKind, int]
+    """Turns of mind by kind: `stop`, `correction`, `check` and `alternative`, 0 included."""
     repetition: float
-    """Of the thoughts' n-grams of 8 words, the share that had occurred before."""
+    """How much of the thinking repeats itself, from 0 to 1: of its runs of 8 words, the share that occurred before."""
     loop: Loop | None
-    """The longest passage that was written again and again, where there is one."""
+    """The longest passage that was repeated directly behind itself; None where there is none."""
     unclosed: int
     """Thoughts that a stop or the end of the output cut off."""
     empty: int
-    """Thoughts with nothing in them."""
+    """How many thoughts have nothing in them."""
     drafts: int
     """Calls that were drafted in thinking and not meant to run."""
     calls: int
-    """Calls, the broken ones too."""
+    """How many calls there are, those that may not be run included."""
     broken_calls: int
-    """Calls that may not be run."""
+    """How many calls may not be run."""
     seconds: float | None = None
-    """Time spent thinking, where it is known."""
+    """Seconds spent thinking; None where the times are not known."""
     quality: Quality
+    """The quality score of the thinking and its parts."""
 
 
 def analyze(

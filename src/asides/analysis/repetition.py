@@ -26,9 +26,9 @@ class Loop(msgspec.Struct, frozen=True):
     """A passage that was written again and again with nothing between."""
 
     words: int
-    """How many words all of it covers; of one character in a row, each time is one."""
+    """How many words all repetitions have together; one character in a row counts each time as a word."""
     times: int
-    """How often the passage stands there."""
+    """How many times the passage was written."""
     text: str
     """The words of the passage, shortened."""
 

@@ -102,19 +102,21 @@ class Summary(msgspec.Struct):
     """What many replies have in common. Whole numbers throughout, so that merging in any order gives the same."""
 
     replies: int = 0
+    """How many replies were counted, with thinking or without."""
     totals: dict[str, int] = {}
-    """The sums of the figures in `COUNTED`."""
+    """The sum of each figure that is a count, by the figure's name, such as `thinking_words`."""
     having: dict[str, int] = {}
-    """How many replies have any of each of `HAVING`."""
+    """How many replies have any of it, by name: `thinking`, `questions`, `turns`, `loop`, `unclosed` and others."""
     turn_kinds: dict[str, int] = {}
+    """Turns of mind in all replies together, by kind: `stop`, `correction`, `check`, `alternative`."""
     quality_parts: dict[str, int] = {}
-    """The sum of each part, in thousandths, over the replies that think."""
+    """The sum of each part of the quality score, in thousandths, over the replies that think."""
     spreads: dict[str, Distribution] = {}
-    """The spread of each measure that occurred, by its name."""
+    """The distribution of each measure, by its name; only measures that occurred."""
     longest: list[Notable] = []
-    """The longest thinking, longest first."""
+    """The replies with the most words of thinking, longest first; at most 5."""
     loops: list[Notable] = []
-    """The longest loops, longest first."""
+    """The replies with the longest loops, longest first; at most 5."""
 
     def add(self, figures: Figures, place: str = "", excerpt: str = "") -> None:
         """Count one reply in. `place` says where it stands, for a person; `excerpt` is how it begins."""

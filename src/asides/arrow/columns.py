@@ -26,11 +26,11 @@ class UnreadableRowError(Error, ValueError):
 
     def __init__(self, row: int, code: str, reason: str) -> None:
         self.row = row
-        """Its number in the column, from 0 on."""
+        """The number of the row in the column, from 0."""
         self.code = code
-        """`unknown_format`, `strict`, `too_long` or `invalid_utf8`."""
+        """What is wrong with it: `unknown_format`, `strict`, `too_long` or `invalid_utf8`."""
         self.reason = reason
-        """The error in words."""
+        """The error as a sentence."""
         super().__init__(f"row {row}: {reason}")
 
     def __reduce__(self) -> tuple[type[UnreadableRowError], tuple[int, str, str]]:

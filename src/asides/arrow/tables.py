@@ -64,7 +64,9 @@ class TableSplitter:
         **options: Unpack[SplitOptions],
     ) -> None:
         self.column = column
+        """The name of the column with the raw outputs."""
         self.into = into
+        """The name of the column that is added."""
         self._columns = {"format": format_column, "prompt": prompt_column}
         # `auto` is made from the families that are registered where it is used, so it travels as a name.
         self._values = {"format": "auto" if format is get_format("auto") else format, "prompt": prompt}

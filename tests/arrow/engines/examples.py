@@ -1,4 +1,4 @@
-"""Runs the example of an engine on docs/batch.md, in a process of its own."""
+"""Runs the example of an engine on docs/how-to/engines.md, in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 def check_example(heading: str, folder: Path) -> None:
     """The program under this heading prints what the page says."""
-    page = (ROOT / "docs" / "batch.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "engines.md").read_text(encoding="utf-8")
     (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", page, re.M | re.S)
     ((code, printed),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", section, re.S)
     program = folder / "example.py"  # a file, because some engines start processes that read it

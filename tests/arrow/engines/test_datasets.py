@@ -66,5 +66,5 @@ def test_what_cannot_be_read(traces: Any) -> None:
 
 
 def test_the_example(tmp_path: Path) -> None:
-    """As docs/batch.md has it."""
+    """As docs/how-to/engines.md has it."""
     check_example("datasets", tmp_path)

@@ -75,5 +75,5 @@ def test_what_cannot_be_read(connection: Any) -> None:
 
 
 def test_the_example(tmp_path: Path) -> None:
-    """As docs/batch.md has it."""
+    """As docs/how-to/engines.md has it."""
     check_example("DuckDB", tmp_path)

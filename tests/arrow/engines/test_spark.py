@@ -107,5 +107,5 @@ def test_what_cannot_be_read(traces: Any) -> None:
 
 
 def test_the_example(tmp_path: Path) -> None:
-    """As docs/batch.md has it."""
+    """As docs/how-to/engines.md has it."""
     check_example("Spark", tmp_path)

@@ -80,7 +80,7 @@ def test_arguments_are_checked_when_it_is_made() -> None:
         TableSplitter("text", format="qwem3")
     with pytest.raises(UsageError, match="errors must be one of"):
         TableSplitter("text", errors="skip")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="has no field 'colour'"):
+    with pytest.raises(TypeError, match="there is no policy 'colour'"):
         mapper("text", colour="red")
 
 
@@ -131,17 +131,17 @@ def test_an_engine_that_is_missing_or_old(monkeypatch: pytest.MonkeyPatch) -> No
 
         return look
 
-    monkeypatch.setattr(engines, "version", found(None))
+    monkeypatch.setattr(metadata, "version", found(None))
     with pytest.raises(ImportError) as failure:
         engines.require("pyspark")
     needed, packages = "pyspark 4.0 or newer is needed", "pyarrow pyspark 'pandas<3'"
     assert str(failure.value) == f"{needed} and not installed: pip install {packages}"
-    monkeypatch.setattr(engines, "version", found("3.5.9"))
+    monkeypatch.setattr(metadata, "version", found("3.5.9"))
     with pytest.raises(ImportError) as failure:
         engines.require("pyspark")
     assert str(failure.value) == f"{needed}, this is 3.5.9: pip install --upgrade {packages}"
     for version in ("4.0.0", "4.0.0rc1", "10.1"):
-        monkeypatch.setattr(engines, "version", found(version))
+        monkeypatch.setattr(metadata, "version", found(version))
         engines.require("pyspark")
 
 
