@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.gateway.running import Gateway
 from tests.gateway.servers import Servers, serving
-from tests.gateway.upstream import Asked, Gate, Pause, Reply, Step, frame, left
+from tests.gateway.upstream import Asked, Close, Gate, Pause, Reply, Step, frame, left
 from tests.page.conftest import Visitor
 from tests.page.talking import DONE, END, ask, complete, heading, pieces, script, thought, until
 
@@ -180,6 +180,24 @@ def test_the_view_follows_the_end_until_one_scrolls_up(visit: Visitor, servers: 
     third.open()
     complete(page)
     until(page, f"{END} < 24")
+
+
+def test_a_question_is_in_view_after_a_reply_that_failed(visit: Visitor, servers: Servers) -> None:
+    """The message of a failure is a large step at once. It is no way up of the person's, so the view still follows."""
+    page = visit(servers.gateway.url)
+    for number in range(4):
+        script(servers.upstream, "<think>on and on</think>", "The answer is forty", Close(), reason=None)
+        ask(page, f"question {number}")
+        expect(page.get_by_text("The reply broke off.")).to_have_count(number + 1)
+        complete(page)
+        until(page, f"{END} < 24")
+    gate = Gate()
+    script(servers.upstream, "<think>hm", gate, "</think>Done.")
+    ask(page, "the last question")
+    expect(page.get_by_text("the last question")).to_be_in_viewport()
+    until(page, f"{END} < 24")
+    gate.open()
+    complete(page)
 
 
 def test_a_thought_that_is_opened_is_what_is_looked_at(visit: Visitor, servers: Servers) -> None:

@@ -6,8 +6,8 @@ let follows = true;
 let lastTop = 0;
 const watchers = new Set();
 
-const page = () => document.scrollingElement;
-const atEnd = () => page().scrollTop + innerHeight >= page().scrollHeight - 24;
+const height = () => document.scrollingElement.scrollHeight;
+const atEnd = () => scrollY + innerHeight >= height() - 24;
 
 function set(value) {
   if (value === follows) return;
@@ -17,10 +17,9 @@ function set(value) {
 
 // Only a way up means to stay: text that grows, or a thought that folds, moves the end but not the person.
 addEventListener("scroll", () => {
-  const top = page().scrollTop;
   if (atEnd()) set(true);
-  else if (top < lastTop) set(false);
-  lastTop = top;
+  else if (scrollY < lastTop) set(false);
+  lastTop = scrollY;
 });
 
 export const following = () => follows;
@@ -30,7 +29,8 @@ export const stay = () => set(false);
 
 export function toEnd() {
   set(true);
-  page().scrollTop = lastTop = page().scrollHeight;
+  scrollTo(0, height());
+  lastTop = scrollY; // not the height: the event of this is no way up
 }
 
 // Follow the end of an element (a ref) while it grows by itself (`active`); whether it is being followed.
@@ -44,7 +44,7 @@ export function useFollow(element, active) {
     };
   }, []);
   useEffect(() => {
-    if (!active) return undefined;
+    if (!active) return;
     // It reports before the next picture, so nobody sees the step in between.
     const observer = new ResizeObserver(() => follows && toEnd());
     observer.observe(element.current);
