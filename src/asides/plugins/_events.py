@@ -1,0 +1,115 @@
+"""What the writers of event protocols share (`agui`, `acp`, `otel`): events with the raw text of broken calls.
+
+Each has a writer, which takes events one after another and gives those of its protocol. The events of a `Parser` have a
+broken call's name, its error and as much of its arguments as could be read; what the model wrote of it stands in the
+parser's raw text. The `ReplyEvent`s of a `Splitter` have that text with them, so everything here gives `ReplyEvent`s:
+`read` from a stream of raw text, `events_of` from a whole message.
+
+    for update in read(["<think>2+2</think>", "4"], "think", DEFAULTS, writer.feed):
+        ...                            # what the writer makes of PartStart(0, "thinking"), …
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Iterator
+from typing import Generic, TypeVar
+
+from .._engine.calls.ids import make_id
+from .._engine.format import Format
+from .._engine.parser import Parser
+from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..families import get_format
+from ..message import Message
+from ..parts import Text, Thinking, ToolCall
+from ..policies import Policies, PolicyOptions
+from ..reply.items import RawText, ReplyEvent, ReplyItem
+from ..reply.reply import Reply
+from ..reply.splitter import Splitter
+from ._streams import aread_stream, read_stream
+
+Written = TypeVar("Written")
+Write = Callable[[ReplyEvent], Iterable[Written]]
+"""What a writer makes of an event."""
+
+
+def new_seed(seed: int | None = None) -> int:
+    """The seed of a reply's ids: a random one, unless one is given. Ids must not come twice in a conversation."""
+    return random.getrandbits(63) if seed is None else seed
+
+
+def make_prefix(seed: int) -> str:
+    """What the ids of a reply's messages begin with."""
+    return "msg_" + make_id("call", seed, 0, "", 0).removeprefix("call_")
+
+
+def with_seed(policies: Policies, options: PolicyOptions) -> Policies:
+    """The caller's policies, with a random seed unless the caller gives one."""
+    chosen = policies.but(**options)
+    # Zero is what policies have where nobody chose a seed.
+    return chosen if chosen.seed or "seed" in options else chosen.but(seed=new_seed())
+
+
+class _TextReader(Generic[Written]):
+    """Reads raw text, and has each event of it written."""
+
+    def __init__(self, format: str | Format, policies: Policies, write: Write[Written]) -> None:
+        # Nobody asks the parser for its message, so it need not hold one.
+        unkept = policies.but(collect=False)
+        self._splitter = Splitter(get_format(format), lambda found: Parser(found, unkept), seed=policies.seed)
+        self._write = write
+
+    def feed(self, chunk: str) -> Iterator[Written]:
+        return self._written(self._splitter.feed(RawText(0, chunk)))
+
+    def release(self, _: bool) -> Iterator[Written]:
+        return self._written(self._splitter.finish())
+
+    def _written(self, items: list[ReplyItem]) -> Iterator[Written]:
+        return (made for item in items if isinstance(item, ReplyEvent) for made in self._write(item))
+
+
+def read(
+    chunks: Iterable[str], format: str | Format, policies: Policies, write: Write[Written]
+) -> Generator[Written, None, None]:
+    """What `write` makes of the events of a stream of raw text. The stream is closed with the generator."""
+    reader = _TextReader(format, policies, write)
+    return read_stream(chunks, reader.feed, reader.release)
+
+
+def aread(
+    chunks: AsyncIterable[str], format: str | Format, policies: Policies, write: Write[Written]
+) -> AsyncGenerator[Written, None]:
+    """What `write` makes of the events of an asynchronous stream, as `read`."""
+    reader = _TextReader(format, policies, write)
+    return aread_stream(chunks, reader.feed, reader.release)
+
+
+def event_of(item: Event | ReplyEvent) -> tuple[Event, str]:
+    """An event, and the raw text of the broken call that ends with it, where it is known."""
+    return (item.event, item.raw) if isinstance(item, ReplyEvent) else (item, "")
+
+
+def events_of(message: Message | Reply) -> Iterator[ReplyEvent]:
+    """The events of a whole message, as a parser would emit them, each text in one delta and notices at the end."""
+    # A message has its texts joined with their gaps, and its parts without: the gap is what stands before the next one.
+    thinking, text = message.thinking, message.text
+    for index, part in enumerate(message.parts):
+        match part:
+            case Thinking():
+                gap, _, thinking = thinking.partition(part.text)
+                yield ReplyEvent(0, PartStart(index, "thinking", gap))
+                yield ReplyEvent(0, ThinkingDelta(index, part.text))
+                yield ReplyEvent(0, PartEnd(index, part.complete, span=part.span))
+            case Text():
+                gap, _, text = text.partition(part.text)
+                yield ReplyEvent(0, PartStart(index, "text", gap))
+                yield ReplyEvent(0, TextDelta(index, part.text))
+                yield ReplyEvent(0, PartEnd(index, span=part.span))
+            case ToolCall():
+                yield ReplyEvent(0, PartStart(index, "tool_call", "", part.name, part.id))
+                yield ReplyEvent(0, ToolCallDelta(index, part.arguments))
+                end = PartEnd(index, part.complete, part.error, part.span, part.error_message)
+                yield ReplyEvent(0, end, raw=part.raw)
+    for notice in message.notices:
+        yield ReplyEvent(0, notice)
