@@ -1,9 +1,15 @@
 """Ids from any engine, one by one: thoughts in brackets, the answer beside them, and what each id was.
 
-    pip install asides splintr-rs
+    pip install . splintr-rs
     python examples/plain_loop.py
 
-`sample` stands for the engine: vLLM, llama.cpp, SGLang, an RL loop's sampler... whatever yields ids.
+`sample` stands for the engine: vLLM, llama.cpp, SGLang, an RL loop's sampler... whatever yields ids. It prints:
+
+    [Two][ and][ two][ 🤔][ make][ four][.]It is 4.
+    Thinking: ids (2, 11)
+    Text: ids (13, 18)
+    tokens of thinking: 9
+    ended with a stop token: True
 """
 
 from __future__ import annotations
