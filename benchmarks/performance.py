@@ -1,4 +1,6 @@
-"""Section `performance`: the table of docs/performance.md. Each row is one kind of work, its reference in the same run.
+"""Section `performance`: the table of docs/explanation/performance.md.
+
+Each row is one kind of work, its reference in the same run.
 
 Owns the rows and what each is measured against; the other sections look closer. Printed as Markdown, so that the page
 can be made from it. `against.py` measures the same rows beside an earlier revision.

@@ -1,7 +1,7 @@
 """The files of deploy/: what they name exists. Flags, variables and folders are those of the program as it is.
 
-The container, the compose files and the unit themselves need a daemon each; `docs/deploying.md` names what was tried.
-What reads such files without one (Compose, hadolint, systemd-analyze) does so here where it is installed.
+The container, the compose files and the unit themselves need a daemon each; `docs/how-to/deploying.md` names what was
+tried. What reads such files without one (Compose, hadolint, systemd-analyze) does so here where it is installed.
 """
 
 from __future__ import annotations

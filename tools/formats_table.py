@@ -1,14 +1,12 @@
-"""The table of formats in the README and that of switches in docs/families.md, made from the cards.
+"""The tables of formats and of switches in docs/reference/formats.md, made from the cards.
 
-`python -m tools.formats_table` prints them; with `--write` they go into their pages. Run it from the top of the
-repository. A test fails while a page is not what this writes.
+`python -m tools.formats_table` prints them; with `--write` they go into the page. Run it from the top of the
+repository. A test fails while the page is not what this writes.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import sys
 from pathlib import Path
 
 from asides._engine.calls.brace_calls import BraceCalls
@@ -22,6 +20,7 @@ from asides._engine.calls.xml_calls import XmlCalls
 from asides._engine.format import HEADER, Format
 from asides.detect.markers import closers, openers
 from asides.families import Switch, families
+from tools.blocks import main, with_blocks
 
 _KINDS: dict[type[CallSyntax], str] = {
     BraceCalls: "braces",
@@ -32,8 +31,7 @@ _KINDS: dict[type[CallSyntax], str] = {
     PythonCalls: "Python",
     XmlCalls: "tags",
 }
-_PLACE = re.compile(r"(<!-- (formats|switches):[^\n]*-->\n).*?(<!-- /\2 -->)", re.DOTALL)
-PAGES = (Path("README.md"), Path("docs", "families.md"))
+PAGE = Path("docs", "reference", "formats.md")
 _COLUMNS = ("format", "also known as", "thinking", "starts in", "calls")
 
 
@@ -47,8 +45,7 @@ def markdown_table() -> str:
 
 def with_tables(text: str) -> str:
     """A document with the tables between their two comments brought up to date."""
-    make = {"formats": markdown_table, "switches": switch_table}
-    return _PLACE.sub(lambda match: f"{match[1]}\n{make[match[2]]()}\n{match[3]}", text)
+    return with_blocks(text, BLOCKS)
 
 
 def switch_table() -> str:
@@ -102,13 +99,7 @@ def _code(text: str) -> str:
     return "`" + text.replace("\n", "\\n").replace("|", "\\|") + "`"
 
 
-def _main(arguments: list[str]) -> None:
-    if arguments == ["--write"]:
-        for page in PAGES:
-            page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        sys.stdout.write(f"{markdown_table()}\n{switch_table()}")
-
+BLOCKS = {"formats": markdown_table, "switches": switch_table}
 
 if __name__ == "__main__":
-    _main(sys.argv[1:])
+    main(PAGE, BLOCKS)

@@ -1,15 +1,13 @@
-"""The tables of settings in docs/configuration.md, made from the schema: keys, values, variables, flags, meanings.
+"""The tables of settings in docs/reference/configuration.md, made from the schema: keys, values, flags, meanings.
 
-`python -m tools.settings_table` prints them; with `--write` they go into docs/configuration.md. Run it from the top of
-the repository. A test fails while the page is not what this writes.
+`python -m tools.settings_table` prints them; with `--write` they go into docs/reference/configuration.md. Run it from
+the top of the repository. A test fails while the page is not what this writes.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect as python_inspect
-import re
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,9 +18,9 @@ from msgspec import inspect
 from asides._config import schema
 from asides._config.loading import FLAGS, fields, settings, variable
 from asides._config.values import is_scalar, kinds
+from tools.blocks import main, with_blocks
 
-PAGE = Path("docs", "configuration.md")
-_PLACE = re.compile(r"(<!-- settings:[^\n]*-->\n).*?(<!-- /settings -->)", re.DOTALL)
+PAGE = Path("docs", "reference", "configuration.md")
 _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "listen": schema.Listen,
     "upstreams": schema.UpstreamSettings,
@@ -64,7 +62,7 @@ def markdown_tables() -> str:
 
 def with_tables(text: str) -> str:
     """A document with the tables between its two comments brought up to date."""
-    return _PLACE.sub(lambda match: f"{match[1]}\n{markdown_tables()}\n{match[2]}", text)
+    return with_blocks(text, BLOCKS)
 
 
 def _holds_settings(field: inspect.Field) -> bool:
@@ -111,7 +109,7 @@ def _values(wanted: inspect.Type) -> str:
             case inspect.VarTupleType():
                 found.append("list" + (" of texts" if is_scalar(kind.item_type) else ""))
             case inspect.DictType():
-                found.append("texts by name" if isinstance(kind.value_type, inspect.StrType) else "JSON object")
+                found.append("map of texts" if isinstance(kind.value_type, inspect.StrType) else "JSON object")
             case inspect.StructType():
                 found.append("section")
             case _:
@@ -121,7 +119,7 @@ def _values(wanted: inspect.Type) -> str:
 
 def _default(field: inspect.Field) -> str:
     if field.required:
-        return "(needed)"
+        return "(required)"
     value: Any = field.default
     if value is msgspec.NODEFAULT or value in (None, "", ()) or isinstance(value, msgspec.Struct):
         return ""
@@ -143,12 +141,7 @@ def _words() -> dict[tuple[str, str], str]:
     return found
 
 
-def _main(arguments: list[str]) -> None:
-    if arguments == ["--write"]:
-        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        sys.stdout.write(markdown_tables())
-
+BLOCKS = {"settings": markdown_tables}
 
 if __name__ == "__main__":
-    _main(sys.argv[1:])
+    main(PAGE, BLOCKS)

@@ -1,4 +1,4 @@
-"""The lists of docs/structural_tags.md: which formats have a structural tag, and why the others have none.
+"""The lists of docs/how-to/structural_tags.md: which formats have a structural tag, and why the others have none.
 
 `python -m tools.structural_tag_table` prints them; with `--write` they go into the page. Run it from the top of the
 repository. A test fails while the page is not what this writes.
@@ -6,14 +6,12 @@ repository. A test fails while the page is not what this writes.
 
 from __future__ import annotations
 
-import re
-import sys
 from pathlib import Path
 
 import asides
+from tools.blocks import main, with_blocks
 
-PAGE = Path("docs", "structural_tags.md")
-_PLACE = re.compile(r"(<!-- formats:[^\n]*-->\n).*?(<!-- /formats -->)", re.DOTALL)
+PAGE = Path("docs", "how-to", "structural_tags.md")
 _TOOL = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
 
 
@@ -36,11 +34,10 @@ def _reason(name: str) -> str:
 
 def with_tables(text: str) -> str:
     """A page with its lists brought up to date."""
-    return _PLACE.sub(lambda place: place[1] + formats_table() + place[2], text)
+    return with_blocks(text, BLOCKS)
 
+
+BLOCKS = {"formats": formats_table}
 
 if __name__ == "__main__":
-    if "--write" in sys.argv[1:]:
-        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        print(formats_table())
+    main(PAGE, BLOCKS)

@@ -1,4 +1,4 @@
-"""The tables of docs/response_templates.md: what each consumer of a template loses, format by format.
+"""The tables of docs/how-to/response_templates.md: what each consumer of a template loses, format by format.
 
 `python -m tools.template_table` prints them; with `--write` they go into the page. Run it from the top of the
 repository. A test fails while the page is not what this writes.
@@ -6,17 +6,15 @@ repository. A test fails while the page is not what this writes.
 
 from __future__ import annotations
 
-import re
-import sys
 from pathlib import Path
 
 from asides.families import families
 from asides.hf import TemplateError, template_for
 from asides.hf.losses import LOSSES
 from asides.hf.writing import TARGETS, Target
+from tools.blocks import main, with_blocks
 
-PAGE = Path("docs", "response_templates.md")
-_PLACE = re.compile(r"(<!-- (losses|templates):[^\n]*-->\n).*?(<!-- /\2 -->)", re.DOTALL)
+PAGE = Path("docs", "how-to", "response_templates.md")
 
 
 def losses_table() -> str:
@@ -51,16 +49,10 @@ def _losses(name: str, target: Target) -> list[str] | None:
 
 def with_tables(text: str) -> str:
     """The page with its tables brought up to date."""
-    make = {"losses": losses_table, "templates": templates_table}
-    return _PLACE.sub(lambda match: f"{match[1]}\n{make[match[2]]()}\n{match[3]}", text)
+    return with_blocks(text, BLOCKS)
 
 
-def _main(arguments: list[str]) -> None:
-    if arguments == ["--write"]:
-        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        sys.stdout.write(f"{losses_table()}\n{templates_table()}")
-
+BLOCKS = {"losses": losses_table, "templates": templates_table}
 
 if __name__ == "__main__":
-    _main(sys.argv[1:])
+    main(PAGE, BLOCKS)

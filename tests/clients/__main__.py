@@ -1,4 +1,4 @@
-"""`make test-clients`: drives every real client through `asides serve`, twice, and writes docs/clients.md.
+"""`make test-clients`: drives every real client through `asides serve`, twice, and writes docs/reference/clients.md.
 
 The second time the gateway reads nothing (`format: none`) and the server's errors are others: an assertion that still
 holds then says nothing, and is reported. `--broken` is that time alone, and prints why each assertion failed. With

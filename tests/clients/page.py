@@ -1,4 +1,4 @@
-"""The table of docs/clients.md: what a run measured, written between two comments, and read back by a test."""
+"""The table of docs/reference/clients.md: what a run measured, between two comments, and read back by a test."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tests.clients.catalogue import CLIENTS, Client
 from tests.clients.cells import COLUMNS
+from tools.blocks import blocks, with_blocks
 
-PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
-PLACE = re.compile(r"(<!-- clients:[^\n]*-->\n).*?(<!-- /clients -->)", re.DOTALL)
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 HEADS = ("client", "API", *COLUMNS)
 NOT_RUN = "-"
 CELL = re.compile(r"yes|-|no|no \((\d+)\)")
@@ -58,16 +58,14 @@ def _cell(row: Row, column: str, notes: list[str]) -> str:
 def write(rows: Sequence[Row]) -> None:
     """Put the table into its page."""
     text = PAGE.read_text(encoding="utf-8")
-    changed, places = PLACE.subn(lambda match: f"{match[1]}\n{table(rows)}\n{match[2]}", text)
-    assert places == 1, f"{PAGE.name} has {places} places for the table"
-    PAGE.write_text(changed, encoding="utf-8")
+    PAGE.write_text(with_blocks(text, {"clients": lambda: table(rows)}), encoding="utf-8")
 
 
 def check(text: str) -> None:
     """That the page has a row for each client in each API, cells of the right kind, and a note for each limit."""
-    place = PLACE.search(text)
-    assert place is not None, "the page has no place for the table"
-    lines = [line for line in place[0].splitlines() if line.startswith("|")]
+    block = blocks(text).get("clients")
+    assert block is not None, "the page has no place for the table"
+    lines = [line for line in block.splitlines() if line.startswith("|")]
     cells = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
     assert cells[0] == HEADS, f"the columns are {cells[0]}"
     named = [(re.sub(r" [\d.]+( \(.*\))?$", "", row[0]), row[1]) for row in cells[2:]]
@@ -81,4 +79,4 @@ def check(text: str) -> None:
                 assert (cell != "yes") == (column in client.limits), f"{row[0]}, {column}: {cell!r}"
             numbers.update(filter(None, found.groups()))
         assert (row[0] == client.name) == (set(row[2:]) == {NOT_RUN}), f"{row[0]}: run, without a version or a cell"
-    assert numbers == set(re.findall(r"^\((\d+)\) ", place[0], re.MULTILINE)), "notes and cells differ"
+    assert numbers == set(re.findall(r"^\((\d+)\) ", block, re.MULTILINE)), "notes and cells differ"

@@ -1,4 +1,4 @@
-"""docs/clients.md has the shape that `make test-clients` writes; no client is run."""
+"""docs/reference/clients.md has the shape that `make test-clients` writes; no client is run."""
 
 from __future__ import annotations
 

@@ -12,12 +12,14 @@ import pytest
 import asides
 from asides._engine.call_region import MESSAGES
 from asides.events import NOTICES
-from tools.formats_table import PAGES, with_tables
+from tools import commands_page, coverage_table
+from tools.blocks import blocks
+from tools.formats_table import PAGE, with_tables
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CALLS = (ROOT / "docs" / "calls.md").read_text(encoding="utf-8")
-NOTICE_PAGE = (ROOT / "docs" / "notices.md").read_text(encoding="utf-8")
+CALLS = (ROOT / "docs" / "reference" / "calls.md").read_text(encoding="utf-8")
+NOTICE_PAGE = (ROOT / "docs" / "reference" / "notices.md").read_text(encoding="utf-8")
 
 EXAMPLES = re.findall(r"^### (.+?) \(`(.+?)`\)\n.*?^````text\n(.*?)\n````\n\n((?:- [^\n]*\n)+)", CALLS, re.M | re.S)
 
@@ -39,27 +41,82 @@ def test_an_example_of_a_call_is_read_as_the_page_says(title: str, format: str, 
     assert [(call.name, call.arguments) for call in parser.message.tool_calls] == expected
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="its terminal is a POSIX one")
+def test_the_picture_of_the_terminal_is_current() -> None:
+    from tools.terminal_picture import PICTURE, make
+
+    assert make() == PICTURE.read_text(encoding="utf-8"), "run: python -m tools.terminal_picture --write"
+
+
 def test_the_readme_example_prints_what_the_readme_says() -> None:
-    code, printed = re.findall(r"```(?:python)?\n(.*?)```", README, re.S)[:2]
+    ((code, printed),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.S)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == printed
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
-def test_what_is_made_from_the_cards_is_current(page: Path) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
+def test_what_is_made_from_the_cards_is_current() -> None:
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
     assert with_tables(text) == text, "run: make families"
 
 
-def test_the_example_of_a_family_prints_what_the_page_says() -> None:
-    page = (ROOT / "docs" / "families.md").read_text(encoding="utf-8")
-    code, printed = re.findall(r"```(?:python|text)\n(.*?)```", page, re.S)[:2]
+@pytest.mark.parametrize(
+    "path", ["index.md", "how-to/families.md", "reference/glossary.md", "explanation/laws.md", "explanation/markers.md"]
+)
+def test_the_examples_print_what_their_page_says(path: str) -> None:
+    """Each block of Python is followed by what it prints; all blocks of a page are one program."""
+    page = (ROOT / "docs" / path).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", page, re.M | re.S)
+    assert len(blocks) == page.count("```python") > 0
+    code = "print(chr(30), end='')\n".join(code for code, _ in blocks)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == printed
+    assert run.stdout.split(chr(30)) == [printed for _, printed in blocks]
+
+
+def test_the_laws_name_tests_that_are_there() -> None:
+    page = (ROOT / "docs" / "explanation" / "laws.md").read_text(encoding="utf-8")
+    sections = page.split("\n## ")[1:]
+    assert [section.partition(".")[0] for section in sections] == [str(number) for number in range(1, 10)]
+    for section in sections:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", section)
+        assert named, section
+        for path, test in named:
+            assert f"\ndef {test}(" in (ROOT / path).read_text(encoding="utf-8"), f"{path}::{test}"
+
+
+def test_the_page_of_commands_is_current() -> None:
+    text = (ROOT / commands_page.PAGE).read_text(encoding="utf-8")
+    assert commands_page.plain(commands_page.with_helps(text)) == commands_page.plain(text), (
+        "run: python -m tools.commands_page --write"
+    )
+
+
+def test_a_help_is_the_same_on_every_python() -> None:
+    assert commands_page.plain("  -f NAME, --format NAME\n      what") == commands_page.plain("-f, --format NAME what")
 
 
 @pytest.mark.parametrize(("name", "table"), [("notices", NOTICES), ("errors", MESSAGES)])
 def test_the_page_of_notices_is_current(name: str, table: dict[str, str]) -> None:
-    section = re.search(rf"<!-- {name}:.*?-->\n(.*?)<!-- /{name} -->", NOTICE_PAGE, re.S)
-    assert section is not None
-    assert dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section.group(1), re.M)) == table
+    assert dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", blocks(NOTICE_PAGE)[name], re.M)) == table
+
+
+def test_the_table_of_coverage_has_every_package() -> None:
+    """Else: `make coverage`."""
+    packages = sorted(path.parent.name for path in (ROOT / "src" / "asides").glob("*/__init__.py"))
+    assert re.findall(r"^\| `(\w+)` \|", coverage_table.PAGE.read_text(encoding="utf-8"), re.M) == packages
+
+
+def test_the_table_of_coverage_adds_up() -> None:
+    def counted(lines: int, missing: int, branches: int, untaken: int) -> dict[str, dict[str, int]]:
+        return {"summary": dict(zip(coverage_table.TOTALS, (lines, missing, branches, untaken), strict=True))}
+
+    files = {
+        "src/asides/parts.py": counted(10, 0, 0, 0),
+        "src/asides/reply/fold.py": counted(1500, 1, 300, 0),
+        "src\\asides\\reply\\items.py": counted(500, 0, 0, 0),
+    }
+    table = coverage_table.coverage_table(files)
+    assert table.splitlines()[2:] == [
+        "| `reply` | 2,000 | 1 | 300 | 0 | 99.9 % |",
+        f"| {coverage_table.VALUES} | 10 | 0 | 0 | 0 | 100.0 % |",
+        "| all | 2,010 | 1 | 300 | 0 | 99.9 % |",
+    ]
