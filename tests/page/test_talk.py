@@ -348,6 +348,21 @@ def test_a_thought_can_be_ended_for_an_answer_now(visit: Visitor, servers: Serve
     expect(page.get_by_role("button", name="Answer now")).to_have_count(0)
 
 
+def test_answer_now_stays_under_the_pointer_while_the_thought_grows(visit: Visitor, servers: Servers) -> None:
+    """A button that moves between the press and the release of a mouse is not clicked, and nothing tells why."""
+    servers.upstream.send(_endless(frame("So it is 4.", reason="stop")))
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    button = page.get_by_role("button", name="Answer now")
+    button.hover()
+    page.mouse.down()
+    before = thought(page).bounding_box()
+    until(page, f"document.querySelector('.thought').offsetHeight > {before['height'] + 48}")
+    page.mouse.up()
+    expect(page.locator(".answer")).to_have_text("So it is 4.")
+    complete(page)
+
+
 def test_why_a_thought_cannot_be_ended_is_shown_and_it_goes_on(visit: Visitor) -> None:
     with serving() as servers:
         servers.upstream.send(_endless(b""))

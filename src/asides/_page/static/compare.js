@@ -3,10 +3,10 @@
 // All of it stands in the address; asking takes a click, so that a link costs nobody anything.
 
 import { getJSON } from "./api.js";
-import { ask, newQuestion, newReply, subscribe } from "./conversation.js";
-import { CopyButton, countWords, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
-import { Loading, Numbers, Select, useLoaded } from "./loading.js";
-import { address, go } from "./route.js";
+import { ask, newQuestion, newReply } from "./conversation.js";
+import { CopyButton, countWords, LookInside, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
+import { Loading, Numbers, Select, useGrowing, useLoaded } from "./loading.js";
+import { go } from "./route.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
 
 const sum = (reply, kind, value) => reply.parts.reduce((all, part) => all + (part.kind === kind ? value(part) : 0), 0);
@@ -38,13 +38,7 @@ function Figures({ replies }) {
 }
 
 function Column({ reply, settings, onAgain }) {
-  const [, draw] = useState(0);
-  useEffect(() => {
-    let due = 0;
-    const leave = subscribe(reply, () => (due ||= requestAnimationFrame(() => ((due = 0), draw((round) => round + 1)))));
-    draw((round) => round + 1);
-    return () => (leave(), cancelAnimationFrame(due));
-  }, [reply]);
+  useGrowing(reply);
   const running = reply.state === "running";
   const waiting = running && reply.now === "waiting";
   return html`<section class="column" aria-label=${reply.model} aria-busy=${running}>
@@ -57,7 +51,7 @@ function Column({ reply, settings, onAgain }) {
       ${reply.state === "stopped" && html`<span class="badge">stopped</span>`}
       ${reply.reason === "length" && html`<span class="badge warn">out of tokens</span>`}
       ${reply.parts.length > 0 && html`<${CopyButton} label="Copy answer" text=${() => replyAsMarkdown(reply.parts, false)} />`}
-      ${reply.request && html`<a class="plain-link" href=${address(`inside/request/${encodeURIComponent(reply.request)}`)}>Look inside</a>`}
+      <${LookInside} id=${reply.request} />
     </p>`}
   </section>`;
 }

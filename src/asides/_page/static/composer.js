@@ -18,7 +18,7 @@ function effortsOf(model, chosen) {
 }
 const LARGEST_IMAGE = 8 * 1024 * 1024;
 
-const WEATHER = [
+export const WEATHER = [
   {
     type: "function",
     function: {
@@ -165,5 +165,3 @@ export function Composer(props) {
     html`<${Options} system=${system} tools=${tools} choose=${choose} setTools=${setTools} onClose=${() => setOptions(false)} />`}
   `;
 }
-
-export { WEATHER };

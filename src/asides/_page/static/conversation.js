@@ -12,13 +12,13 @@ let lastId = 0;
 export const newQuestion = (text, images = []) => ({ id: ++lastId, role: "user", text, images });
 export const newReply = (model, effort) => ({ id: ++lastId, role: "assistant", model, effort, parts: [], state: "running" });
 
-const listeners = new WeakMap();
+const listeners = new Map();
 
 export function subscribe(turn, listener) {
-  listeners.set(turn, listener);
-  return () => listeners.delete(turn);
+  listeners.set(listener, turn);
+  return () => listeners.delete(listener);
 }
-const changed = (turn) => listeners.get(turn)?.();
+const changed = (turn) => listeners.forEach((of, listen) => of === turn && listen());
 
 // The messages of a turn in the shape of chat completions. Thoughts go back; what becomes of them the gateway decides.
 function messagesOf(turn) {

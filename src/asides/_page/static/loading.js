@@ -1,5 +1,6 @@
 // What the views that read have in common: loading, filters, tables, cards, and what stands where there is nothing.
 
+import { subscribe } from "./conversation.js";
 import { visible } from "./markdown.js";
 import { Message } from "./parts.js";
 import { html, useEffect, useState } from "./ui.js";
@@ -16,6 +17,18 @@ export function useLoaded(load, inputs) {
     return () => controller.abort();
   }, [...inputs, round]);
   return { ...state, again: () => setRound((last) => last + 1) };
+}
+
+// Draw again when a reply has grown, once for each picture that the screen shows.
+export function useGrowing(reply) {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    let due = 0;
+    const wake = () => (due ||= requestAnimationFrame(() => ((due = 0), draw((round) => round + 1))));
+    const leave = subscribe(reply, wake);
+    wake(); // it may have grown since it was drawn
+    return () => (leave(), cancelAnimationFrame(due));
+  }, [reply]);
 }
 
 // The error of what was loaded, or that it is still coming.

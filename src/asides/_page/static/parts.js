@@ -9,6 +9,7 @@
 
 import { following, stay } from "./follow.js";
 import { copyText, Markdown, Plain, visible } from "./markdown.js";
+import { address } from "./route.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./ui.js";
 
 // Figures as people read them.
@@ -173,6 +174,8 @@ export function CopyButton({ text, label = "Copy" }) {
   };
   return html`<button type="button" class="plain" onClick=${copy}>${done || label}</button>`;
 }
+
+export const LookInside = ({ id }) => id && html`<a class="plain-link" href=${address(`inside/request/${encodeURIComponent(id)}`)}>Look inside</a>`;
 
 // What happened, and what can be done about it.
 export function Message({ tone = "info", title, children, action, onAction }) {

@@ -1,34 +1,16 @@
 // Talk: ask a model, and watch it think. This file draws; conversation.js sends and receives.
 
 import { getJSON, request } from "./api.js";
-import { ask, newQuestion, newReply, openCalls, store, stored, subscribe } from "./conversation.js";
+import { ask, newQuestion, newReply, openCalls, store, stored } from "./conversation.js";
 import { Composer } from "./composer.js";
 import { toEnd, useFollow } from "./follow.js";
+import { useGrowing } from "./loading.js";
 import { visible } from "./markdown.js";
-import { CopyButton, count, editable, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
-import { address, go } from "./route.js";
+import { CopyButton, count, editable, LookInside, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
+import { go } from "./route.js";
 import { Share } from "./share.js";
 import { html, memo, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 import { Welcome } from "./welcome.js";
-
-// Draw again when a reply has grown, once for each picture that the screen shows.
-function useGrowing(turn) {
-  const [, draw] = useState(0);
-  useEffect(() => {
-    let due = 0;
-    const wake = () => {
-      due ||= requestAnimationFrame(() => {
-        due = 0;
-        draw((number) => number + 1);
-      });
-    };
-    const leave = subscribe(turn, wake);
-    return () => {
-      leave();
-      cancelAnimationFrame(due);
-    };
-  }, [turn]);
-}
 
 const Question = memo(({ turn, busy, onEdit }) => {
   const [draft, setDraft] = useState(null);
@@ -90,21 +72,12 @@ function ResultForm({ part, onResult }) {
   `;
 }
 
-const Reply = memo(({ turn, last, busy, settings, canEnd, onAgain, onResult, }) => {
+const Reply = memo(({ turn, last, busy, settings, onAgain, onResult }) => {
   useGrowing(turn);
-  const [problem, setProblem] = useState("");
   const running = turn.state === "running";
   const failed = turn.state === "lost" || turn.state === "refused";
   const open = running ? [] : openCalls(turn);
   const below = (part) => last && open.includes(part) && html`<${ResultForm} part=${part} onResult=${onResult} />`;
-  const answerNow = async () => {
-    try {
-      setProblem("");
-      await request(`asides/requests/${encodeURIComponent(turn.request)}/answer-now`, { method: "POST" });
-    } catch (error) {
-      setProblem(error.message);
-    }
-  };
   return html`
     <div class="turn reply" aria-busy=${running}>
       <h2 class="off-screen">${turn.model}</h2>
@@ -112,9 +85,6 @@ const Reply = memo(({ turn, last, busy, settings, canEnd, onAgain, onResult, }) 
       ${running && turn.now === "waiting" &&
       html`<p class="muted waiting"><span class="dot" aria-hidden="true"></span>
         Waiting for ${turn.model}… ${turn.seconds >= 1 ? seconds(Math.floor(turn.seconds)) : ""}</p>`}
-      ${running && turn.now === "thinking" && canEnd &&
-      html`<p class="row"><button type="button" onClick=${answerNow}>Answer now</button></p>`}
-      ${problem && html`<${Message} tone="warn">${problem}<//>`}
       ${turn.state === "lost" &&
       html`<${Message} tone="error" title="The connection was lost." action="Try again" onAction=${() => onAgain(turn)}>
         ${turn.error} ${turn.parts.length > 0 && "What had come by then is kept above."}<//>`}
@@ -128,12 +98,25 @@ const Reply = memo(({ turn, last, busy, settings, canEnd, onAgain, onResult, }) 
         html`<${CopyButton} label="Copy answer" text=${() => replyAsMarkdown(turn.parts, false)} />
           <${CopyButton} label="Copy with thoughts" text=${() => replyAsMarkdown(turn.parts, true)} />`}
         ${failed || html`<button type="button" class="plain" disabled=${busy} onClick=${() => onAgain(turn)}>Ask again</button>`}
-        ${turn.request && html`<a class="plain-link" href=${address(`inside/request/${encodeURIComponent(turn.request)}`)}>Look inside</a>`}
+        <${LookInside} id=${turn.request} />
         <span class="muted figures">${figuresOf(turn)}</span>
       </p>`}
     </div>
   `;
 });
+
+// Not below the thought: as that grows, the button would move away from under a press.
+function AnswerNow({ turn }) {
+  useGrowing(turn);
+  const [problem, setProblem] = useState("");
+  const end = () =>
+    request(`asides/requests/${encodeURIComponent(turn.request)}/answer-now`, { method: "POST" }).then(
+      () => setProblem(""),
+      (error) => setProblem(error.message),
+    );
+  return html`${problem && html`<${Message} tone="warn">${problem}<//>`}
+    ${turn.now === "thinking" && html`<button type="button" class="newest" onClick=${end}>Answer now</button>`}`;
+}
 
 function figuresOf(turn) {
   const found = [turn.model];
@@ -254,13 +237,13 @@ export default function Talk({ route, about, settings, refresh }) {
           turn.role === "user"
             ? html`<${Question} key=${turn.id} turn=${turn} busy=${busy} onEdit=${edit} />`
             : html`<${Reply} key=${turn.id} turn=${turn} state=${turn.state} parts=${turn.parts.length} settings=${settings}
-                last=${index === turns.length - 1} busy=${busy} canEnd=${Boolean(known?.answer_now)}
-                onAgain=${again} onResult=${result} />`,
+                last=${index === turns.length - 1} busy=${busy} onAgain=${again} onResult=${result} />`,
         )}
       </div>
       ${session.tooLarge && html`<p class="muted small">This conversation is too large for the browser to keep it over a reload.</p>`}
       <div class="bottom">
         ${!follows && busy && html`<button type="button" class="newest" onClick=${toEnd}>↓ To the newest</button>`}
+        ${busy && known?.answer_now && html`<${AnswerNow} turn=${turns.at(-1)} />`}
         <${Composer} models=${models ?? []} known=${known} model=${model} effort=${effort} system=${system} tools=${tools}
           first=${turns.length ? "" : (query.get("question") ?? "")} busy=${busy} settings=${settings} choose=${choose}
           setTools=${(given) => change({ tools: given })} send=${send} stop=${stop} />

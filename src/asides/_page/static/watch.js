@@ -5,9 +5,9 @@
 
 import { stream } from "./api.js";
 import { visible } from "./markdown.js";
-import { announce, count, countWords, Message, seconds, Timeline } from "./parts.js";
+import { announce, count, countWords, LookInside, Message, seconds, Timeline } from "./parts.js";
 import { closed, Excerpt, facts, moment, Select } from "./loading.js";
-import { address, go } from "./route.js";
+import { go } from "./route.js";
 import { html, memo, useEffect, useRef, useState } from "./ui.js";
 
 const MOST = 50;
@@ -109,7 +109,7 @@ const Watched = memo(({ request: { summary, choices }, settings }) => {
       ${running && html`<span class="badge live"><span class="dot" aria-hidden="true"></span> running</span>`}
       ${warning && html`<span class="badge warn">${warning}</span>`}
       <span class="muted small grow">${facts(name || client?.slice(0, 8), agent, dialect, moment(time), !running && summary.seconds != null && seconds(summary.seconds), usage?.output_tokens && count(usage.output_tokens, "token"))}</span>
-      <a class="plain-link small" href=${address(`inside/request/${encodeURIComponent(id)}`)}>Look inside</a>
+      <${LookInside} id=${id} />
     </header>
     <${Excerpt} kind="asked" text=${summary.question} />
     ${summary.late && html`<p class="muted small">What it wrote before you watched can be looked into.</p>`}
