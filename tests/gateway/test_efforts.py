@@ -91,6 +91,16 @@ def test_learned_from_a_refusal(stream: bool) -> None:
         assert [asked.body["reasoning_effort"] for asked in server.questions[3:]] == ["low"]
 
 
+def test_what_is_left_out_is_reported_once_after_a_second_try() -> None:
+    """The header is of the request that was answered, however often it was written."""
+    with serving() as (running, server):
+        server.send(picky())
+        asked = body_of("messages", output_config={"effort": "max"}, frobnicate=1)
+        reply = post(running.url, "/v1/messages", asked)
+        assert [asked.body["reasoning_effort"] for asked in server.questions] == ["max", "high"]
+        assert reply.headers.get_list("x-asides-left-out") == ["frobnicate"]
+
+
 def test_tried_once_more_and_not_for_ever(servers: Servers) -> None:
     """A server that refuses what it named: its second refusal is the client's."""
     refusal = {"error": {"message": "reasoning_effort: supported values are 'low' and 'medium'", "code": 400}}

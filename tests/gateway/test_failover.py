@@ -24,9 +24,10 @@ def nobody() -> Iterator[str]:
 
 
 @contextmanager
-def behind(first: str, second: Upstream, **settings: Any) -> Iterator[Gateway]:
+def behind(first: str, second: Upstream, kind: str = "auto", **settings: Any) -> Iterator[Gateway]:
     """A gateway before two upstreams that serve the same names."""
-    upstreams = [{"url": first, "name": "first", "models": ["m*"]}, {"url": second.url, "models": ["m*"]}]
+    known = {"models": ["m*"], "kind": kind}
+    upstreams = [{"url": first, "name": "first", **known}, {"url": second.url, **known}]
     with gateway({"upstreams": upstreams, "defaults": {"format": "qwen3"}, **settings}) as running:
         yield running
 
@@ -42,6 +43,26 @@ def test_the_next_one_is_asked(dialect: Dialect, stream: bool) -> None:
         line = running.wait_for_record(lambda line: line.get("failovers"))
         assert line["upstream"] != "first"
         assert "asides_failovers_total 1.0" in get(running.url, "/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("dialect", "format", "fields", "header"),
+    [
+        ("messages", "qwen3", {"frobnicate": 1}, "x-asides-left-out"),
+        ("chat", "none", {"thinking_budget": 100}, "x-asides-budget"),
+        ("chat", "qwen3", {"thinking_budget": 100}, "x-asides-budget"),
+    ],
+)
+def test_what_is_reported_of_a_request_is_reported_once(
+    dialect: Dialect, format: str, fields: dict[str, Any], header: str
+) -> None:
+    """The request is planned for each upstream whose kind is known; the headers are of the one that answers."""
+    settings = {"defaults": {"format": format}}
+    with nobody() as first, upstream() as second, behind(first, second, "openai", **settings) as running:
+        answer = post(running.url, PATHS[dialect], body_of(dialect, **fields))
+        assert answer.status_code == 200
+        running.wait_for_record(lambda line: line.get("failovers"))
+        assert len(answer.headers.get_list(header)) == 1
 
 
 def test_one_that_was_not_reached_is_asked_last_for_a_while() -> None:

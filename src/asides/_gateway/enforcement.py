@@ -54,7 +54,7 @@ LIMITS = ("max_tokens", "max_completion_tokens")
 def report_budget(http: HttpRequest, budget: BudgetPlan) -> None:
     """Tell the client who keeps to its budget, and the log what became of it."""
     http.record.budget = {"server": "server", "gateway": "within", "nobody": "not_enforced"}[budget.by]
-    http.extra_headers.append((b"x-asides-budget", budget.header.encode()))
+    http.set_header(b"x-asides-budget", budget.header)
     if budget.by == "nobody":
         log.info("request %s: nobody keeps to its budget of %d tokens", http.record.id, budget.tokens)
 

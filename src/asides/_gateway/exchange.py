@@ -223,7 +223,7 @@ class Exchange:
     def _report_effort(self, effort: str) -> None:
         """Tell the client, and the log, of an effort that is not the one that it asked for."""
         self._record.effort = effort
-        self._http.extra_headers = [*self._http.extra_headers, (b"x-asides-effort", effort.encode())]
+        self._http.set_header(b"x-asides-effort", effort)
 
     def _learn(self, body: bytes, plan: RequestPlan) -> bool:
         """Whether an upstream's error shows how it can be asked: with another effort, or without the budget's field."""

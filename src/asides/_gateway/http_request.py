@@ -106,6 +106,10 @@ class HttpRequest:
         """A quick `write` for an answer that has begun: False where it could not, and `write` must be awaited."""
         return pusher(self._cycle)
 
+    def set_header(self, name: bytes, value: str) -> None:
+        """Send this with the answer. A later value replaces an earlier one: a second upstream may have been asked."""
+        self.extra_headers = [*(each for each in self.extra_headers if each[0] != name), (name, value.encode())]
+
     async def begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Send the head of the answer. From here on the status cannot be changed: a failure can only break off."""
         await self._send({"type": "http.response.start", "status": status, "headers": self._head(status, headers)})
@@ -113,7 +117,10 @@ class HttpRequest:
     def _head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
         """All headers of the answer, which begins with this status."""
         self.record.status = status
-        return [*headers, (b"x-request-id", self.record.id.encode()), *self.extra_headers]
+        sent = [*headers, (b"x-request-id", self.record.id.encode()), *self.extra_headers]
+        if self.record.left_out:
+            sent.append((b"x-asides-left-out", self.record.left_out.encode()))
+        return sent
 
     async def begin_stream(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Send the head of an answer of unknown length, with the status 200."""

@@ -191,8 +191,8 @@ def make_plan(
         raise Refusal(error.status, error.message, param=error.param) from error
     finally:
         LEFT_OUT.reset(collecting)
-    if left_out:
-        _report(left_out, request.hosted, http)
+    # Also where it is nothing: the request may have been planned for another upstream before.
+    http.record.left_out = _named(left_out, request.hosted) if left_out else ""
     stops_thought = budget is not None and budget.by == "gateway"
     streams = request.stream or bool(stops) or stops_thought
     return RequestPlan(
@@ -232,14 +232,13 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
 """What no name of a field or type of a tool has; a client may write anything there, and it goes into a header."""
 
 
-def _report(left_out: Sequence[str], hosted: Sequence[str], http: HttpRequest) -> None:
-    """Name, in a header and in the log, what the upstream is not sent: fields, and tools of its API's own server."""
+def _named(left_out: Sequence[str], hosted: Sequence[str]) -> str:
+    """What the upstream is not sent, for a header and the log: tools of its API's own server, and fields."""
     tools = (place.rpartition(".")[2] for place in hosted if place in left_out)
     fields = (name for name in left_out if name not in hosted)
     names = list(dict.fromkeys(_UNFIT.sub("_", name[:64]) for name in (*tools, *fields)))
     more = [f"and {len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
-    http.record.left_out = ", ".join([*names[:MOST_NAMES], *more])
-    http.extra_headers.append((b"x-asides-left-out", http.record.left_out.encode()))
+    return ", ".join([*names[:MOST_NAMES], *more])
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
