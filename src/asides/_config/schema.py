@@ -125,8 +125,8 @@ class ModelSettings(Section, frozen=True):
     """How thinking of earlier turns is sent to the upstream: in this field, as `tags` in the text, or not at all
     (`drop`). `auto`: in the field that the chat template or the upstream uses."""
     keep_thinking: Literal["all", "tool_turns", "none"] | None = None
-    """Which thinking of earlier turns is sent to the upstream: `all`, that of turns with tool calls, or `none`. None:
-    `all`."""
+    """Which thinking of earlier turns is sent to the upstream: `all`, that of turns with tool calls
+    (`tool_turns`), or `none`. Not set: `all`."""
 
 
 class Limits(Section, frozen=True):
@@ -229,7 +229,7 @@ class KeySettings(Section, frozen=True):
     key: str
     """The key itself; `$NAME` and `${NAME}` are taken from the environment."""
     operator: bool = False
-    """Whether this key may see on the page what other keys asked, and what was asked without a key."""
+    """Whether this key may see on the page what other keys requested, and what was requested without a key."""
     name: str = ""
     """The name of its client on the page."""
 
