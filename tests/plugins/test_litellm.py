@@ -401,6 +401,14 @@ def test_completion_splits_whole_and_streamed(server: Upstream) -> None:
     assert joined(chunks) == expected
 
 
+def test_every_chunk_has_a_choice_as_litellms_own_have() -> None:
+    """Also the one with the usage: programs look at the first choice of each."""
+    asked = {"messages": ASKED, "mock_response": "<think>a</think>b", "stream": True}
+    chunks = list(completion(model="openai/qwen3", stream_options={"include_usage": True}, **asked))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "b"
+    assert [getattr(chunk, "usage", None) is not None for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
+
+
 def test_completion_takes_a_format_and_policies(server: Upstream) -> None:
     server.say("a</think>b")
     found = completion(**call(server), format="qwen3", policies=Policies(start="thinking")).choices[0].message

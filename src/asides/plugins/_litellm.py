@@ -97,8 +97,8 @@ class ChunkSplitter:
         for choice in chunk.choices:
             out += self._choice(self._splitter, choice, bare)
         if usage is not None:
-            # In a chunk of its own, as servers send it: it belongs to none of the deltas.
-            chunk.choices = []
+            # In a chunk of its own, as LiteLLM sends it: with an empty delta, since programs look at its first choice.
+            chunk.choices = [StreamingChoices(delta=Delta())]
             out.append(chunk)
         return out
 
