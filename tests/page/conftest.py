@@ -18,6 +18,7 @@ import pytest
 
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.servers import Servers, serving
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Request
@@ -26,6 +27,8 @@ SCREENSHOTS = Path(__file__).parent / "screenshots"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 KEYS = ("first-key", "second-key", "operator-key")
 """Of `keyed`; the last is an operator's."""
+LONGEST = PATIENCE * 1000
+"""Milliseconds that Playwright waits for what it is told to wait for."""
 
 if importlib.util.find_spec("playwright") is None:
     # The tests of the files need no browser, but for one of them.
@@ -41,10 +44,11 @@ def browser() -> Iterator[Browser]:
     path = next((found for name in NAMES if (found := shutil.which(name))), None)
     if path is None:
         pytest.skip("there is no Chromium here (Debian: apt-get install chromium)")
-    expect.set_options(timeout=20_000)
+    expect.set_options(timeout=LONGEST)
     with sync_playwright() as playwright:
         # A browser that root runs, as in containers, has no sandbox.
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        flags = ["--no-sandbox", "--disable-dev-shm-usage"]
+        started = playwright.chromium.launch(executable_path=path, args=flags, timeout=LONGEST)
         yield started
         started.close()
 
@@ -91,7 +95,7 @@ def visit(browser: Browser) -> Iterator[Visitor]:
         if not complaints:
             visits.append(seen)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(LONGEST)
 
         def heard(message: ConsoleMessage) -> None:
             if message.type in ("error", "warning"):

@@ -40,6 +40,21 @@ def until(page: Page, expression: str) -> None:
     eventually(lambda: page.evaluate(expression), f"it never held: {expression}")
 
 
+def copied(page: Page, name: str) -> str:
+    """Press a button that copies; what is on the clipboard once it said so, which it does only for a moment."""
+    button = page.get_by_role("button", name=name)
+    button.evaluate(
+        """button => {
+            window.said = [];
+            const observer = new MutationObserver(() => window.said.push(button.textContent));
+            observer.observe(button, {childList: true, characterData: true, subtree: true});
+        }"""
+    )
+    button.click()
+    until(page, "window.said.includes('Copied')")
+    return str(page.evaluate("navigator.clipboard.readText()"))
+
+
 def thought(page: Page, number: int = 0) -> Locator:
     """A thought by its place on the page."""
     return page.locator(".thought").nth(number)

@@ -96,6 +96,8 @@ def test_enter_begins_a_line_where_a_setting_wants_ctrl_enter(visit: Visitor, se
 
 def test_a_dialog_keeps_the_focus_and_gives_it_back(visit: Visitor, recorded: Gateway) -> None:
     page = visit(recorded.url)
+    # The view that is still loading takes the focus when it is there.
+    expect(page.get_by_label("Your question")).to_be_focused()
     button = page.get_by_role("button", name="Settings")
     button.focus()
     page.keyboard.press("Enter")

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.gateway.servers import Servers
 from tests.gateway.upstream import json_reply
 from tests.page.conftest import Visitor
-from tests.page.talking import ask, complete, pieces, script, thought
+from tests.page.talking import ask, complete, copied, pieces, script, thought
 
 ELSEWHERE = "http://203.0.113.7/"
 """Nobody is there; `visit` fails where the page asks for it."""
@@ -115,9 +115,7 @@ def test_characters_that_turn_a_line_around_are_made_visible(visit: Visitor, ser
     for place in (thought(page).locator(".thought-text"), page.locator(".answer"), page.locator(".bubble")):
         assert place.inner_text().strip() == "access\ufffdlevel\ufffd // only admins\u241b[2J\u2407"
     # What is copied is what the model wrote.
-    page.get_by_role("button", name="Copy answer").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == BIDI
+    assert copied(page, "Copy answer") == BIDI
 
 
 def test_characters_behind_entities_are_made_visible_too(visit: Visitor, servers: Servers) -> None:

@@ -192,9 +192,10 @@ def send(servers: Servers, id: str, key: str = KEYS[0], inspect: bool = True, **
 def test_a_request_is_shown_as_it_was(visit: Visitor, keyed: Servers) -> None:
     """From the list of requests: what was asked, the raw output, and what is known about it."""
     keyed.upstream.say("<think>two and two</think>\n\nIt is 4.</think>")
-    send(keyed, "looked-into")
+    # A question of its own: other tests of this file may have asked before.
+    send(keyed, "looked-into", messages=[{"role": "user", "content": "What is looked into?"}])
     page = visit(keyed.gateway.url, "#/inside", key=KEYS[0])
-    page.get_by_role("link", name="2+2?").click()
+    page.get_by_role("link", name="What is looked into?").click()
     expect(page.locator("pre.raw .thinking")).to_have_text("two and two")
     expect(page.locator(".notice code")).to_have_text("stray_close")
     expect(page.locator(".verdict strong")).to_have_text("qwen3")

@@ -106,6 +106,22 @@ def test_search_finds_thoughts_and_answers_and_marks_them(visit: Visitor, kept: 
     expect(page.locator(".nothing")).to_contain_text("Nothing was found")
 
 
+def test_what_is_typed_at_once_stays(visit: Visitor, kept: Servers) -> None:
+    """Into the field as soon as it is there, before anything is listed."""
+    page = read(visit, kept, "#/inside")
+    page.evaluate(
+        """() => new MutationObserver((changes, observer) => {
+            const field = document.querySelector('[type=search]');
+            if (!field) return;
+            observer.disconnect();
+            field.value = 'needle';
+        }).observe(document, {childList: true, subtree: true})"""
+    )
+    page.goto(f"{kept.gateway.url}/#/read")
+    expect(page.locator(".card-link")).to_have_count(3)
+    expect(page.get_by_role("searchbox")).to_have_value("needle")
+
+
 def test_filters_stand_in_the_address(visit: Visitor, kept: Servers) -> None:
     page = read(visit, kept)
     cards = page.locator(".card-link")

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.gateway.servers import Servers
 from tests.page.conftest import Visitor
-from tests.page.talking import ask, complete, script, until
+from tests.page.talking import ask, complete, copied, script, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -70,23 +70,19 @@ def test_the_browsers_own_print_shows_what_is_open_on_the_screen(page: Page) -> 
 def test_markdown_has_thoughts_only_on_request(page: Page, wanted: bool) -> None:
     if wanted:
         page.get_by_label("With thoughts").check()
-    page.get_by_role("button", name="Copy as Markdown").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    copied = page.evaluate("navigator.clipboard.readText()")
+    text = copied(page, "Copy as Markdown")
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as Markdown").click()
     assert download.value.suggested_filename == "conversation.md"
-    assert download.value.path().read_text("utf-8") == copied
+    assert download.value.path().read_text("utf-8") == text
     quoted = "> **Thought**\n>\n> secret reasons\n\n" if wanted else ""
-    assert copied == f"## Question\n\n2+2?\n\n## m\n\n{quoted}It is **4**.\n"
+    assert text == f"## Question\n\n2+2?\n\n## m\n\n{quoted}It is **4**.\n"
 
 
 def test_a_link_brings_question_and_choices_and_sends_nothing_by_itself(
     page: Page, visit: Visitor, servers: Servers
 ) -> None:
-    page.get_by_role("button", name="Copy a link to the question").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    link = page.evaluate("navigator.clipboard.readText()")
+    link = copied(page, "Copy a link to the question")
     assert link.startswith(servers.gateway.url)
     servers.upstream.forget()
     other = visit(servers.gateway.url, re.sub(r"^[^#]*", "", link))

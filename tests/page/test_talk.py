@@ -14,7 +14,7 @@ from tests.gateway.running import Gateway
 from tests.gateway.servers import Servers, serving
 from tests.gateway.upstream import Asked, Close, Gate, Pause, Reply, Step, frame, left
 from tests.page.conftest import Visitor
-from tests.page.talking import DONE, END, ask, complete, heading, pieces, script, thought, until
+from tests.page.talking import DONE, END, ask, complete, copied, heading, pieces, script, thought, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -157,6 +157,22 @@ def test_a_folds_and_opens_all_thoughts_but_not_while_one_types(visit: Visitor, 
     page.get_by_label("Your question").press("a")
     expect(page.get_by_label("Your question")).to_have_value("a")
     expect(heading(page)).to_have_attribute("aria-expanded", "false")
+
+
+def test_a_thought_answers_to_a_key_as_soon_as_it_is_drawn(visit: Visitor, servers: Servers) -> None:
+    script(servers.upstream, "<think>hm</think>", "Done.")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    complete(page)
+    page.add_init_script(
+        """new MutationObserver((changes, observer) => {
+            if (!document.querySelector('.thought')) return;
+            observer.disconnect();
+            document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'a', bubbles: true}));
+        }).observe(document, {childList: true, subtree: true})"""
+    )
+    page.reload()
+    expect(heading(page)).to_have_attribute("aria-expanded", "true")
 
 
 def test_the_view_follows_the_end_until_one_scrolls_up(visit: Visitor, servers: Servers) -> None:
@@ -408,12 +424,8 @@ def test_an_answer_is_copied_with_and_without_its_thoughts(visit: Visitor, serve
     page = visit(servers.gateway.url)
     ask(page, "2+2?")
     complete(page)
-    page.get_by_role("button", name="Copy answer").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == "It is **4**."
-    page.get_by_role("button", name="Copy with thoughts").click()
-    expect(page.get_by_role("button", name="Copied")).to_have_count(2)
-    assert page.evaluate("navigator.clipboard.readText()") == "> **Thought**\n>\n> add\n> them\n\nIt is **4**."
+    assert copied(page, "Copy answer") == "It is **4**."
+    assert copied(page, "Copy with thoughts") == "> **Thought**\n>\n> add\n> them\n\nIt is **4**."
 
 
 MARKDOWN = """# Head
@@ -448,9 +460,7 @@ def test_an_answer_is_markdown_with_code_blocks(visit: Visitor, servers: Servers
     expect(answer.get_by_role("cell").last).to_have_css("text-align", "right")
     link = answer.get_by_role("link")
     expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
-    answer.get_by_role("button", name="Copy code").click()
-    expect(answer.get_by_role("button", name="Copy code")).to_have_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()") == 'print("</think>")\n'
+    assert copied(page, "Copy code") == 'print("</think>")\n'
 
 
 # The component by itself, with a text that grows; so many pictures of it are waited for that finished blocks settle.
@@ -482,6 +492,26 @@ def test_markdown_in_pieces_is_the_markdown_of_the_whole(visit: Visitor, servers
         settled, pieces_of_it = page.evaluate(GROWING, [text, size])
         assert settled > 1, "nothing was finished before the end"
         assert pieces_of_it == whole
+
+
+def test_the_end_of_an_answer_is_drawn_at_once(visit: Visitor, servers: Servers) -> None:
+    """It does not wait for a drawing that was due for what came before it, however long that would rest."""
+    page = visit(servers.gateway.url)
+    page.get_by_role("heading", name="Watch a model think").wait_for()
+    shown = page.evaluate(
+        """async () => {
+            const { html, render } = await import('/asides/page/ui.js');
+            const { Markdown } = await import('/asides/page/markdown.js');
+            const place = document.querySelector('.turns');
+            const draw = (text, running) => render(html`<${Markdown} text=${text} running=${running} />`, place);
+            draw('one', true);
+            draw('one two', true);
+            const before = place.textContent.trim();
+            draw('one two **three**', false);
+            return [before, place.textContent.trim()];
+        }"""
+    )
+    assert shown == ["one", "one two three"]
 
 
 def test_thoughts_are_plain_unless_a_setting_wants_markdown(visit: Visitor, servers: Servers) -> None:

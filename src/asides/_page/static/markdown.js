@@ -173,13 +173,14 @@ export class Markdown extends Component {
     return false;
   }
   schedule() {
+    if (!this.props.running) return this.draw(); // its end, at once
     if (this.scheduled) return;
     this.scheduled = true;
     // A drawing that took long is followed by a longer rest, so that a huge table cannot make the page stand still.
-    const wait = this.props.running ? this.rests - performance.now() : 0;
-    if (wait > 16) setTimeout(() => this.draw(), wait);
-    else if (this.props.running) frame(() => this.draw());
-    else this.draw();
+    const wait = this.rests - performance.now();
+    const work = () => this.scheduled && this.draw();
+    if (wait > 16) setTimeout(work, wait);
+    else frame(work);
   }
   draw() {
     this.scheduled = false;

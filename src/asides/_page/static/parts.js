@@ -10,7 +10,7 @@
 import { following, stay } from "./follow.js";
 import { copyText, Markdown, Plain, visible } from "./markdown.js";
 import { address } from "./route.js";
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./ui.js";
+import { html, useLayoutEffect, useMemo, useRef, useState } from "./ui.js";
 
 // Figures as people read them.
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
@@ -66,7 +66,8 @@ export function Thought({ part, running, settings }) {
   const handle = useMemo(() => ({}), []);
   handle.open = open;
   handle.set = setChosen;
-  useEffect(() => {
+  // As it is drawn: a key may come as soon as it is seen.
+  useLayoutEffect(() => {
     thoughts.add(handle);
     return () => thoughts.delete(handle);
   }, []);

@@ -6,7 +6,7 @@ import { visible } from "./markdown.js";
 import { announce, Call, CopyButton, count, Dialog, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
 import { Card, closed, DateField, Excerpt, facts, Loading, moment, parameters, Select, useLoaded } from "./loading.js";
 import { address, go } from "./route.js";
-import { html, useEffect, useRef, useState } from "./ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
 const FILTERS = ["model", "since", "until", "client", "source"];
 const MOST_MARKS = 9999;
@@ -131,8 +131,8 @@ function Keeping({ filters, names, onDone, what = "" }) {
 
 function Filters({ chosen, search, known = {}, choose }) {
   const field = useRef();
-  // Not its `value`: what is being typed must outlive a drawing.
-  useEffect(() => void (field.current.value = search), [search]);
+  // Not its `value`: what is being typed must outlive a drawing. Nor after one: somebody may be typing.
+  useLayoutEffect(() => void (field.current.value = search), [search]);
   const select = (name, label, all, values = []) =>
     (values.length > 1 || chosen[name]) &&
     html`<${Select} label=${label} all=${all} value=${chosen[name]} values=${values} titles=${known.names} onChange=${(value) => choose({ [name]: value })} />`;
