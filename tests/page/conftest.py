@@ -27,6 +27,8 @@ SCREENSHOTS = Path(__file__).parent / "screenshots"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 KEYS = ("first-key", "second-key", "operator-key")
 """Of `keyed`; the last is an operator's."""
+REFUSED = "Failed to load resource: the server responded with a status of 4"
+"""How Chromium begins to complain of a request that was refused."""
 LONGEST = PATIENCE * 1000
 """Milliseconds that Playwright waits for what it is told to wait for."""
 
@@ -71,7 +73,8 @@ def visit(browser: Browser) -> Iterator[Visitor]:
     """Open the page: `visit(url, "#/talk", width=360, scheme="dark")`, and whatever a browser's context takes.
 
     `settings` (JSON) and `key` are what the browser has stored from earlier. `complaints=True` is for tests in which
-    the browser itself has to complain: of a request that was refused, say.
+    the browser itself has to complain: of a request that was refused, say. `refused=True` is for those in which it
+    complains of nothing else.
     """
     contexts = []
     visits: list[Visit] = []
@@ -86,6 +89,7 @@ def visit(browser: Browser) -> Iterator[Visitor]:
         settings: str = "",
         key: str = "",
         complaints: bool = False,
+        refused: bool = False,
         **options: Any,
     ) -> Page:
         options.setdefault("permissions", ["clipboard-read", "clipboard-write"])
@@ -98,7 +102,7 @@ def visit(browser: Browser) -> Iterator[Visitor]:
         page.set_default_timeout(LONGEST)
 
         def heard(message: ConsoleMessage) -> None:
-            if message.type in ("error", "warning"):
+            if message.type in ("error", "warning") and not (refused and message.text.startswith(REFUSED)):
                 seen.complaints.append(message.text)
 
         def asked(request: Request) -> None:
