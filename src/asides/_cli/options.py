@@ -182,7 +182,7 @@ def add_raw(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--raw",
         action="store_true",
-        help="on a terminal, do not remove control characters; a model can then clear the screen, or worse",
+        help="on a terminal, write control characters unchanged; a model can then clear the screen, or worse",
     )
 
 

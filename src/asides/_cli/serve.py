@@ -135,7 +135,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     clients.add_argument("--port", metavar="PORT", help="the port to listen on (default: 8777; 0: any free port)")
     clients.add_argument(
-        "--workers", metavar="N", help="processes that share the port (default: 1); see docs/how-to/deploying.md"
+        "--workers",
+        metavar="N",
+        help="processes that share the port (default: 1); several need a shared store, see docs/how-to/deploying.md",
     )
     clients.add_argument(
         "--key",

@@ -55,8 +55,8 @@ def run(arguments: list[str]) -> int:
     """`asides demo`."""
     parser = Arguments(
         prog="asides demo",
-        description="Plays recorded model outputs and shows how they are split: by the parser, and\nby a gateway that "
-        "three kinds of client ask. No model runs.",
+        description="Plays recorded model outputs and shows how they are split: by the parser, and\nby a gateway, for "
+        "three kinds of client. No model runs.",
         epilog=f"examples:\n  asides demo            at the pace of a model\n"
         f"  asides demo --fast     all at once\n\n{EXIT_CODES}",
     )
