@@ -24,8 +24,8 @@ class Mode(Enum):
     BARE_HEADER = "a header whose markers the server has left out"
     PROSE = "text or thinking, up to the next marker that acts"
     CALL = "a call, by its own grammar"
-    DEAD = "behind what a call's grammar has rejected"
-    AFTER_CALLS = "behind whole calls that may be drafts"
+    DEAD = "after input that a call's grammar has rejected"
+    AFTER_CALLS = "after complete calls that may be drafts"
 
     __hash__ = object.__hash__  # members are singletons, and Enum's own hash is a Python function
 
@@ -33,26 +33,26 @@ class Mode(Enum):
 class ReadOutcome(Enum):
     """What reading in a mode came to."""
 
-    WAIT = "more must be seen"
-    WAIT_FOR_WORDS = "more must be seen, and more whitespace says nothing"
-    GO_ON = "something was decided and the same goes on"
+    WAIT = "more input is needed"
+    WAIT_FOR_WORDS = "more input is needed, and whitespace alone decides nothing"
+    GO_ON = "something was decided; the mode stays"
 
     __hash__ = object.__hash__
     MARKER = "a marker has acted"
     HEADER = "a header begins"
     BARE_HEADER = "a header without markers begins"
     NO_HEADER = "there is no header here"
-    MESSAGE = "the header is over and says text or thinking"
+    MESSAGE = "the header has ended; text or thinking follows"
     CALL = "a call begins"
-    CLOSED = "the calls are over"
-    CLOSED_MESSAGE = "the calls are over, and so is the message that was one"
-    HELD = "the calls are whole; what follows tells them from drafts"
+    CLOSED = "the calls have ended"
+    CLOSED_MESSAGE = "the call has ended, and with it the message that it was"
+    HELD = "the calls are complete; what follows decides whether they are drafts"
     CUT_OFF = "a call ended unfinished"
     REJECTED = "the grammar does not allow what follows"
     RECOVERED = "the call's closing marker was found, and more calls may follow"
-    GIVEN_BACK = "it was no call, and is read again as words"
-    REREAD = "everything is read again under another start"
-    EXPIRED = "the limit has decided what the held events are, and the same goes on"
+    GIVEN_BACK = "it was no call, and is read again as text or thinking"
+    REREAD = "everything is read again with another start"
+    EXPIRED = "the limit has decided what the held events are; the mode stays"
 
     __hash__ = object.__hash__
 

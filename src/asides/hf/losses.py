@@ -27,7 +27,7 @@ class Loss(NamedTuple):
 
 _SENTENCES = {
     "quoted": ("close", "a marker that is quoted or stands in a code block acts as a marker"),
-    "unclosed": ("close", "a call behind thinking that was never closed stays thinking"),
+    "unclosed": ("close", "a call after thinking that was never closed stays thinking"),
     "draft": ("open", "a call that was only drafted in thinking is run"),
     "broken_raises": (
         "content",
@@ -45,7 +45,7 @@ _SENTENCES = {
     "syntaxes": ("fields", "other call syntaxes that models of this family write are not read"),
     "unwrapped": ("open_pattern", "a call without the markers around it is text"),
     "partial": ("open", "a marker that lacks its end, where another begins like it, is text"),
-    "echo": ("open", "an opener that the output repeats behind the prompt's stays in the thought"),
+    "echo": ("open", "an opener that the output repeats after the prompt's stays in the thought"),
     "nested": ("content_args", "arguments that are objects or lists are not taken apart"),
     "start": ("start_anchor", "thinking that neither the prompt nor the output opens is content"),
     "leading": ("open_pattern", "an opening sentence acts anywhere, not only where the output begins"),
@@ -60,7 +60,7 @@ _SENTENCES = {
     "citations": ("content", "citation marks stay in the text"),
     "bare": ("open_pattern", "a call without markers is read only where the output begins, and in one spelling"),
     "id": ("transform", "ids that the model gives its calls are left out"),
-    "spacing": ("join", "texts before and behind a call are joined by an empty line, whatever stood between them"),
+    "spacing": ("join", "texts before and after a call are joined by an empty line, whatever was between them"),
 }
 
 LOSSES: dict[str, Loss] = {code: Loss(code, text, key) for code, (key, text) in _SENTENCES.items()}

@@ -136,7 +136,7 @@ class _Output:
         header = self._format.header
         assert header is not None
         if not header.calls or not header.channel_marker or not isinstance(header.calls[0], BodyCalls):
-            raise UsageError("the headers of its messages are not those of a channel and a recipient with JSON behind")
+            raise UsageError("the headers of its messages are not a channel and a recipient, followed by JSON")
         excludes = (*self._markers(), header.channel_marker, header.type_marker, header.body)
         words = any_text(excludes)
         every = list(header.channels)
