@@ -18,6 +18,8 @@ from tools.blocks import with_blocks
 
 PACKAGE = Path("src", "asides")
 FOLDER = Path("docs", "reference", "api")
+_FIRST = ("parse", "clean", "split", "asplit", "Parser", "TokenParser")
+"""What people look for in `asides`, in the order in which they need it. All else comes behind, by name."""
 _BLANK = "# {title}\n\n<!-- api: written by `python -m tools.api_pages --write` -->\n<!-- /api -->\n"
 
 
@@ -89,10 +91,11 @@ def _file(package: Path, name: str) -> Path | None:
     return next((path for path in (package / f"{name}.py", package / name) if path.exists() and _is_module(path)), None)
 
 
-def _directive(module: str, names: list[str], *, below: bool = False) -> str:
+def _directive(path: str, names: list[str] | None, *, below: bool = False) -> str:
+    """What shows a module or a name with these members (None: all of them)."""
     heading = ["      show_root_heading: true"] if below else []
     members = ["      members:", *(f"        - {name}" for name in names)] if names else ["      members: false"]
-    return "\n".join([f"::: {module}", "    options:", *heading, *members, ""])
+    return "\n".join([f"::: {path}", "    options:", *heading, *(members if names is not None else []), ""])
 
 
 def _root() -> str:
@@ -106,7 +109,13 @@ def _root() -> str:
     for module in sorted(set(elsewhere.values())):
         shown = ", ".join(f"`{name}`" for name in names if elsewhere.get(name) == module)
         rows.append(f"| {shown} | [`asides.{module}`]({module}.md) |")
-    return "\n".join([_directive("asides", [name for name in names if name not in elsewhere]), *rows, ""])
+    own = sorted((name for name in names if name not in elsewhere), key=_place)
+    shown = [_directive(f"asides.{name}", None, below=True) for name in own]
+    return "\n".join([_directive("asides", []), *rows, "", *shown])
+
+
+def _place(name: str) -> tuple[int, str]:
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST), name)
 
 
 def _main(arguments: list[str]) -> None:
