@@ -28,6 +28,15 @@ MIXED = (
 """Several thoughts, texts, a call that may be run, one that may not, and a thought that is cut off; read as qwen3."""
 BROKEN = '<tool_call>\n{"name": "add", "arguments": [1]}\n</tool_call>'
 """The call of it that may not be run, as the model wrote it."""
+ONE_ID_TWICE = (
+    "<|tool_calls_section_begin|>"
+    '<|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|>'
+    '<|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>{"a": 2}<|tool_call_end|>'
+    "<|tool_calls_section_end|>"
+)
+"""Two calls to which the model gave one id; read as kimi_k2."""
+IDS = ["functions.add:0", "functions.add:0_1"]
+"""The ids that they have in a host."""
 
 
 def options(case: Case) -> dict[str, Any]:

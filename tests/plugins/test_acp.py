@@ -26,7 +26,9 @@ from asides.plugins import acp
 from asides.reply import Reply, ReplyEvent, Usage
 from tests.plugins.protocols import (
     BROKEN,
+    IDS,
     MIXED,
+    ONE_ID_TWICE,
     SEED,
     check_cases,
     check_closes,
@@ -192,6 +194,21 @@ def test_what_is_held_back_goes_out_before_an_error() -> None:
 def test_the_asynchronous_twin_gives_the_same() -> None:
     expected = list(acp.split(characters(MIXED), "qwen3", seed=SEED))
     assert collect(acp.asplit, characters(MIXED), "qwen3", seed=SEED) == expected
+
+
+def test_calls_with_one_id_stay_two() -> None:
+    session = Session(acp.split(characters(ONE_ID_TWICE), "kimi_k2"))
+    assert [(call.tool_call_id, call.raw_input) for call in session.calls] == [(IDS[0], {"a": 1}), (IDS[1], {"a": 2})]
+
+
+def test_the_first_choice_is_written() -> None:
+    writer = acp.AcpWriter()
+    for choice in (0, 1):
+        made = [
+            *writer.feed(ReplyEvent(choice, PartStart(0, "text"))),
+            *writer.feed(ReplyEvent(choice, TextDelta(0, "a"))),
+        ]
+        assert bool(made) is (choice == 0)
 
 
 def test_ids_depend_on_the_seed() -> None:

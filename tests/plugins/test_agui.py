@@ -25,7 +25,9 @@ from asides.plugins import agui
 from asides.reply import Reply, ReplyEvent, Usage
 from tests.plugins.protocols import (
     BROKEN,
+    IDS,
     MIXED,
+    ONE_ID_TWICE,
     SEED,
     check_cases,
     check_closes,
@@ -203,6 +205,20 @@ def _check_case(case: Case, message: Message) -> None:
     assert [each["content"] for each in client.messages if each["role"] == "assistant" and "content" in each] == texts
     broken = [each["content"] for each in client.messages if each["role"] == "activity"]
     assert [each["raw"] for each in broken] == [call.raw for call in message.tool_calls if call.error is not None]
+
+
+def test_calls_with_one_id_stay_two() -> None:
+    client = built(agui.split(characters(ONE_ID_TWICE), "kimi_k2", seed=SEED))
+    [message] = client.messages
+    assert [call["id"] for call in message["toolCalls"]] == IDS
+    assert [call["function"]["arguments"] for call in message["toolCalls"]] == ['{"a": 1}', '{"a": 2}']
+    assert client.messages == kept(asides.parse(ONE_ID_TWICE, "kimi_k2"))
+
+
+def test_the_first_choice_is_written() -> None:
+    writer = agui.AguiWriter()
+    for choice in (0, 1):
+        assert bool(writer.feed(ReplyEvent(choice, PartStart(0, "text")))) is (choice == 0)
 
 
 def test_events_of_a_parser_are_enough() -> None:

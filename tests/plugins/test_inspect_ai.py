@@ -37,6 +37,7 @@ from inspect_ai.util import JSONSchema
 from asides import ToolCall as Call
 from asides import parse
 from tests.plugins.chat_server import serve
+from tests.plugins.protocols import IDS, ONE_ID_TWICE
 from tests.support import check_each, count_calls
 from tests.test_cases import ALL, Case, case_name
 
@@ -250,6 +251,11 @@ def test_what_a_server_has_read_is_not_run_twice() -> None:
 def test_ids_of_calls_differ_from_reply_to_reply() -> None:
     first, second = (generate(output_of(CALL), [ADD]).message.tool_calls or [] for _ in range(2))
     assert first[0].id != second[0].id
+
+
+def test_calls_with_one_id_stay_two() -> None:
+    calls = generate(output_of(ONE_ID_TWICE), [ADD], format="kimi_k2").message.tool_calls or []
+    assert [(call.id, call.arguments) for call in calls] == [(IDS[0], {"a": 1}), (IDS[1], {"a": 2})]
 
 
 def test_a_broken_call_is_told_to_the_model() -> None:

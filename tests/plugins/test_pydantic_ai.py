@@ -64,6 +64,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 import asides
 from asides.plugins import _hosts
 from asides.plugins.pydantic_ai import Split, SplitModel, split
+from tests.plugins.protocols import IDS, ONE_ID_TWICE
 from tests.support import as_parse, characters, check_each, count_calls, cut, run, two_way_splits
 from tests.test_cases import ALL, Case, case_name
 
@@ -921,6 +922,18 @@ def test_ids_of_calls_differ_between_replies() -> None:
     first, second = (whole(CALL).tool_calls[0].tool_call_id for _ in range(2))
     assert first != second
     assert whole(CALL, seed=5).tool_calls[0].tool_call_id == whole(CALL, seed=5).tool_calls[0].tool_call_id
+
+
+def test_calls_with_one_id_stay_two() -> None:
+    """The host ends a run whose calls share an id."""
+    given: list[int] = []
+
+    def add(a: int) -> None:
+        given.append(a)
+
+    go(Agent(split(scripted(characters(ONE_ID_TWICE), ["4"]), "kimi_k2"), tools=[add]).run("?"))
+    assert sorted(given) == [1, 2]
+    assert [call.tool_call_id for call in whole(ONE_ID_TWICE, "kimi_k2").tool_calls] == IDS
 
 
 def test_a_reply_without_events() -> None:

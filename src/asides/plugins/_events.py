@@ -11,18 +11,16 @@ parser's raw text. The `ReplyEvent`s of a `Splitter` have that text with them, s
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from .._engine.calls.ids import make_id
 from .._engine.format import Format
 from .._engine.parser import Parser
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..families import get_format
 from ..message import Message
 from ..parts import Text, Thinking, ToolCall
-from ..policies import Policies, PolicyOptions
+from ..policies import Policies
 from ..reply.items import RawText, ReplyEvent, ReplyItem
 from ..reply.reply import Reply
 from ..reply.splitter import Splitter
@@ -31,23 +29,6 @@ from ._streams import aread_stream, read_stream
 Written = TypeVar("Written")
 Write = Callable[[ReplyEvent], Iterable[Written]]
 """What a writer makes of an event."""
-
-
-def new_seed(seed: int | None = None) -> int:
-    """The seed of a reply's ids: a random one, unless one is given. Ids must not come twice in a conversation."""
-    return random.getrandbits(63) if seed is None else seed
-
-
-def make_prefix(seed: int) -> str:
-    """What the ids of a reply's messages begin with."""
-    return "msg_" + make_id("call", seed, 0, "", 0).removeprefix("call_")
-
-
-def with_seed(policies: Policies, options: PolicyOptions) -> Policies:
-    """The caller's policies, with a random seed unless the caller gives one."""
-    chosen = policies.but(**options)
-    # Zero is what policies have where nobody chose a seed.
-    return chosen if chosen.seed or "seed" in options else chosen.but(seed=new_seed())
 
 
 class _TextReader(Generic[Written]):

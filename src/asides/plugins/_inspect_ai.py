@@ -12,7 +12,6 @@ call; where the provider has split so, that is read instead.
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import msgspec
@@ -38,6 +37,7 @@ from ..parts import ToolCall as Call
 from ..policies import DEFAULTS, SharedPolicyOptions
 from ..reply import Chunk, Ended, Fold, RawText, Reply, ReplyEvent, Splitter, ThinkingChunk
 from ._hosts import choose_format, require_host
+from ._ids import CallIds, new_seed
 from ._wrapping import delegate, make_splitter
 
 _OPTIONS = SharedPolicyOptions.__annotations__.keys() - {"calls", "seed"}
@@ -85,7 +85,7 @@ class AsidesAPI(ModelAPI):
 
     def _split(self, output: ModelOutput, call: ModelCall | None, tools: list[ToolInfo]) -> ModelOutput:
         definitions = [{"type": "function", "function": tool.model_dump(exclude_none=True)} for tool in tools]
-        policies = self._policies.but(tools=definitions, calls=bool(tools), seed=random.getrandbits(32))
+        policies = self._policies.but(tools=definitions, calls=bool(tools), seed=new_seed())
         choices, answers = [], []
         for number, choice in enumerate(output.choices):
             # A server that reads calls itself has read them all: what it left in the text must not be run twice.
@@ -173,7 +173,8 @@ def _rebuilt(
             content.append(ContentText(text=part.text))
     # Images, refusals, thoughts of which the server shows nothing.
     content += [item for item in items if not _is_text(item) and item not in content]
-    message, calls = choice.message, [_tool_call(call) for call in reply.tool_calls]
+    message, ids = choice.message, CallIds()
+    calls = [_tool_call(call, ids.give(call.id, number)) for number, call in enumerate(reply.tool_calls)]
     update: dict[str, Any] = {"content": content}
     if calls:
         update["tool_calls"] = [*(message.tool_calls or []), *calls]
@@ -184,7 +185,7 @@ def _rebuilt(
     return choice.model_copy(update={"message": message.model_copy(update=update), "stop_reason": stop_reason})
 
 
-def _tool_call(call: Call) -> ToolCall:
+def _tool_call(call: Call, id: str) -> ToolCall:
     """A call as inspect has it. One that may not be run carries what is wrong with it, and inspect tells the model."""
     problem = None
     arguments: dict[str, Any] = {}
@@ -197,4 +198,4 @@ def _tool_call(call: Call) -> ToolCall:
         problem = call.error_message or call.error
     written = call.raw or call.arguments
     error = f"Error parsing the tool call: {problem}\n\n{written}" if problem is not None else None
-    return ToolCall(id=call.id, function=call.name or UNNAMED, arguments=arguments, parse_error=error)
+    return ToolCall(id=id, function=call.name or UNNAMED, arguments=arguments, parse_error=error)

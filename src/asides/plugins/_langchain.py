@@ -29,6 +29,7 @@ from ..events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolC
 from ..policies import Policies
 from ..reply.items import Chunk, ReplyEvent, ThinkingChunk
 from ..reply.splitter import Splitter
+from ._ids import CallIds
 
 EarlierThinking = Literal["drop", "text", "field"]
 """What becomes of thinking in messages that are sent back: left out, written into the text with its markers, or written
@@ -70,7 +71,7 @@ class ReplySplitter:
         self._gaps: dict[int, str] = {}
         self._calls: dict[int, list[str]] = {}
         """The argument text of calls that have not ended."""
-        self._ids: set[str] = set()
+        self._call_ids = CallIds()
         self._notices: list[dict[str, Any]] = []
 
     def _make_parser(self, format: Format) -> Parser:
@@ -185,7 +186,7 @@ class ReplySplitter:
             if event.kind == "tool_call":
                 self._calls[event.index] = []
                 blocks.grow(event.index, *_GROWTH[ToolCallDelta], "")
-                blocks.block(event.index).update(id=self._own_id(event), name=event.name)
+                blocks.block(event.index).update(id=self._call_ids.give(event.id, event.index), name=event.name)
             elif event.kind == "text":
                 self._gaps[event.index] = event.gap  # `message.text` joins the texts
         elif isinstance(event, Notice):
@@ -196,14 +197,6 @@ class ReplySplitter:
                 error = f"{event.error}: {event.error_message}" if event.error_message else event.error
                 blocks.grow(event.index, *_GROWTH[ToolCallDelta], unreadable_end("".join(texts)))
                 blocks.block(event.index).update(error=error, extras={"raw": item.raw})
-
-    def _own_id(self, start: PartStart) -> str:
-        """The id of a call; changed where another has the same, since the host takes the two for one."""
-        id = start.id
-        while id in self._ids:
-            id += f"_{start.index}"
-        self._ids.add(id)
-        return id
 
 
 class _GrownBlocks:

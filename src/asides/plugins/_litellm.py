@@ -27,8 +27,8 @@ from ..dialects.request import Request
 from ..policies import Policies
 from ..reply.items import Ended, Foreign, ReplyEvent, ReplyItem
 from ..reply.splitter import Splitter
-from ._events import new_seed
 from ._hosts import choose_format
+from ._ids import new_seed
 from ._wrapping import make_splitter
 
 SPLIT = "asides"

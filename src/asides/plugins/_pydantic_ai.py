@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from random import getrandbits
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -43,6 +42,8 @@ from .._engine.parser import Parser
 from ..events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta
 from ..policies import Policies
 from ..reply import RawText, ReplyEvent, ReplyItem, Splitter, ThinkingChunk
+from ._ids import CallIds, new_seed
+from ._streams import aread_stream
 
 
 @dataclass
@@ -91,11 +92,13 @@ class SplitResponse(StreamedResponse):
         super().__init__(parameters)
         self._inner = inner
         self._whole = whole
-        # Ids of calls have to differ within a conversation, not only within a reply.
-        seed = policies.seed or getrandbits(48)
+        seed = policies.seed or new_seed()
         policies = policies.but(seed=seed, collect=False, tools=policies.tools or _tools_of(parameters))
         self._splitter = Splitter(format, self._maker(format, policies, whole), seed=seed)
+        self._call_ids = CallIds()
         self._record = _Record()
+        self._silent = True
+        """Whether the wrapped model's stream has emitted nothing yet."""
         self._sources: dict[int, _Source] = {}
         self._source = _Source(TextPart(""))
         """The text that is being read."""
@@ -123,25 +126,8 @@ class SplitResponse(StreamedResponse):
 
     # What the host calls.
 
-    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        silent = True
-        try:
-            async for event in self._inner:
-                silent = False
-                for made in self._read(event):
-                    yield made
-            if silent:  # a stream that is complete from the beginning has parts and no events
-                for made in self._read_parts(self._inner.get().parts):
-                    yield made
-            for made in self._finish():
-                yield made
-        except Exception:
-            # What is held back is the model's: it goes out before the error.
-            for made in self._finish():
-                yield made
-            raise
-        finally:
-            self.release()
+    def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        return aread_stream(self._inner, self._read, self._end)
 
     async def close_stream(self) -> None:
         """Close the wrapped model's stream."""
@@ -218,6 +204,7 @@ class SplitResponse(StreamedResponse):
 
     def _read(self, event: ModelResponseStreamEvent) -> Iterator[ModelResponseStreamEvent]:
         """Read an event. Ends of parts and final results are the host's to find anew in what comes out."""
+        self._silent = False
         if isinstance(event, PartStartEvent):
             yield from self._read_part(event.index, event.part)
         elif isinstance(event, PartDeltaEvent):
@@ -298,6 +285,13 @@ class SplitResponse(StreamedResponse):
             self._reading = False
             yield from self._write(self._splitter.feed(ThinkingChunk(0, "")))
 
+    def _end(self, failed: bool) -> Iterator[ModelResponseStreamEvent]:
+        """The stream is over."""
+        # One that is complete from the beginning has parts and no events.
+        if self._silent and not failed:
+            yield from self._read_parts(self._inner.get().parts)
+        yield from self._finish()
+
     def _finish(self) -> Iterator[ModelResponseStreamEvent]:
         yield from self._write(self._splitter.finish())
 
@@ -335,7 +329,8 @@ class SplitResponse(StreamedResponse):
         # The host has no place for a call without a name: `_break_call` writes it as text.
         if start.kind == "tool_call" and start.name:
             self._calls.add(start.index)
-            yield from self._write_call(_key(start.index), tool_name=start.name, tool_call_id=start.id)
+            id = self._call_ids.give(start.id, start.index)
+            yield from self._write_call(_key(start.index), tool_name=start.name, tool_call_id=id)
 
     def _write_text(self, key: Hashable, text: str) -> Iterator[ModelResponseStreamEvent]:
         # An agent's output is its text parts joined with nothing between them.

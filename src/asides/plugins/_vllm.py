@@ -15,7 +15,6 @@ Ids are read only for what the scheduler asks: whether thinking is over, and whi
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,6 +51,7 @@ from ..policies import DEFAULTS, Policies, Start
 from ..reply import RawText, ReplyEvent, ReplyItem, Splitter
 from ._halves import CallHalf, CallsTaken, ThoughtHalf, ThoughtsTaken
 from ._hosts import choose_format
+from ._ids import new_seed
 
 _log = logging.getLogger("asides.plugins.vllm")
 NEAR = 32
@@ -316,7 +316,7 @@ class SharedReply:
         return message.message() or DeltaMessage()
 
     def _make_reader(self, request: Any, *, whole: bool, thoughts_alone: bool = False) -> JoinedReader | LoneReader:
-        policies = self.policies(whole=whole).but(tools=self.tools or None, seed=random.getrandbits(32))
+        policies = self.policies(whole=whole).but(tools=self.tools or None, seed=new_seed())
         if self.turn_ids is not None and (thoughts_alone or not self.joined):
             return LoneReader(ThoughtHalf(self.format, policies))
         if getattr(request, "tool_choice", None) == "none":

@@ -37,7 +37,8 @@ from ..parts import ToolCall
 from ..policies import DEFAULTS, Policies, PolicyOptions
 from ..reply.items import ReplyEvent, Usage
 from ..reply.reply import Reply
-from ._events import aread, event_of, events_of, make_prefix, new_seed, read, with_seed
+from ._events import aread, event_of, events_of, read
+from ._ids import CallIds, make_prefix, new_seed, with_seed
 
 __all__ = ["AcpWriter", "Update", "asplit", "from_message", "split", "usage"]
 
@@ -50,12 +51,13 @@ _log = logging.getLogger(__name__)
 
 
 class AcpWriter:
-    """Turns the events of one reply into updates of a session."""
+    """Turns the events of one reply into updates of a session; of several choices, the first."""
 
     def __init__(self, *, seed: int | None = None) -> None:
         """`seed`: what the ids of messages depend on; random unless given, because ids are those of a session."""
         self._prefix = make_prefix(new_seed(seed))
         self._calls = OpenCalls()
+        self._call_ids = CallIds()
         self._last = ""
         """The kind of the part that began last."""
         self._gap = ""
@@ -69,6 +71,8 @@ class AcpWriter:
 
     def feed(self, event: Event | ReplyEvent) -> list[Update]:
         """The updates for one event of asides: of a `Parser`, or of a `Splitter` or client, with more in it."""
+        if isinstance(event, ReplyEvent) and event.choice:
+            return []
         event, raw = event_of(event)
         match event:
             case TextDelta() | ThinkingDelta():
@@ -97,6 +101,7 @@ class AcpWriter:
         self._last = start.kind
         if start.kind != "tool_call":
             return []
+        start = msgspec.structs.replace(start, id=self._call_ids.give(start.id, start.index))
         self._calls.add(start)
         return [start_tool_call(start.id, start.name or UNNAMED, status="pending")]
 

@@ -53,7 +53,8 @@ from ..parts import Text, Thinking, ToolCall
 from ..policies import DEFAULTS, Policies, PolicyOptions
 from ..reply.items import ReplyEvent, Usage
 from ..reply.reply import Reply
-from ._events import aread, event_of, make_prefix, new_seed, read, with_seed
+from ._events import aread, event_of, read
+from ._ids import CallIds, make_prefix, new_seed, with_seed
 
 __all__ = ["BROKEN_CALL", "NOTICE", "AguiWriter", "asplit", "from_message", "split", "usage"]
 
@@ -67,12 +68,13 @@ CUT_OFF: dict[str, Any] = {"asides": {"complete": False}}
 
 
 class AguiWriter:
-    """Turns the events of one reply into events of AG-UI."""
+    """Turns the events of one reply into events of AG-UI; of several choices, the first."""
 
     def __init__(self, *, seed: int | None = None) -> None:
         """`seed`: what the ids of messages depend on; random unless given, because ids are those of a conversation."""
         self._prefix = make_prefix(new_seed(seed))
         self._calls = OpenCalls()
+        self._call_ids = CallIds()
         self._open: PartStart | None = None
         """The thought or text that has begun and not ended."""
         self._parent = ""
@@ -80,6 +82,8 @@ class AguiWriter:
 
     def feed(self, event: Event | ReplyEvent) -> list[BaseEvent]:
         """The protocol's events for one of asides: of a `Parser`, or of a `Splitter` or client, with more in it."""
+        if isinstance(event, ReplyEvent) and event.choice:
+            return []
         event, raw = event_of(event)
         match event:
             case TextDelta(text="") | ThinkingDelta(text=""):
@@ -111,7 +115,7 @@ class AguiWriter:
 
     def _start(self, start: PartStart) -> list[BaseEvent]:
         if start.kind == "tool_call":
-            self._calls.add(start)
+            self._calls.add(msgspec.structs.replace(start, id=self._call_ids.give(start.id, start.index)))
             return []
         self._open = start
         message = self._id(start.index)
@@ -172,6 +176,7 @@ def from_message(
 ) -> list[ReasoningMessage | AssistantMessage | ActivityMessage]:
     """A whole message as messages to keep: those that a client builds from the events, with the same ids by `seed`."""
     prefix = make_prefix(new_seed(seed))
+    call_ids = CallIds()
     messages: list[ReasoningMessage | AssistantMessage | ActivityMessage] = []
     for index, part in enumerate(message.parts):
         id = f"{prefix}_{index}"
@@ -181,15 +186,17 @@ def from_message(
                 messages.append(ReasoningMessage(id=id, content=part.text, metadata=metadata))
             case Text():
                 messages.append(AssistantMessage(id=id, content=part.text))
-            case ToolCall(error=None):
+            case ToolCall():
+                part = msgspec.structs.replace(part, id=call_ids.give(part.id, index))
+                if part.error is not None:
+                    messages.append(ActivityMessage(id=id, activity_type=BROKEN_CALL, content=_broken(part)))
+                    continue
                 last = messages[-1] if messages else None
                 if not isinstance(last, AssistantMessage):
                     last = AssistantMessage(id=id)
                     messages.append(last)
                 call = AguiToolCall(id=part.id, function=FunctionCall(name=part.name, arguments=part.arguments))
                 last.tool_calls = [*(last.tool_calls or ()), call]
-            case ToolCall():
-                messages.append(ActivityMessage(id=id, activity_type=BROKEN_CALL, content=_broken(part)))
     return messages
 
 

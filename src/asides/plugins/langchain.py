@@ -16,7 +16,6 @@ them (cache, rate limiter, callbacks, tags) is taken over by the model outside.
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Unpack
@@ -50,6 +49,7 @@ from .._engine.format import Format, thinking_pair
 from ..errors import UsageError
 from ..families import get_format
 from ..policies import DEFAULTS, Policies, PolicyOptions
+from ._ids import new_seed
 from ._langchain import EarlierThinking, ReplySplitter, SentBack, with_broken_calls
 from ._streams import Feed, Release, aread_stream, read_stream
 
@@ -182,7 +182,7 @@ class SplitChatModel(BaseChatModel):
         if tools is None and kwargs.get("tools"):
             tools = list(_as_openai(kwargs["tools"]))
         # Two replies of a conversation must not have calls with the same id.
-        return found, policies.but(tools=tools, seed=policies.seed or random.getrandbits(32), collect=False)
+        return found, policies.but(tools=tools, seed=policies.seed or new_seed(), collect=False)
 
     def _sent(self, messages: list[BaseMessage], reading: tuple[Format, Policies]) -> list[BaseMessage]:
         """The messages as the wrapped model takes them."""
