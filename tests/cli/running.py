@@ -6,6 +6,7 @@ import codecs
 import fcntl
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -107,6 +108,19 @@ class OnScreen:
         """The screen, as soon as these words are on it."""
         return self.until(lambda screen: any(words in line for line in screen.lines))
 
+    def until_glimpsed(self, words: str) -> list[str]:
+        """The lines of the screen when these words were first on it, though they may have left it since."""
+        deadline = time.monotonic() + PATIENCE
+        glimpsed: list[list[str]] = []
+
+        def look() -> None:
+            if not glimpsed and any(words in line for line in self.emulator.lines):
+                glimpsed.append(list(self.emulator.lines))
+
+        while not glimpsed:
+            assert self._take(deadline, look), f"ended with {self.emulator.lines}"
+        return glimpsed[0]
+
     def until_not(self, words: str) -> Emulator:
         """The screen, as soon as these words have left it."""
         return self.until(lambda screen: not any(words in line for line in screen.lines))
@@ -118,14 +132,19 @@ class OnScreen:
             pass
         return self.process.wait(PATIENCE)
 
-    def _take(self, deadline: float) -> bool:
+    def _take(self, deadline: float, look: Callable[[], None] | None = None) -> bool:
+        """Show what is written next, and `look` behind each of its lines; whether there was anything."""
         ready, _, _ = select.select([self._ours], [], [], max(0.0, deadline - time.monotonic()))
         assert ready, f"nothing more was written in time; the screen is {self.emulator.lines}"
         try:
             data = os.read(self._ours, 65536)
         except OSError:  # how a terminal says that its other end is closed
             return False
-        self.emulator.write(self._decoder.decode(data))
+        written = self._decoder.decode(data)
+        for piece in re.split(r"(?<=[\r\n])", written) if look else [written]:
+            self.emulator.write(piece)
+            if look:
+                look()
         if b"\x1b[6n" in data:  # where is the cursor?
             column, row = self.emulator.cursor
             self.press(f"\x1b[{row + 1};{column + 1}R")

@@ -345,7 +345,7 @@ def test_progress_on_a_terminal(tmp_path: Path) -> None:
     with OnScreen(
         "batch", source, "-o", tmp_path / "out.jsonl", "--figures", "--range-size", "0.1", columns=100
     ) as shown:
-        bar = next(line for line in shown.until_shows("rows/s").lines if "rows/s" in line)
+        bar = next(line for line in shown.until_glimpsed("rows/s") if "rows/s" in line)
         assert "%" in bar
         assert "left" in bar
         assert shown.end() == 0

@@ -104,6 +104,12 @@ def ask(url: str, *messages: str, stream: bool) -> bytes:
         return bytes(reply.read())
 
 
+def metrics(url: str) -> bytes:
+    """What is told to Prometheus."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE) as reply:
+        return bytes(reply.read())
+
+
 def kept(store: Path, count: int) -> list[KeptReply]:
     """The replies, once so many are there."""
     found: list[KeptReply] = []
@@ -182,8 +188,8 @@ def test_what_a_client_stopped_is_kept_as_cut_off(upstream: str, tmp_path: Path)
             pass
         reply.close()
         (cut,) = kept(store, 1)
-        with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE) as metrics:
-            assert b"asides_history_kept 1.0" in metrics.read()
+        # It is counted once it is written.
+        eventually(lambda: b"asides_history_kept 1.0" in metrics(url), "it was not counted")
     assert cut.reply.termination == "cut"
     assert (cut.thoughts[0].text[:15], cut.thoughts[0].complete) == ("The secret plan", False)
     assert cut.thoughts[0].seconds is not None

@@ -18,6 +18,7 @@ from asides._cli import main
 from asides._cli.run.server import ollama_url
 from tests.cli.running import COMMAND, OnScreen, Running, environment, unmeasured
 from tests.client.upstream import Script, chat, fails, lines, serve, think
+from tests.ports import held_port
 from tests.waiting import PATIENCE
 
 ANSWER = chat(think("2+2"), "It is ", "4.")
@@ -72,12 +73,6 @@ def own_config(tmp_path: Path) -> Path:
     folder = tmp_path / "asides"  # XDG_CONFIG_HOME is tmp_path
     folder.mkdir(parents=True, exist_ok=True)
     return folder / "asides.yaml"
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 # What goes where.
@@ -346,8 +341,8 @@ def test_what_ollama_host_means(host: str, url: str) -> None:
 
 def test_a_named_server_that_is_down_is_not_replaced_by_another(run: Run) -> None:
     """What was tried is told, with the way to the demo gateway; the prompt goes nowhere else."""
-    dead = f"http://127.0.0.1:{free_port()}"
-    with serve(ANSWER) as other:
+    with held_port() as port, serve(ANSWER) as other:
+        dead = f"http://127.0.0.1:{port}"
         for url in (dead, f"{dead}/v1"):
             done = run("m", "hi", "--url", url, OPENAI_BASE_URL=other.url)
             assert (done.returncode, done.stdout) == (2, b"")
@@ -373,9 +368,9 @@ def test_a_file_in_the_current_folder_gets_neither_the_question_nor_the_key(run:
 
 def test_the_usual_places(run: Run, tmp_path: Path) -> None:
     """Without any setting: Ollama's address, then the gateway's here; both are named when neither answers."""
-    port = free_port()
-    own_config(tmp_path).write_text(f"listen: {{port: {port}}}\n", encoding="utf-8")
-    done = run("m", "hi")
+    with held_port() as port:
+        own_config(tmp_path).write_text(f"listen: {{port: {port}}}\n", encoding="utf-8")
+        done = run("m", "hi")
     if b"127.0.0.1:11434 (connection refused)" not in done.stderr:
         pytest.skip("something listens at Ollama's usual address here")
     assert f"this machine's gateway: nothing listens at http://127.0.0.1:{port}".encode() in done.stderr

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from asides._cli.serve import _flags, _parser
 from asides._config.loading import FLAGS
 from tests.cli.running import COMMAND, Running, environment, run
 from tests.gateway.upstream import json_reply, upstream
+from tests.ports import held_port
 from tests.waiting import PATIENCE
 
 
@@ -91,11 +92,10 @@ def test_without_the_packages_of_the_gateway_the_extra_is_named(tmp_path: Path) 
 
 
 @pytest.fixture
-def closed_port() -> int:
+def closed_port() -> Iterator[int]:
     """A port at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
+    with held_port() as port:
+        yield port
 
 
 def test_check_shows_the_configuration_without_secrets(tmp_path: Path, closed_port: int) -> None:

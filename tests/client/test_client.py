@@ -20,6 +20,7 @@ from asides.events import PartStart, TextDelta, ThinkingDelta
 from asides.reply.fold import Fold
 from asides.reply.items import ReplyEvent
 from tests.client.upstream import Script, Upstream, chat, fails, lines, serve, think
+from tests.ports import held_port
 from tests.waiting import PATIENCE
 
 ANSWER = chat(think("2+2"), "It is ", "4.")
@@ -238,10 +239,7 @@ def test_a_fold_tells_what_has_come_so_far() -> None:
 
 def test_nothing_listens() -> None:
     """A refused connection is told as such, and nothing was reached."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with pytest.raises(UpstreamError, match="nothing listens at http://") as caught:
+    with held_port() as port, pytest.raises(UpstreamError, match="nothing listens at http://") as caught:
         Client(f"127.0.0.1:{port}").ask("hi", model="m")
     assert not caught.value.reached
 

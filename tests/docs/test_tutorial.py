@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,8 @@ from pathlib import Path
 from shutil import which
 
 import pytest
+
+from tests.ports import held_port
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial" / "first_stream.md"
@@ -28,8 +29,12 @@ END = "-- the end of a step --"
 
 def run(page: str, folder: Path) -> str:
     """The page with the output of each command below it, as it comes when the commands are run in order."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = str(server.getsockname()[1])
+    with held_port() as port:
+        return run_at(str(port), page, folder)
+
+
+def run_at(port: str, page: str, folder: Path) -> str:
+    """The same, with a gateway at this port."""
     steps = [match for match in BLOCK.finditer(page) if match[1] != "text" and match[2] != NOT_RUN]
     # A program and no function: `kill %1` would end the shell that runs the function, and leave the gateway.
     command = folder / "bin" / "asides"

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -192,8 +193,11 @@ def test_little_that_unpacks_to_much(servers: Servers) -> None:
 
 def test_much_that_comes_at_once_stops_nobody(servers: Servers) -> None:
     """It is worked on in steps: others are answered before it is over, though it gives the client nothing."""
-    invented = b'data: {"choices": [{"index": 7, "delta": {"content": "spam"}}]}\n\n' * 200_000
-    servers.upstream.send(Reply([gzip.compress(WORDS + invented)], headers={**SSE, "Content-Encoding": "gzip"}))
+    invented = b'data: {"choices": [{"index": 7, "delta": {"content": "spam"}}]}\n\n' * 20_000
+    packer = zlib.compressobj(wbits=31)
+    # So much that it lasts, however long this process has to wait for its turn.
+    packed = b"".join([packer.compress(WORDS), *(packer.compress(invented) for _ in range(150)), packer.flush()])
+    servers.upstream.send(Reply([packed], headers={**SSE, "Content-Encoding": "gzip"}))
     with connected(servers.gateway.url) as client:
         client.post(PATHS["chat"], body_of("chat", stream=True))
         client.read_until(b'"content":"Hi"')

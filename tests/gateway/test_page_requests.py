@@ -532,6 +532,7 @@ def test_a_slow_watcher_slows_nothing(servers: Servers) -> None:
 
 def test_who_leaves_watches_no_more(servers: Servers) -> None:
     """The stream ends, and nothing is left of it."""
+    eventually(lambda: get(servers.all.url, "/healthz").json()["open"] == 0, "somebody still watches")
     with watching(servers.all.url, A), watching(servers.all.url, B):
         assert get(servers.all.url, "/healthz").json()["open"] == 2
     eventually(lambda: get(servers.all.url, "/healthz").json()["open"] == 0, "somebody still watches")
@@ -539,6 +540,7 @@ def test_who_leaves_watches_no_more(servers: Servers) -> None:
 
 
 def test_one_key_does_not_take_the_place_of_all_who_watch(servers: Servers) -> None:
+    eventually(lambda: get(servers.all.url, "/healthz").json()["open"] == 0, "somebody still watches")
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(httpx.Client(base_url=servers.all.url, timeout=PATIENCE))
 

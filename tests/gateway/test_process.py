@@ -27,6 +27,7 @@ from tests.gateway.clients import PATHS, ask, body_of, chat_deltas, events, get,
 from tests.gateway.running import COMMAND, gateway
 from tests.gateway.sockets import connected
 from tests.gateway.upstream import Gate, Hang, Reply, json_reply, upstream
+from tests.ports import held_port
 from tests.waiting import PATIENCE, eventually
 
 FIRST = b'data: {"id":"1","choices":[{"index":0,"delta":{"content":"<think>One"}}]}\n\n'
@@ -98,15 +99,15 @@ def test_stopping_has_an_end() -> None:
 
 def test_killed_and_started_again() -> None:
     """After a kill nothing is left that keeps it from starting on the same port."""
-    with upstream() as server:
+    with held_port() as port, upstream() as server:
         server.say("<think>A</think>B")
-        with gateway(None, "--upstream", server.url, "--format", "qwen3") as running:
+        flags = ("--upstream", server.url, "--format", "qwen3", "--port", str(port))
+        with gateway(None, *flags) as running:
             assert ask("chat", running.url).text == "B"
-            port = running.url.rpartition(":")[2]
             running.signal(signal.SIGKILL)
             running.wait()
-        with gateway(None, "--upstream", server.url, "--format", "qwen3", "--port", port) as again:
-            assert again.url.endswith(port)
+        with gateway(None, *flags) as again:
+            assert again.url == running.url
             assert ask("chat", again.url).text == "B"
 
 

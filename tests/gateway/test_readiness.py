@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, cast
 
 import pytest
@@ -52,9 +53,10 @@ def test_a_server_that_fails_or_wants_a_key() -> None:
 def test_upstreams_are_asked_seldom() -> None:
     """Whoever asks, and however often: without a key this must not become a load on the upstream."""
     with upstream() as server, gateway(None, "--upstream", server.url, "--kind", "openai") as running:
+        began = time.monotonic()
         for _ in range(20):
             assert get(running.url, "/readyz").status_code == 200
-        assert len(server.asked) <= 2, f"within {FRESH} s"
+        assert len(server.asked) <= 2 + (time.monotonic() - began) // FRESH
 
 
 def test_the_recordings_are_ready() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -162,6 +163,8 @@ def test_spans_are_sent_at_the_end() -> None:
         with gateway(config, variables=_variables(collector, OTEL_BSP_SCHEDULE_DELAY="600000")) as running:
             ask("chat", running.url)
             assert not collector.spans
+            running.signal(signal.SIGTERM)
+            assert running.wait() == 0
         assert len(collector.spans) == 1
 
 

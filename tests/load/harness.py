@@ -17,6 +17,7 @@ from tests.gateway.clients import PATHS, Dialect
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import Upstream, upstream
 from tests.load.replies import Manner, Model, is_right, kind_of, request
+from tests.ports import held_port
 from tests.waiting import PATIENCE
 
 MEGABYTE = 1_000_000
@@ -152,7 +153,8 @@ async def opened() -> AsyncIterator[Harness]:
     model = Model()
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     timeout = aiohttp.ClientTimeout(total=PATIENCE * 2)
-    with upstream() as server, gateway(None, *flags(server)) as running:
+    # One scene starts the gateway again at the same port.
+    with held_port() as port, upstream() as server, gateway(None, *flags(server), "--port", str(port)) as running:
         server.send(model.reply)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             harness = Harness(running, server, model, session)

@@ -10,10 +10,11 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.gateway.running import Gateway, gateway
-from tests.gateway.servers import Servers, serving
+from tests.gateway.servers import Servers
 from tests.gateway.upstream import Close, Gate, upstream
 from tests.page.conftest import KEYS, Visitor
 from tests.page.talking import ask, complete, heading, script, thought
+from tests.ports import held_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -44,12 +45,10 @@ def test_with_an_upstream_nothing_is_said_of_recordings(visit: Visitor, servers:
 
 
 def test_an_upstream_that_does_not_answer_is_named(visit: Visitor) -> None:
-    with upstream() as server:
-        url = server.url
-    with gateway({"upstreams": [{"url": url, "models": ["m"]}]}) as running:
+    with held_port() as port, gateway({"upstreams": [{"url": f"http://127.0.0.1:{port}", "models": ["m"]}]}) as running:
         page = visit(running.url, complaints=True)
         expect(page.get_by_text("No model server answers.")).to_be_visible()
-        expect(page.get_by_role("status").filter(has_text=url)).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text=f"127.0.0.1:{port}")).to_be_visible()
 
 
 # Connections.
@@ -57,15 +56,16 @@ def test_an_upstream_that_does_not_answer_is_named(visit: Visitor) -> None:
 
 def test_a_stream_that_breaks_keeps_what_had_come_and_can_be_tried_again(visit: Visitor) -> None:
     """The gateway itself dies in the middle of a thought, and comes back at the same place."""
-    with serving() as first:
-        port = first.gateway.url.rpartition(":")[2]
+    with held_port() as port, upstream() as server:
+        config = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}}
         gate = Gate()
-        script(first.upstream, "<think>Half of a thought", gate)
-        page = visit(first.gateway.url, complaints=True)
-        ask(page, "2+2?")
-        expect(thought(page)).to_contain_text("Half of a thought")
-        first.gateway.process.kill()
-        first.gateway.process.wait()
+        script(server, "<think>Half of a thought", gate)
+        with gateway(config, "--port", str(port)) as running:
+            page = visit(running.url, complaints=True)
+            ask(page, "2+2?")
+            expect(thought(page)).to_contain_text("Half of a thought")
+            running.process.kill()
+            running.process.wait()
         expect(page.get_by_role("alert")).to_contain_text("The connection was lost.")
         expect(page.get_by_role("alert")).to_contain_text("What had come by then is kept above.")
         expect(heading(page)).to_contain_text("cut off")
@@ -75,9 +75,8 @@ def test_a_stream_that_breaks_keeps_what_had_come_and_can_be_tried_again(visit: 
         # Nobody is there yet: said again.
         page.get_by_role("button", name="Try again").click()
         expect(page.get_by_role("alert")).to_contain_text("The gateway does not answer.")
-        first.upstream.say("<think>hm</think>It is 4.")
-        config = {"upstreams": [{"url": first.upstream.url}], "defaults": {"format": "qwen3"}}
-        with gateway(config, "--port", port):
+        server.say("<think>hm</think>It is 4.")
+        with gateway(config, "--port", str(port)):
             page.get_by_role("button", name="Try again").click()
             expect(page.locator(".answer")).to_have_text("It is 4.")
             expect(page.get_by_role("alert")).to_have_count(0)

@@ -14,10 +14,11 @@ from playwright.sync_api import expect
 from tests.gateway.clients import post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.servers import Servers, serving
-from tests.gateway.upstream import Gate, Reply, Step, frame
+from tests.gateway.upstream import Gate, Reply, Step, frame, upstream
 from tests.page.conftest import KEYS, Visitor
 from tests.page.talking import DONE, script
 from tests.page.test_hostile import HOSTILE
+from tests.ports import held_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,24 +202,25 @@ def test_hostile_output_stays_text(visit: Visitor, watched: Servers) -> None:
 
 def test_a_lost_connection_is_told_and_comes_back(visit: Visitor) -> None:
     """What ran meanwhile is marked; afterwards new requests are seen again."""
-    with serving(page={"watch": "own"}) as first:
-        port = first.gateway.url.rpartition(":")[2]
+    with held_port() as port, upstream() as server:
+        config = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}, "page": {"watch": "own"}}
         gate = Gate()
-        script(first.upstream, "<think>hm", gate, "</think>", "It is 4.")
-        page = watching(visit, first, "", complaints=True)
+        script(server, "<think>hm", gate, "</think>", "It is 4.")
         # The gateway dies in the middle of a thought, and comes back at the same place.
-        with asking(first, "lost", ""):
-            expect(page.locator(".thought-text")).to_have_text("hm")
-            first.gateway.process.kill()
-            first.gateway.process.wait()
-            expect(page.get_by_role("alert")).to_contain_text("The connection was lost.")
+        with gateway(config, "--port", str(port)) as running:
+            first = Servers(running, server)
+            page = watching(visit, first, "", complaints=True)
+            with asking(first, "lost", ""):
+                expect(page.locator(".thought-text")).to_have_text("hm")
+                running.process.kill()
+                running.process.wait()
+                expect(page.get_by_role("alert")).to_contain_text("The connection was lost.")
         gate.open()
-        first.upstream.forget()
-        config = {"upstreams": [{"url": first.upstream.url}], "defaults": {"format": "qwen3"}, "page": {"watch": "own"}}
-        with gateway(config, "--port", port) as second:
+        server.forget()
+        with gateway(config, "--port", str(port)) as running:
             expect(page.get_by_role("alert")).to_have_count(0)
             expect(page.get_by_role("article").locator(".badge.warn").first).to_contain_text("not seen")
-            with asking(Servers(second, first.upstream), "found again", ""):
+            with asking(Servers(running, server), "found again", ""):
                 pass
             expect(page.get_by_role("article").first).to_contain_text("found again")
 
