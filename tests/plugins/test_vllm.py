@@ -643,7 +643,7 @@ def test_a_required_call_that_cannot_be_made_certain_is_refused() -> None:
             parser_of(format, request).adjust_request(request)
 
 
-def test_strict_tools_are_held_to_their_schemas() -> None:
+def test_strict_tools_are_held_to_their_schemas(caplog: pytest.LogCaptureFixture) -> None:
     """As the request says so: `auto` too, where a call is free to come, or one alone if no more are wanted."""
     strict = [{"type": "function", "function": {**TOOLS[0]["function"], "strict": True}}]
     wrong = CALL.replace('"a": 4', '"a": "x"')
@@ -655,7 +655,26 @@ def test_strict_tools_are_held_to_their_schemas() -> None:
         assert not accepts(grammar, f"Well. {wrong}")
         assert accepts(grammar, f"{CALL}\n{CALL}") == two
     request = request_for(strict)
-    assert parser_of("auto", request).adjust_request(request).structured_outputs is None
+    with caplog.at_level("WARNING", "asides.plugins.vllm"):
+        assert parser_of("auto", request).adjust_request(request).structured_outputs is None
+    assert "not held to a grammar: auto has no structural tag" in caplog.text
+
+
+def test_strict_tools_beside_a_schema_for_the_answer() -> None:
+    """vLLM then asks for the grammar of a required call. If there is none, the schema holds and nothing is refused."""
+    strict = [{"type": "function", "function": {**TOOLS[0]["function"], "strict": True}}]
+    schema = {"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]}
+    answer = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    request = request_for(strict, response_format=answer)
+    grammar = grammar_of(parser_of("qwen3", request).adjust_request(request))
+    assert accepts(grammar, CALL)
+    assert accepts(grammar, '{"b": 4}')
+    assert not accepts(grammar, "No.")
+    request = request_for(strict, response_format=answer)
+    assert parser_of("auto", request).adjust_request(request).response_format is not None
+    request = request_for(strict, response_format=answer, tool_choice="required")
+    with pytest.raises(VLLMValidationError, match="tool_choice"):
+        parser_of("auto", request).adjust_request(request)
 
 
 def grammar_of(request: ChatCompletionRequest) -> Any:

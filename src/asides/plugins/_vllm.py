@@ -483,6 +483,8 @@ class ToolHalf(ToolParser):
         _made.half = None
         self._alone = SharedReply(self.asides_format, tokenizer, None)
         self._joined: SharedReply | None = None
+        self._no_tag = ""
+        """Why there is no grammar, where vLLM has asked for one."""
         if half is not None and half.model_tokenizer is tokenizer and half.shared.is_untouched:
             self._joined = half.shared
             self._joined.format = _combine(half.shared.format, self._alone.format)
@@ -496,16 +498,20 @@ class ToolHalf(ToolParser):
         return self._alone if self._joined is None or self.skip_reasoning_parsing else self._joined
 
     def adjust_request(self, request: Any) -> Any:
-        """Ask for the markers, as the reasoning half does."""
+        """Ask for the markers, as the reasoning half does.
+
+        Raises vLLM's error for a request that requires a call, where no grammar can make the model write one.
+        """
+        if self._no_tag:
+            if request.tool_choice != "auto":
+                raise VLLMValidationError(f"tool_choice: {self._no_tag}", parameter="tool_choice")
+            _log.warning("the calls of this request are not held to a grammar: %s", self._no_tag)
         request = super().adjust_request(request)
         request.skip_special_tokens = False
         return request
 
     def get_structural_tag(self, request: Any, **_: Any) -> StructuralTag | None:
-        """The grammar of a reply, for strict tools and for calls that the request requires; None where there is none.
-
-        Raises vLLM's error for a request if it requires a call, and no grammar can make the model write one.
-        """
+        """The grammar of a reply, for strict tools and for calls that the request requires; None if there is none."""
         if not envs.VLLM_ENFORCE_STRICT_TOOL_CALLING:
             return None
         choice = request.tool_choice
@@ -519,9 +525,9 @@ class ToolHalf(ToolParser):
                 tag = _without_thoughts(tag, self.shared.format, at_least_one=False)
             return StructuralTag.model_validate(tag)
         except UsageError as error:
-            if choice == "auto":
-                return None
-            raise VLLMValidationError(f"tool_choice: {error}", parameter="tool_choice") from None
+            # Not refused here: beside a schema for the answer, vLLM asks as if a call were required though none is.
+            self._no_tag = str(error)
+            return None
 
     def extract_tool_calls(self, model_output: str, request: Any) -> ExtractedToolCallInformation:
         """The calls of a whole reply, and its text."""
