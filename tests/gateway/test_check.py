@@ -95,6 +95,14 @@ def test_check_finds_tags_in_any_spelling(format: str, said: str, leak: str, rea
     assert reads in done.stdout.decode()
 
 
+def test_check_of_a_model_that_nothing_is_known_of(capsys: pytest.CaptureFixture[str]) -> None:
+    """The format is told by the reply; and a key of one letter does not make a riddle of every line."""
+    with upstream(models=("unheard-of",)) as server:
+        server.say("<think>I add them.</think>It is 4.")
+        assert check(Config(upstreams=(UpstreamSettings(url=server.url),), keys=("a",))) == 0
+    assert "format    auto, from each reply's own markers" in capsys.readouterr().out
+
+
 def test_check_of_tags_that_are_read() -> None:
     with upstream() as server:
         server.say("<Think>I add them.</Think>It is 4.")
@@ -114,7 +122,7 @@ def test_check_of_a_server_that_splits_by_itself(capsys: pytest.CaptureFixture[s
         server.say("Four.", thought="Two.")
         code, shown = checked(server.url, capsys)
     assert code == 0
-    for line in ("nothing that is known to keep to thinking budgets", "splits its thinking off by itself", "good"):
+    for line in ("no server that is known to enforce thinking budgets", "splits its thinking off by itself", "good"):
         assert line in shown
 
 
@@ -123,8 +131,10 @@ def test_check_of_a_server_that_splits_by_itself(capsys: pytest.CaptureFixture[s
     [
         (Reply([b'{"id"', Close()], headers=JSON), "broke off"),
         (json_reply({"error": {"message": "out of memory"}}), "out of memory"),
+        (json_reply({"error": {"message": "busy"}}, 503), "FAILED    status 503: busy\n"),
+        (Reply([], 404), "FAILED    the upstream answered with status 404\n"),
     ],
-    ids=["lost", "error"],
+    ids=["lost", "error", "status", "status alone"],
 )
 def test_check_of_a_server_that_fails_while_it_answers(
     reply: Reply, why: str, capsys: pytest.CaptureFixture[str]

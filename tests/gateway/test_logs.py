@@ -254,9 +254,10 @@ def test_an_unsafe_configuration_is_warned_of(config: Config, words: list[str]) 
 
 
 def test_the_secrets_of_a_configuration_are_known() -> None:
-    """Keys of the gateway and of upstreams, and every header's value."""
-    config = Config(upstreams=(UpstreamSettings(url="http://a", key="one", headers={"A": "two"}),), keys=("three",))
-    assert set(logs.secrets_of(config)) == {"one", "two", "three"}
+    """Keys of the gateway and of upstreams, and every header's value; not what is too short to be one."""
+    upstream = UpstreamSettings(url="http://a", key="first", headers={"A": "second", "B": "1"})
+    config = Config(upstreams=(upstream,), keys=("third", "abc"))
+    assert set(logs.secrets_of(config)) == {"first", "second", "third"}
 
 
 def test_many_lines_are_all_written_in_their_order_by_few_writes() -> None:

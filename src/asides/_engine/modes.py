@@ -36,8 +36,6 @@ class ReadOutcome(Enum):
     WAIT = "more input is needed"
     WAIT_FOR_WORDS = "more input is needed, and whitespace alone decides nothing"
     GO_ON = "something was decided; the mode stays"
-
-    __hash__ = object.__hash__
     MARKER = "a marker has acted"
     HEADER = "a header begins"
     BARE_HEADER = "a header without markers begins"

@@ -82,7 +82,7 @@ async def _upstream(state: State, upstream: Upstream) -> bool:
             where = " where its chat template shows thoughts" if engine.by_template else ""
             _print(state, f"  runs      {engine.name}, which {certain} thinking budgets by {engine.budget}{where}")
         else:
-            _print(state, "  runs      nothing that is known to keep to thinking budgets")
+            _print(state, "  runs      no server that is known to enforce thinking budgets")
         models = [model.id for model in await state.list_models(upstream)]
         _print(state, f"  models    {', '.join(models[:8]) or 'none listed'}{' …' if len(models) > 8 else ''}")
         named = [name for name in state.config.models if name in models]
@@ -117,9 +117,12 @@ async def _model(state: State, upstream: Upstream, model: str) -> bool:
 
 def format_source(profile: ModelProfile) -> str:
     """Where the format is known from, for people."""
-    return {"name": "the model's name", "server": "the server's chat template"}.get(
-        profile.format_source, profile.format_source
-    )
+    known = {
+        "name": "the model's name",
+        "server": "the server's chat template",
+        "nobody": "each reply's own markers (neither name nor server tells more)",
+    }
+    return known.get(profile.format_source, profile.format_source)
 
 
 async def ask(state: State, target: Target, model: str) -> list[Chunk]:
@@ -133,7 +136,8 @@ async def ask(state: State, target: Target, model: str) -> list[Chunk]:
         data = await answer.read(state.config.limits.body)
     if answer.status >= 400:
         failed = upstream_dialect.read_error(answer.status, data)
-        raise Refusal(answer.status, f"it answered with status {answer.status}: {failed.message}")
+        status = f"status {answer.status}"
+        raise Refusal(answer.status, failed.message if status in failed.message else f"{status}: {failed.message}")
     return upstream_dialect.read_reply(read_json(data))
 
 

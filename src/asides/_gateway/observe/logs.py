@@ -42,6 +42,7 @@ BATCH: Final = 64 * 1024
 """Characters that are written at once."""
 PATIENCE: Final = 2.0
 """Seconds that the end of the process waits for that reader."""
+LEAST_SECRET: Final = 4
 MARGIN: Final = 8_192
 """Characters beyond what is shown that are searched for secrets."""
 SAME_TEXTS: Final = 1_000
@@ -103,11 +104,14 @@ def flush() -> None:
 
 
 def secrets_of(config: Config) -> list[str]:
-    """The keys and header values of a configuration, which must never be logged."""
+    """The keys and header values of a configuration, which must never be logged.
+
+    Those of fewer than `LEAST_SECRET` characters protect nothing, and hiding them would garble every line.
+    """
     found = [*(entry.key for entry in keys_of(config)), config.run.key]
     for upstream in config.upstreams:
         found += [upstream.key, *upstream.headers.values()]
-    return [secret for secret in found if secret]
+    return [secret for secret in found if len(secret) >= LEAST_SECRET]
 
 
 def warn_at_start(config: Config) -> list[str]:

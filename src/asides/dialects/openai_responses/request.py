@@ -123,7 +123,9 @@ def read_request(body: Any, path: str = "") -> Request:
     """Understand a request; `RequestError` names the field that cannot be."""
     body = expect_object(body)
     if body.get("background"):
-        raise RequestError("'background' is not supported: replies are not stored to be fetched later", "background")
+        raise RequestError(
+            "'background' is not supported: a reply is written while its request is open; leave it out", "background"
+        )
     include = optional(body, "include", list, [])
     text = optional(body, "text", dict, {})
     tools = RequestTools(
