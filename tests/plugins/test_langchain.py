@@ -369,6 +369,13 @@ def test_an_id_that_stands_twice_is_that_of_one_call_only() -> None:
     assert kinds(merged) == ["tool_call_chunk", "tool_call", "tool_call"]
 
 
+def test_a_request_that_allows_no_calls_has_them_as_text() -> None:
+    call = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+    model = split(scripted(call), "qwen3").bind(tool_choice="none")
+    for message in (model.invoke("?"), added(list(model.stream("?")))):
+        assert (message.text, message.tool_calls) == (call, [])
+
+
 def test_bound_tools_give_types_to_arguments() -> None:
     parameters = "<parameter=city>\n12\n</parameter>\n<parameter=days>\n[1]\n</parameter>"
     text = f"<tool_call>\n<function=get_weather>\n{parameters}\n</function>\n</tool_call>"

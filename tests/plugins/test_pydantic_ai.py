@@ -420,6 +420,24 @@ def test_an_agent_runs_a_call_that_is_written_in_the_text() -> None:
     assert shown(responses[0].parts) == [("thinking", "add"), ("tool-call", "add", '{"x": 1, "y": 2}')]
 
 
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_request_that_allows_no_calls_has_them_as_text(is_streamed: bool) -> None:
+    """But for tools that are an agent's output: these the host allows."""
+    calls, add = adding()
+    reply: Any = characters(CALL) if is_streamed else CALL
+
+    async def ask(**agent: Any) -> Any:
+        made = Agent(split(scripted(reply)), model_settings={"tool_choice": "none"}, **agent)
+        if not is_streamed:
+            return (await made.run("?")).output
+        async with made.run_stream("?") as result:
+            return await result.get_output()
+
+    assert go(ask(tools=[add])) == CALL
+    assert not calls
+    assert go(ask(output_type=ToolOutput(add, name="add"))) == 3
+
+
 def test_run_stream() -> None:
     calls, add = adding()
 

@@ -181,8 +181,9 @@ class SplitChatModel(BaseChatModel):
         tools = policies.tools
         if tools is None and kwargs.get("tools"):
             tools = list(_as_openai(kwargs["tools"]))
+        calls = policies.calls and kwargs.get("tool_choice") != "none"
         # Two replies of a conversation must not have calls with the same id.
-        return found, policies.but(tools=tools, seed=policies.seed or new_seed(), collect=False)
+        return found, policies.but(tools=tools, calls=calls, seed=policies.seed or new_seed(), collect=False)
 
     def _sent(self, messages: list[BaseMessage], reading: tuple[Format, Policies]) -> list[BaseMessage]:
         """The messages as the wrapped model takes them."""

@@ -93,9 +93,8 @@ class SplitModel(WrapperModel):
     ) -> ModelResponse:
         """One reply, whole."""
         model = _without_tags(self.wrapped)
-        return self._split(
-            await model.request(messages, model_settings, model_request_parameters), model_request_parameters
-        )
+        response = await model.request(messages, model_settings, model_request_parameters)
+        return self._split(response, model_settings, model_request_parameters)
 
     @asynccontextmanager
     async def request_stream(
@@ -108,7 +107,8 @@ class SplitModel(WrapperModel):
         """One reply as it comes. Leaving the context closes the wrapped model's stream."""
         model = _without_tags(self.wrapped)
         async with model.request_stream(messages, model_settings, model_request_parameters, run_context) as inner:
-            response = SplitResponse(inner, model_request_parameters, *self._chosen)
+            reading = self._reading(model_settings, model_request_parameters)
+            response = SplitResponse(inner, model_request_parameters, *reading)
             try:
                 yield response
             finally:
@@ -117,16 +117,25 @@ class SplitModel(WrapperModel):
     def batch_decode(self, result: BatchResult, request: BatchRequest) -> ModelResponse:
         """One reply of a batch."""
         response = _without_tags(self.wrapped).batch_decode(result, request)
-        return self._split(response, request.model_request_parameters)
+        return self._split(response, request.model_settings, request.model_request_parameters)
 
-    def _split(self, response: ModelResponse, parameters: ModelRequestParameters) -> ModelResponse:
+    def _reading(self, settings: ModelSettings | None, parameters: ModelRequestParameters) -> tuple[Format, Policies]:
+        """How a reply is read: where the request allows no calls, they stay text."""
+        format, policies = self._chosen
+        if (settings or {}).get("tool_choice") in ("none", []) and not parameters.output_tools:
+            policies = policies.but(calls=False)
+        return format, policies
+
+    def _split(
+        self, response: ModelResponse, settings: ModelSettings | None, parameters: ModelRequestParameters
+    ) -> ModelResponse:
         # A job that the provider is still working on: its state has to go back as it came.
         if response.state == "suspended":
             return response
         inner = CompletedStreamedResponse(response, model_request_parameters=parameters)
-        reading = SplitResponse(inner, parameters, *self._chosen, whole=True)
-        reading.read_whole(response.parts)
-        return reading.finished(response)
+        made = SplitResponse(inner, parameters, *self._reading(settings, parameters), whole=True)
+        made.read_whole(response.parts)
+        return made.finished(response)
 
 
 @dataclass(init=False)
