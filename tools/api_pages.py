@@ -94,8 +94,9 @@ def _file(package: Path, name: str) -> Path | None:
 def _directive(path: str, names: list[str] | None, *, below: bool = False) -> str:
     """What shows a module or a name with these members (None: all of them)."""
     heading = ["      show_root_heading: true"] if below else []
-    members = ["      members:", *(f"        - {name}" for name in names)] if names else ["      members: false"]
-    return "\n".join([f"::: {path}", "    options:", *heading, *(members if names is not None else []), ""])
+    members = [] if names is None else ["      members:" if names else "      members: false"]
+    listed = [f"        - {name}" for name in names or ()]
+    return "\n".join([f"::: {path}", "    options:", *heading, *members, *listed, ""])
 
 
 def _root() -> str:
@@ -110,8 +111,8 @@ def _root() -> str:
         shown = ", ".join(f"`{name}`" for name in names if elsewhere.get(name) == module)
         rows.append(f"| {shown} | [`asides.{module}`]({module}.md) |")
     own = sorted((name for name in names if name not in elsewhere), key=_place)
-    shown = [_directive(f"asides.{name}", None, below=True) for name in own]
-    return "\n".join([_directive("asides", []), *rows, "", *shown])
+    directives = [_directive(f"asides.{name}", None, below=True) for name in own]
+    return "\n".join([_directive("asides", []), *rows, "", *directives])
 
 
 def _place(name: str) -> tuple[int, str]:
