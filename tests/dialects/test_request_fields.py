@@ -102,15 +102,6 @@ def test_what_is_left_out_is_logged_and_what_changes_the_question_is_refused(cap
     assert leave_out(Request(dialect="x", essential=("audio",)), "x")
 
 
-def test_a_piece_without_counterpart_blames_no_field_that_the_client_did_not_send() -> None:
-    """An item of Responses came in `input`; the writer, which refuses it, does not know that."""
-    body = {"model": "m", "input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}
-    for target in (openai_chat, anthropic, ollama):
-        with pytest.raises(RequestError, match="has no counterpart") as refused:
-            target.write_request(openai_responses.read_request(body))
-        assert refused.value.param in (None, "input")
-
-
 def test_images_in_addresses_are_taken_apart_and_put_together() -> None:
     """With or without parameters; any other address stays."""
     url = "data:image/gif;base64,aGk="

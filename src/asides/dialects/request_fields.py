@@ -285,8 +285,7 @@ def _names(extra: Mapping[str, Any]) -> Iterator[str]:
 def no_counterpart(piece: RequestPiece, dialect: str) -> RequestError:
     """The error for a piece of a message that a dialect has no place for."""
     kind = piece.data.get("type", "content") if isinstance(piece, OtherPiece) else type(piece).__name__
-    # No field is named: it may have come in `messages`, `input` or `prompt`.
-    return RequestError(f"content of type {str(kind)!r} has no counterpart in {dialect}")
+    return RequestError(f"content of type {str(kind)!r} has no counterpart in {dialect}", "messages")
 
 
 _ALIKE = ("metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier")
