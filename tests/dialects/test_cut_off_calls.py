@@ -1,4 +1,4 @@
-"""Calls that were cut off, in APIs that have no place for them: nothing of them is lost, and nothing is made up."""
+"""Calls that may not be run, in APIs that have no place for them: nothing is lost or made up, and nobody runs one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from functools import partial
 import pytest
 
 from asides import Parser, get_format
-from asides.dialects import ALL, Dialect
+from asides.dialects import ALL, Dialect, openai_chat
+from asides.dialects.openai_chat.writer import behind_arguments
 from asides.dialects.request import Request, ThinkingOptions
 from asides.policies import DEFAULTS
 from asides.reply.items import Ended, RawText
 from asides.reply.splitter import Splitter
+from tests.support import check_each
+from tests.test_cases import ALL as CASES
+from tests.test_cases import Case, case_name
 
 WITHOUT_A_NAME = '<|tools_prefix|>[{"f'
 CUT_OFF = WITHOUT_A_NAME + '": {"a": 1'
@@ -40,3 +44,40 @@ def test_in_an_open_thought_it_is_the_end_of_that(dialect: Dialect, written: str
 def test_of_a_marker_alone_nothing_is_made_up(dialect: Dialect) -> None:
     """There is neither a name nor an argument to write."""
     assert "arguments" not in reply_of(dialect, "qwen3", "<tool_call>")
+
+
+def test_chat_completions_have_no_broken_call_that_a_client_could_run() -> None:
+    """Clients run what they can read, and the API cannot tell that a call is broken: so its arguments are no object."""
+    seen: list[str | None] = []
+
+    def check(case: Case) -> None:
+        parser = Parser(case.format, **{**case.options, "strict": False})
+        splitter = Splitter(get_format(case.format), lambda *_, **__: parser, seed=1)
+        items = [*splitter.feed(RawText(0, "".join(case.chunks))), *splitter.feed(Ended(0, "stop"))]
+        reply = openai_chat.write_reply(items, Request(dialect="openai_chat", model="m"))
+        written = [call["function"]["arguments"] for call in reply["choices"][0]["message"].get("tool_calls", ())]
+        calls = [call for call in parser.message.tool_calls if call.name]
+        assert len(written) == len(calls)
+        for text, call in zip(written, calls, strict=True):
+            assert text.startswith(call.arguments)
+            assert call.error is None or not isinstance(_loaded(text), dict), (call.error, text)
+            if call.error is not None and isinstance(_loaded(call.arguments), dict):
+                seen.append(call.error)
+
+    check_each(check, CASES, case_name)
+    assert len(set(seen)) > 1, "no case shows it"
+
+
+def _loaded(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def test_what_the_model_wrote_follows_only_where_it_must() -> None:
+    assert behind_arguments('{"a": 1', "raw") == ""
+    assert behind_arguments('{"a": 1}', "raw") == "raw"
+    assert behind_arguments("", "raw") == "raw"
+    assert behind_arguments("", "{}") == '"{}"'
+    assert json.loads(behind_arguments("", '{"a": 1}')) == '{"a": 1}'

@@ -33,7 +33,7 @@ from litellm.types.utils import Message as LiteMessage
 
 import asides
 from asides import Message
-from asides.dialects.openai_chat.writer import written_for
+from asides.dialects.openai_chat.writer import behind_arguments
 from asides.plugins._litellm import ChunkSplitter, ReplyReading, split_reply
 from asides.plugins.litellm import AsidesHandler, acompletion, completion, handler, split_stream
 from asides.policies import DEFAULTS, Policies
@@ -480,8 +480,9 @@ def _check_case(case: Case, message: Message) -> None:
     streamed = joined(chunks)
     assert streamed.reasoning == message.thinking
     named = [part for part in message.tool_calls if part.name]
-    # What cannot be read of a call is the model's own text.
-    arguments = [part.arguments if part.arguments or part.error is None else written_for(part.raw) for part in named]
+    # What the model wrote follows where a broken call would look like one that may be run.
+    more = ["" if part.error is None else behind_arguments(part.arguments, part.raw) for part in named]
+    arguments = [part.arguments + text for part, text in zip(named, more, strict=True)]
     assert streamed.calls == [
         {"name": part.name, "arguments": text} for part, text in zip(named, arguments, strict=True)
     ]

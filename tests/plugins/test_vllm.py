@@ -51,7 +51,7 @@ with warnings.catch_warnings():
 
 from asides._engine.format import THINKING
 from asides.detect.markers import openers
-from asides.dialects.openai_chat.writer import written_for
+from asides.dialects.openai_chat.writer import behind_arguments
 from asides.families import switch_of
 from asides.parts import ToolCall
 from asides.reply.splitter import without_markers
@@ -265,8 +265,8 @@ def _check_case(case: Case) -> None:
 
 
 def _arguments(call: ToolCall) -> str:
-    """Those of a call as they are written: what cannot be read is the model's own text."""
-    return call.arguments if call.arguments or call.error is None else written_for(call.raw)
+    """Those of a call as they are written: the model's own text follows where a broken one would look whole."""
+    return call.arguments + ("" if call.error is None else behind_arguments(call.arguments, call.raw))
 
 
 # What the two halves do together and alone.

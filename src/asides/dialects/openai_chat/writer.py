@@ -277,13 +277,13 @@ class ChoiceWriter:
         self._reasoning = reasoning
         self._same = same
         self._customs = customs
-        self._custom_calls: dict[int, tuple[Delta, list[str]]] = {}
-        """By the index of the part: a call of a custom tool, and its arguments so far."""
+        self._custom_calls: dict[int, Delta] = {}
+        """By the index of the part: a call of a custom tool."""
         self._kinds: dict[int, str] = {}
         self._calls: dict[int, int] = {}
         """By the index of the part: the number of the call."""
-        self._bare_calls: set[int] = set()
-        """The indices of calls that were announced, and nothing of their arguments was written yet."""
+        self._arguments: dict[int, list[str]] = {}
+        """By the index of the part: what came of the arguments of a call that is open."""
         self._details: dict[int | None, int] = {}
         """By the upstream's index: ours."""
         self._next_detail = 0
@@ -308,14 +308,13 @@ class ChoiceWriter:
         if type(event) is ThinkingDelta:
             return self._think(item, event.text)
         if type(event) is ToolCallDelta:
-            number = self._calls.get(event.index)
+            arguments = self._arguments.get(event.index)
+            if arguments is None:
+                return []
+            arguments.append(event.text)
             if event.index in self._custom_calls:
-                self._custom_calls[event.index][1].append(event.text)
                 return []
-            if number is None:
-                return []
-            self._bare_calls.discard(event.index)
-            return [_call(number, {"function": {"arguments": event.text}})]
+            return [_call(self._calls[event.index], {"function": {"arguments": event.text}})]
         if type(event) is PartStart:
             return self._start(event)
         return self._stop(item, event) if type(event) is PartEnd else []
@@ -333,15 +332,17 @@ class ChoiceWriter:
             if not event.name:
                 return []
             number = self._calls[event.index] = len(self._calls)
+            self._arguments[event.index] = []
             if event.name in self._customs:
                 # Its text stands in the arguments and can be taken out of them only when they are whole.
                 custom = {"name": self._customs[event.name]}
-                self._custom_calls[event.index] = (
-                    {"index": number, "id": event.id, "type": "custom", "custom": custom},
-                    [],
-                )
+                self._custom_calls[event.index] = {
+                    "index": number,
+                    "id": event.id,
+                    "type": "custom",
+                    "custom": custom,
+                }
                 return []
-            self._bare_calls.add(event.index)
             function = {"name": event.name, "arguments": ""}
             return [_call(number, {"id": event.id, "type": "function", "function": function})]
         if event.kind == "text":
@@ -389,13 +390,14 @@ class ChoiceWriter:
         if kind == "thinking" and self._reasoning == "tags":
             self._behind_tag = True
             return [self._text("</think>\n\n")]
+        arguments = self._arguments.pop(event.index, ())
         if event.index in self._custom_calls:
-            call, arguments = self._custom_calls.pop(event.index)
+            call = self._custom_calls.pop(event.index)
             text = input_of("".join(arguments))
             return [{"tool_calls": [{**call, "custom": {**call["custom"], "input": text}}]}]
-        if event.index in self._bare_calls and event.error is not None and item.raw:
-            # Its arguments could not be read. Empty ones would look like a call without any, which clients run.
-            return [_call(self._calls[event.index], {"function": {"arguments": written_for(item.raw)}})]
+        if event.index in self._calls and event.error is not None and item.raw:
+            more = behind_arguments("".join(arguments), item.raw)
+            return [_call(self._calls[event.index], {"function": {"arguments": more}})] if more else []
         if kind == "tool_call" and event.index not in self._calls:
             if item.withheld:
                 return [delta for each in item.as_thought() for delta in self.deltas_of(each)]
@@ -439,9 +441,15 @@ class ChoiceWriter:
         return {"finish_reason": reason, **extra}
 
 
-def written_for(raw: str) -> str:
-    """What stands for arguments that could not be read: what the model wrote, and never a JSON object."""
-    return raw if to_object(raw) is None else to_json(raw).decode()
+def behind_arguments(arguments: str, raw: str) -> str:
+    """What to write behind the arguments of a call that may not be run, so that they are no JSON object.
+
+    This API cannot tell that a call is broken, and clients run every call whose arguments they can read. So what the
+    model wrote of the call (`raw`) follows where the arguments are an object, or none came: clients take none for `{}`.
+    """
+    if arguments and to_object(arguments) is None:
+        return ""
+    return to_json(raw).decode() if not arguments and to_object(raw) is not None else raw
 
 
 def _call(number: int, fields: dict[str, Any]) -> Delta:
