@@ -92,7 +92,7 @@ families: .venv/.test ## Bring up to date what is made from the cards of the mod
 bench: .venv-bench/.peers ## Measure the speed beside the peers that can be installed
 	.venv-bench/bin/python -m benchmarks
 
-figures: .venv-bench/.peers ## Measure the figures of the documentation again and write them (half an hour; FIGURES=gateway: those in whose command that stands)
+figures: .venv-bench/.peers ## Measure the figures of the documentation again and write them (ten minutes on an idle machine; FIGURES=gateway: those in whose command that stands)
 	.venv-bench/bin/python -m tools.figures --write $(FIGURES)
 
 # A law runs long here on purpose, so the timeout of the ordinary tests would be wrong.

@@ -58,7 +58,7 @@ NOT_RUN = {
     "training with TRL": "needs torch: make test-train",
     "the report in a browser": "needs Chromium: make test-browser",
     "coverage": "three times as long as the tests: make coverage",
-    "figures in the docs": "an idle machine, half an hour: make figures",
+    "figures in the docs": "an idle machine, ten minutes: make figures",
     "publishing itself": "needs the tag, and the trusted publisher at PyPI",
 }
 
