@@ -18,27 +18,54 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """The base of all errors of this library."""
+    """The base of all errors of this library.
+
+    Examples:
+        >>> try:
+        ...     asides.parse("hm", "qwen33")
+        ... except asides.Error as error:
+        ...     print(error)
+        unknown format 'qwen33'; did you mean qwen3, qwen3.5?
+    """
 
 
 class UnknownFormatError(Error, ValueError):
-    """No registered format answers to this name."""
+    """No registered format answers to this name.
 
-    def __init__(self, name: str, near: Sequence[str] = ()) -> None:
+    Examples:
+        >>> try:
+        ...     asides.get_format("qwen33")
+        ... except asides.UnknownFormatError as error:
+        ...     print(error.near)
+        ('qwen3', 'qwen3.5')
+    """
+
+    def __init__(self, name: str, near: Sequence[str] = (), hint: str = "") -> None:
         self.name = name
         """The name that was asked for."""
         self.near: tuple[str, ...] = tuple(near)
         """Names that look like it, best first."""
-        hint = f"did you mean {', '.join(self.near)}?" if self.near else "asides.formats() lists the names."
-        super().__init__(f"unknown format {name!r}; {hint}")
+        self.hint: str = hint or (
+            f"did you mean {', '.join(self.near)}?" if self.near else "asides.formats() lists the names."
+        )
+        """What to do about it."""
+        super().__init__(f"unknown format {name!r}; {self.hint}")
 
-    def __reduce__(self) -> tuple[type[UnknownFormatError], tuple[str, tuple[str, ...]]]:
+    def __reduce__(self) -> tuple[type[UnknownFormatError], tuple[str, tuple[str, ...], str]]:
         """What it is made of: it comes out of another process as it went in."""
-        return type(self), (self.name, self.near)
+        return type(self), (self.name, self.near, self.hint)
 
 
 class StrictError(Error):
-    """A notice that the caller's `strict` turns into an error."""
+    """A notice that the caller's `strict` turns into an error.
+
+    Examples:
+        >>> try:
+        ...     asides.parse("<think>so this is", strict=True)
+        ... except asides.StrictError as error:
+        ...     print(error.notice.code)
+        unclosed_thinking
+    """
 
     def __init__(self, notice: Notice, events: Sequence[Event] = ()) -> None:
         self.notice = notice
@@ -53,4 +80,12 @@ class StrictError(Error):
 
 
 class UsageError(Error):
-    """The library was used in a way that cannot work: `feed` after `finish`, a policy that does not exist."""
+    """The library was used in a way that cannot work: `feed` after `finish`, a policy that does not exist.
+
+    Examples:
+        >>> try:
+        ...     asides.parse(b"bytes")
+        ... except asides.UsageError as error:
+        ...     print(error)
+        a model's output is text (str), not bytes; decode it first
+    """

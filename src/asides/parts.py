@@ -13,8 +13,13 @@ Kind = Literal["thinking", "text", "tool_call"]
 """The kinds of parts."""
 
 
-class Thinking(msgspec.Struct, frozen=True, tag="thinking", tag_field="type"):
-    """A stretch of thought."""
+class Thinking(msgspec.Struct, frozen=True, repr_omit_defaults=True, tag="thinking", tag_field="type"):
+    """A stretch of thought.
+
+    Examples:
+        >>> asides.parse("<think>2+2</think>It is 4.").parts[0]
+        Thinking(text='2+2', span=(7, 10))
+    """
 
     text: str
     """The thought, without its markers."""
@@ -26,8 +31,13 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking", tag_field="type"):
     """Where it is in the token ids: `(start, end)`, half open; None where text was read."""
 
 
-class Text(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
-    """A stretch of the answer."""
+class Text(msgspec.Struct, frozen=True, repr_omit_defaults=True, tag="text", tag_field="type"):
+    """A stretch of the answer.
+
+    Examples:
+        >>> asides.parse("<think>2+2</think>It is 4.").parts[1]
+        Text(text='It is 4.', span=(18, 26))
+    """
 
     text: str
     """A stretch of the answer, without markers."""
@@ -37,15 +47,21 @@ class Text(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
     """Where it is in the token ids: `(start, end)`, half open; None where text was read."""
 
 
-class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", tag_field="type"):
-    """A call that the model asks for."""
+class ToolCall(msgspec.Struct, frozen=True, repr_omit_defaults=True, tag="tool_call", tag_field="type"):
+    """A call that the model asks for.
+
+    Examples:
+        >>> (call,) = asides.parse('<tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>', "qwen3").tool_calls
+        >>> call.name, call.arguments, call.error
+        ('add', '{"a": 2}', None)
+    """
 
     name: str
     """The function's name; empty when it could not be read."""
     arguments: str
     """A JSON object as text; what was read of it when the call is broken."""
     id: str = ""
-    """The model's own id where it wrote one in time, else one made from the seed."""
+    """The model's own id where it wrote one in time, else a random one, or one made from the policy `seed`."""
     complete: bool = True
     """False when the end of input or a stop marker cut it off."""
     error: str | None = None

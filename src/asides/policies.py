@@ -45,8 +45,8 @@ class SharedPolicyOptions(TypedDict, total=False):
     """What a marker in quotes or in a code block is: `"literal"` text or a `"marker"`."""
     whitespace: Whitespace
     """Where whitespace beside a marker goes: `"tidy"`, to the marker, or `"exact"`, into the part."""
-    seed: int
-    """What the ids of calls depend on where the model writes none."""
+    seed: int | None
+    """What the ids of calls depend on where the model writes none; None: nothing, they are random."""
     strict: bool | Collection[str]
     """Which notices raise a `StrictError`: all (True), none (False), or those with these codes."""
     limit: int
@@ -60,6 +60,8 @@ class SharedPolicyOptions(TypedDict, total=False):
 class PolicyOptions(SharedPolicyOptions, total=False):
     """The fields of `Policies` as keyword arguments."""
 
+    retype: bool | None
+    """Whether the first part may turn out to be of the other kind; None: where nothing says where the output begins."""
     prompt: str | None
     """The prompt's text, whose end shows where the output begins; None where it is not known."""
     tools: Sequence[Mapping[str, Any]] | None
@@ -69,7 +71,13 @@ class PolicyOptions(SharedPolicyOptions, total=False):
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True):
-    """How to read a model's output. A value that is no choice of its policy raises `UsageError`."""
+    """How to read a model's output. A value that is no choice of its policy raises `UsageError`.
+
+    Examples:
+        >>> policies = asides.Policies(start="thinking", whitespace="exact")
+        >>> asides.parse("hm </think>Four.", policies=policies).thinking
+        'hm '
+    """
 
     start: Start | None = None
     """Where the output begins: in text, in thinking, or `"undecided"`, which holds everything back until a thinking
@@ -82,8 +90,9 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     whitespace: Whitespace = "tidy"
     """`"tidy"`: whitespace beside a marker belongs to the marker. `"exact"`: every character outside markers is in a
     part."""
-    seed: int = 0
-    """What the ids of calls depend on where the model writes none."""
+    seed: int | None = None
+    """What the ids of calls depend on where the model writes none, beside their place in the message. None: they are
+    random, because two replies of a conversation must not share an id."""
     strict: bool | Collection[str] = False
     """Which notices raise a `StrictError`: all of them, none, or those whose codes are named."""
     limit: int = 1_048_576
@@ -92,6 +101,10 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the closing brackets that a cut-off call lacks are written, with a notice."""
     calls: bool = True
     """Whether calls are read. Without it call markers are text."""
+    retype: bool | None = None
+    """Whether a stream may correct where it began (`Retyped`): a lone close shows that the first text was a thought.
+    None: where neither `start` nor `prompt` is given and the format starts in text. True: also where a start is given,
+    which is then a guess; and a first thought that nothing closes was the answer. False: never."""
     prompt: str | None = None
     """The prompt's text: where the output begins is read off its end. `start` wins over it."""
     tools: Sequence[Mapping[str, Any]] | None = None
@@ -109,6 +122,10 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
             _refuse("mentions", self.mentions, _MENTIONS)
         if self.whitespace not in _WHITESPACE:
             _refuse("whitespace", self.whitespace, _WHITESPACE)
+        if self.retype is not None and self.retype.__class__ is not bool:
+            _refuse("retype", self.retype, (True, False))
+        if self.seed is not None and not isinstance(self.seed, int):
+            raise UsageError(f"seed must be a whole number or None, not {self.seed!r}")
         if self.limit < 1:
             raise UsageError(f"limit must be at least 1, not {self.limit}")
         if self.strict and self.strict is not True:

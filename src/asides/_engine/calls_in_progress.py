@@ -17,7 +17,9 @@ import msgspec
 from ..events import NoticeCode
 from .bare_calls import REACH, may_follow
 from .call_region import CallOptions, Region
+from .call_sink import CallSink
 from .calls.reader import Reader, Statuses
+from .calls.steps import marker_at
 from .calls.syntax import CallSyntax
 from .calls.tools import Tools
 from .cursor import NON_SPACE, NOWHERE
@@ -25,7 +27,7 @@ from .fences import begins_line
 from .format import TEXT, THINKING
 from .holds import Hold
 from .markers import Actions, Found, Marker, Tables
-from .mentions import Verdicts, quote_before
+from .mentions import Verdicts, are_words, closing_of_shown, is_inside_line, quotes_before
 from .modes import Outcomes, ReadOutcome
 from .open_part import OpenPart, PartWriter
 
@@ -48,10 +50,24 @@ class Draft(msgspec.Struct, kw_only=True):
     """Whether the first opener stands where a line begins."""
     quoted: bool
     """Whether an opening quote stands directly before it."""
-    bare: bool
+    bare: bool = False
     """Whether it stands in a text and has no opening marker, so that what follows shows whether it is an example."""
+    block: bool = False
+    """Whether it stands in a block of a text, so that it is a call only if the turn ends with it."""
+    closing: tuple[str, ...] = ()
+    """Behind an opening quote or code span of a text: what closes it, so that it is an example."""
     calls: int = 0
     """How many well-formed calls the regions before the present one held."""
+
+    @property
+    def in_text(self) -> bool:
+        """Whether it stands in a text and not in a thought."""
+        return self.bare or self.shown
+
+    @property
+    def shown(self) -> bool:
+        """Whether it may be an example that is shown."""
+        return self.block or bool(self.closing)
 
 
 class ThoughtEnd(msgspec.Struct, frozen=True):
@@ -74,6 +90,7 @@ class CallsInProgress:
         "_options",
         "_passed_end",
         "_reread_until",
+        "_sink",
         "_writer",
         "draft",
         "region",
@@ -92,6 +109,7 @@ class CallsInProgress:
         """Begin at the first character."""
         self.region: Region | None = None
         """The calls that are being read."""
+        self._sink: CallSink | None = None
         self.draft: Draft | None = None
         """What they are part of if they may not be meant."""
         self._reread_until = 0
@@ -99,10 +117,21 @@ class CallsInProgress:
         self._passed_end: ThoughtEnd | None = None
         self._known_end: tuple[Tables | None, int, int, ThoughtEnd | None] = (None, 0, 0, None)
 
+    def begin_anew(self) -> None:
+        """What stands before is a thought after all: what follows may be read again once more, as it is where a thought
+        was seen to be one from the start."""
+        self._reread_until = 0
+
     @property
     def tools(self) -> Tools | None:
         """The tools that the caller gave."""
         return self._options.tools
+
+    def release(self) -> None:
+        """Let go of the reader of the last region, which is over."""
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            sink.release()
 
     # What is held back.
 
@@ -120,7 +149,7 @@ class CallsInProgress:
         if self.draft is not None:
             return self.draft.part.start
         region = self.region
-        return region.start if region is not None and region.committed else None
+        return region.start if region is not None and region.record.committed else None
 
     @property
     def horizon(self) -> int:
@@ -136,8 +165,8 @@ class CallsInProgress:
         if self.draft is not None:
             return self._expire_draft(self.draft)
         region = self.region
-        if region is not None and region.holds_closer:
-            region.expire_hold()
+        if region is not None and region.hold.open:
+            region.hold.expire()
             return Outcomes.EXPIRED
         return self._give_back("limit", _TOO_LONG)
 
@@ -147,18 +176,19 @@ class CallsInProgress:
         """A marker that opens a call."""
         cursor, marker = self._cursor, found.marker
         space_from, start = cursor.base + cursor.at, cursor.base + found.start
-        # Models draft calls in their thoughts, and they forget to close a thought before a real call. Only what follows
-        # shows which it is.
-        if self._markers.table.state == THINKING and self._markers.calls_in_thinking == "resolve":
-            floor = self._writer.floor
-            quotes = self._writer.quotes and not marker.certain
-            self._begin_draft(
-                space_from,
-                start,
-                begins_line=begins_line(cursor.buffer, found.start, floor),
-                quoted=quotes and bool(quote_before(cursor.buffer, found.start, floor)),
-                bare=False,
-            )
+        # Models draft calls in their thoughts, and they forget to close a thought before a real call. In a text they
+        # show calls. Only what follows tells which it is.
+        judged = self._writer.quotes and not marker.certain
+        if self._markers.table.state == THINKING:
+            if self._markers.calls_in_thinking == "resolve":
+                before = begins_line(cursor.buffer, found.start, self._writer.floor)
+                quoted = judged and bool(quotes_before(self._writer.before(found.start)))
+                self._begin_draft(space_from, start, begins_line=before, quoted=quoted)
+        elif judged:
+            if self._writer.is_block(found.start):
+                self._begin_draft(space_from, start, block=True)
+            elif closing := closing_of_shown(self._writer.before(found.start)):
+                self._begin_draft(space_from, start, closing=closing)
         return self._start(list(marker.syntaxes), marker.text, start, found.stop, space_from)
 
     def begin_message(self, syntaxes: Sequence[CallSyntax], recipient: str, offset: int, stop: int) -> ReadOutcome:
@@ -169,7 +199,7 @@ class CallsInProgress:
         """The message that is a call ended in its header, at the index `stop`."""
         region = self.region
         assert region is not None
-        region.named(name)
+        region.record.be_named(name, True)
         return self._cut_off(region, self._cursor.base + stop, "incomplete")
 
     def begin_bare(self, end: int, final: bool) -> bool:
@@ -213,10 +243,20 @@ class CallsInProgress:
         cursor = self._cursor
         self._writer.flow(place, beside=False)
         space_from, start = cursor.base + cursor.at, cursor.base + place
-        self._begin_draft(space_from, start, begins_line=True, quoted=False, bare=True)
+        self._begin_draft(space_from, start, begins_line=True, bare=True)
         return self._start(list(self._markers.tables.bare), "", start, place, space_from)
 
-    def _begin_draft(self, space_from: int, start: int, *, begins_line: bool, quoted: bool, bare: bool) -> None:
+    def _begin_draft(
+        self,
+        space_from: int,
+        start: int,
+        *,
+        begins_line: bool = False,
+        quoted: bool = False,
+        bare: bool = False,
+        block: bool = False,
+        closing: tuple[str, ...] = (),
+    ) -> None:
         """From here on everything is held, until it is known what the calls are."""
         self.draft = Draft(
             part=self._writer.snapshot(),
@@ -226,6 +266,8 @@ class CallsInProgress:
             begins_line=begins_line,
             quoted=quoted,
             bare=bare,
+            block=block,
+            closing=closing,
         )
 
     def _start(
@@ -240,10 +282,12 @@ class CallsInProgress:
         cursor = self._cursor
         body = cursor.base + stop
         draft = self.draft is not None
+        self.release()
         self.region = Region(self._writer, self._options, syntaxes, opener, start, body, space_from, draft, announced)
+        self._sink = CallSink(self._writer, self._options, self.region)
         self._passed_end = None
         # In text that is read again no call passes a marker that ends the thought: the call that did was the mistake.
-        if draft and start < self._reread_until:
+        if self.draft is not None and not self.draft.in_text and start < self._reread_until:
             self._passed_end = self._thought_end(body, self._reread_until)
         cursor.move(stop)
         return Outcomes.CALL
@@ -280,10 +324,10 @@ class CallsInProgress:
             return self._end_draft(region, thought_end)
         if closer is not None:
             # The reader stands before a closing marker that it may take as its end or as part of a value.
-            region.watch_from(cursor.base + closer.stop)
+            region.hold.watch_from(cursor.base + closer.stop)
             ends_turn = closer.marker.action is Actions.STOP
             if ends_turn or not reader.quoting:
-                region.meet_closer(cursor.base + closer.start, cursor.base + closer.stop, ends_turn)
+                region.hold.meet(cursor.base + closer.start, cursor.base + closer.stop, ends_turn)
             return Outcomes.GO_ON
         if final:
             return self._finish(region)
@@ -292,7 +336,7 @@ class CallsInProgress:
     def _refuse(self, region: Region, reader: Reader) -> ReadOutcome:
         """The reader met something that its grammar does not allow. A stop marker there only cuts the call off."""
         place = self._cursor.base + self._cursor.at
-        closer = region.closer
+        closer = region.hold.closer
         if closer is not None and closer.ends_turn and closer.start == place:
             if region.begun and self._cursor.tape.words_until(place) > region.body:
                 return self._cut_off(region, place, "incomplete")
@@ -311,20 +355,21 @@ class CallsInProgress:
             if answer is None:
                 return Outcomes.WAIT
             if answer:
-                region.choose(syntax)
+                assert self._sink is not None
+                region.choose(syntax, syntax.reader(self._sink, region.opener))
                 return None
         return self._reject(region, "unreadable", "what follows the opening marker is not a call")
 
     def _watch(self, region: Region, end: int, final: bool) -> tuple[int, Found | None]:
         """Look for the region's closing markers ahead of the reader."""
         cursor = self._cursor
-        table = self._markers.tables.closers_of(region.reader_syntax)
-        scan = max(region.watched - cursor.base, cursor.at)
+        table = self._markers.tables.closers_of(region.syntax)
+        scan = max(region.hold.watched - cursor.base, cursor.at)
         found = cursor.find(table, scan, end)
         if found is not None:
             return found.start, found
         stop = end if final else table.begins(cursor.buffer, scan, end)
-        region.watch_from(cursor.base + stop)
+        region.hold.watch_from(cursor.base + stop)
         return stop, None
 
     def _leave(self, region: Region) -> ReadOutcome:
@@ -335,16 +380,18 @@ class CallsInProgress:
             # follows.
             if not region.faulty and region.calls:
                 return Outcomes.HELD
-            if draft.bare:
+            if draft.in_text:
                 return self._show_example(draft)
             return self._give_back("draft_call", resume=self._resume_behind(region, region.fault_from))
         if not region.calls and not region.announced:
             # An empty list that nothing announced is words, but not the marker that closes it.
             return self._give_back(None, resume=self._read_again(region.start, region.body))
-        markers.settle_on(region.reader_syntax)
+        markers.settle_on(region.syntax)
         if not region.calls:
             # An empty list of calls: no event, but the text before it has ended.
             self._writer.close(True)
+            if self._holds.undecided:
+                self._writer.settle_as_text()
         return self._close(Outcomes.CLOSED_MESSAGE if markers.tables.bare_headers else Outcomes.CLOSED)
 
     def _close(self, outcome: ReadOutcome) -> ReadOutcome:
@@ -358,7 +405,7 @@ class CallsInProgress:
         """The text is not in the call's grammar."""
         draft = self.draft
         place = self._cursor.base + self._cursor.at
-        if draft is not None and draft.bare:
+        if draft is not None and draft.in_text:
             return self._show_example(draft)
         # A quoted opener that no call follows is a mention, which gives no notice.
         if draft is not None and draft.quoted:
@@ -367,8 +414,10 @@ class CallsInProgress:
         if draft is not None:
             message = "what looked like a call is none; it stays thinking"
             return self._give_back("draft_call", message, resume=self._read_again(draft.start, region.body))
-        if not region.announced and not region.committed and not region.calls:
+        if not region.announced and not region.record.committed and not region.calls:
             return self._give_back(None, resume=self._read_again(region.start, region.body))
+        if region.never_shown and not region.closers:
+            return self._leave_out(region, region.body)  # nothing could show that it was a call
         region.reject(code, reason, place)
         self._cursor.scan_from(place)
         return Outcomes.REJECTED
@@ -399,47 +448,67 @@ class CallsInProgress:
         cursor.scan_from(cursor.base + cursor.at)
         if not final:
             return Outcomes.WAIT
-        if not region.committed:
-            return self._give_back("not_a_call")
-        region.end_broken(cursor.base + end, cursor.tape.words_until(cursor.base + end))
+        if not region.record.committed:
+            return self._give_back_opener(region)
+        assert self._sink is not None
+        self._sink.end_broken(cursor.base + end, cursor.tape.words_until(cursor.base + end))
         return self._close(Outcomes.CLOSED)
 
     def _end_dead(self, region: Region, found: Found, closes: bool) -> ReadOutcome:
         cursor = self._cursor
-        own = closes and not region.reader_syntax.keeps_close
+        own = closes and not region.syntax.keeps_close
         cursor.move(found.stop if own else found.start)
         # Another marker came before the region's end: what looked like an opener was none.
-        if not closes and not region.committed:
+        if not closes and not region.record.committed:
             if region.opens_section and any(found.marker.text in syntax.open for syntax in region.syntaxes):
-                return self._leave_section(region)
-            return self._give_back("not_a_call")
+                return self._leave_out(region, cursor.base + cursor.at)
+            return self._give_back_opener(region)
+        if closes and self._are_words(region, found):
+            return self._give_back("not_a_call", resume=cursor.base + found.stop)
         stop = cursor.base + cursor.at
         words_until = cursor.tape.words_until(cursor.base + found.start)
         if not own:
             stop = max(words_until, region.dead_from)
-        region.end_broken(stop, words_until)
+        assert self._sink is not None
+        self._sink.end_broken(stop, words_until)
         # The section or list around the broken call may go on with further calls.
         if closes and region.reader is not None:
             region.reader.recover(found.marker.text)
             if region.reader.status is Statuses.READING:
-                region.watch_from(stop)
+                region.hold.watch_from(stop)
                 return Outcomes.RECOVERED
         return self._close(Outcomes.CLOSED)
 
-    def _leave_section(self, region: Region) -> ReadOutcome:
-        """Words stand between a section's opener and its first call: they are text, and the opener is left out."""
+    def _are_words(self, region: Region, found: Found) -> bool:
+        """Whether a region of a text that its grammar refused holds plain words, so that its tags are talked about."""
+        writer, cursor = self._writer, self._cursor
+        emitted = self.draft is not None or region.calls or region.record.committed
+        if emitted or not writer.quotes or found.marker.certain or not region.opener:
+            return False
+        body = cursor.tape.text(region.body, cursor.base + found.start)
+        return are_words(body, is_inside_line(writer.before(region.start - cursor.base)))
+
+    def _give_back_opener(self, region: Region) -> ReadOutcome:
+        """No call follows an opener: it is words, or left out where no reader shall see it."""
+        if region.never_shown:
+            return self._leave_out(region, self._cursor.base + self._cursor.at)
+        return self._give_back("not_a_call")
+
+    def _leave_out(self, region: Region, resume: int) -> ReadOutcome:
+        """Words follow an opener: they are text, and the opener is left out. Markers from `resume` on may act."""
         cursor, writer = self._cursor, self._writer
         if self.draft is not None or region.calls:
             return self._give_back("not_a_call")
-        place = cursor.base + cursor.at
         self.region = None
         writer.end_overflow(region.start)
         writer.frame(cursor.tape.text(region.space_from, region.start))
         writer.close(True)
+        if self._holds.undecided:
+            writer.settle_as_text()
         message = f"{region.opener} is followed by words; it is left out"
         self._holds.notice("stray_marker", region.start, message)
         writer.begin_content(region.body)
-        cursor.rewind(region.body, place)
+        cursor.rewind(region.body, resume)
         return Outcomes.GIVEN_BACK
 
     def read_after(self, end: int, final: bool) -> ReadOutcome:
@@ -448,8 +517,16 @@ class CallsInProgress:
         assert draft is not None
         match = NON_SPACE.search(cursor.buffer, cursor.at, end)
         if match is None:
-            return self._resolve() if final else Outcomes.WAIT_FOR_WORDS
+            if not final:
+                return Outcomes.WAIT_FOR_WORDS
+            # Cut off here, nobody knows what would have followed.
+            return self._end_drafts(draft, end) if self._writer.reported == "length" else self._resolve()
         place = match.start()
+        if draft.closing:
+            closed = marker_at(cursor.buffer, place, end, draft.closing, final)
+            if closed is None:
+                return Outcomes.WAIT
+            return self._end_drafts(draft, place) if closed else self._resolve()
         found = cursor.find(table, place, end)
         if found is None or found.start > place:
             waits = not final and found is None and table.begins(cursor.buffer, place, end) == place
@@ -486,17 +563,19 @@ class CallsInProgress:
         offset = self._cursor.base + place
         return self._start(list(syntaxes), opener, offset, stop, offset)
 
-    def _end_drafts(self, draft: Draft, place: int) -> ReadOutcome:
-        """Something else follows calls that are held: they were drafts, or examples."""
+    def _end_drafts(self, draft: Draft, place: int, resume: int | None = None) -> ReadOutcome:
+        """Something else follows calls that are held, or the reply was cut: they were drafts, or examples."""
         if draft.bare:
             return self._show_example(draft, self._cursor.base + place)
-        return self._give_back("draft_call")
+        return self._give_back("example_call" if draft.shown else "draft_call", resume=None if draft.shown else resume)
 
     def _resolve(self) -> ReadOutcome:
         """The turn ends behind the calls: they are calls, and thinking was closed by them."""
         assert self.region is not None
-        syntax = self.region.reader_syntax
-        self.draft = None
+        syntax = self.region.syntax
+        draft, self.draft = self.draft, None
+        if draft is not None and draft.block:
+            self._holds.put_first("fenced_call", draft.start)
         self._holds.release()
         self._writer.enter(TEXT, syntax)
         return self._close(Outcomes.CLOSED)
@@ -505,8 +584,8 @@ class CallsInProgress:
 
     def _finish(self, region: Region) -> ReadOutcome:
         """The input ended while the grammar wanted more."""
-        closer, cursor = region.closer, self._cursor
-        if not region.announced and not region.committed and self.draft is None:
+        closer, cursor = region.hold.closer, self._cursor
+        if not region.announced and not region.record.committed and self.draft is None:
             return self._give_back(None, resume=self._read_again(region.start, region.body))
         # A stop marker inside a string of a call that never ends was the end of the turn after all.
         if closer is not None and closer.ends_turn:
@@ -514,14 +593,21 @@ class CallsInProgress:
         # A string that never ends would take in the rest of the output. It is cut at the first closing marker that
         # stood in it, and what follows is read again.
         if self.draft is None and closer is not None and self._may_reread(region.start):
-            keeps = region.reader_syntax.keeps_close
+            keeps = region.syntax.keeps_close
             return self._cut_off(region, closer.start if keeps else closer.stop, "unclosed")
+        end = cursor.base + len(cursor.buffer)
+        draft = self.draft
+        if draft is not None and self._writer.reported == "length" and region.calls + draft.calls:
+            return self._end_drafts(draft, len(cursor.buffer), resume=self._resume_behind(region, draft.start))
         self._writer.mark_cut(region.begun)
-        return self._cut_off(region, cursor.base + len(cursor.buffer), "incomplete")
+        return self._cut_off(region, end, "incomplete")
 
     def _cut_off(self, region: Region, place: int, error: str) -> ReadOutcome:
         """The call that is being read ends at `place`, unfinished. What follows is read as if it had not been."""
         draft = self.draft
+        if draft is not None and draft.shown:
+            self._writer.mark_cut(False)
+            return self._show_example(draft, place)
         if draft is not None and draft.bare:
             if not self._is_meant(region, draft):
                 self._writer.mark_cut(False)
@@ -552,16 +638,16 @@ class CallsInProgress:
         if region.faulty:
             return False
         if draft.bare:
-            return region.committed or not region.begun
+            return region.record.committed or not region.begun
         if region.calls + draft.calls:
             return True
         # In prose about calls an opener and a name are common. A call that is meant has a closed name, is not quoted,
         # and begins a line or names a tool that was given.
-        passed = region.closer is not None and not region.closer.ends_turn
-        if passed or draft.quoted or not region.name_closed:
+        passed = region.hold.closer is not None and not region.hold.closer.ends_turn
+        if passed or draft.quoted or not region.record.name_closed:
             return False
         tools = self._options.tools
-        return draft.begins_line or (tools is not None and region.name in tools.names)
+        return draft.begins_line or (tools is not None and region.record.name in tools.names)
 
     def _show_example(self, draft: Draft, until: int = 0) -> ReadOutcome:
         """A bare call behind prose is words after all, as if nobody had held it."""
@@ -571,11 +657,12 @@ class CallsInProgress:
         cursor = self._cursor
         # What was held stands behind `place` and is read again, so its events must not go out twice.
         if place < cursor.base + len(cursor.buffer):
-            region.drop_hold()
+            region.hold.drop()
         else:
-            region.release_hold()
+            region.hold.release()
         if region.begun:
-            region.fail(place, error)
+            assert self._sink is not None
+            self._sink.fail(place, error)
         if place < cursor.base + cursor.at:
             self._reread_until = cursor.tape.sync()
         cursor.rewind(place, place)
@@ -646,7 +733,7 @@ class CallsInProgress:
         region, cursor = self.region, self._cursor
         assert region is not None
         horizon = self.horizon
-        if draft.bare:
+        if draft.in_text:
             self._reread_until = max(self._reread_until, horizon)
             return self._give_back("limit", _TOO_LONG, resume=draft.start + 1)
         body = max(region.body, region.dead_from)

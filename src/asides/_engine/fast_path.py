@@ -235,10 +235,8 @@ class FastPath:
             self.close()
         return [delta(self.index, words)] if words else []
 
-    def take_spaced(self, chunk: str, words: str) -> list[Event] | None:
+    def take_spaced(self, chunk: str, words: str) -> list[Event]:
         """A chunk of words and whitespace behind them, while nothing is held."""
-        if not chunk:
-            return None
         self.inline = None
         self.held = chunk[len(words) :]
         delta = self.delta

@@ -23,20 +23,17 @@ _SEEK, _RUN, _INFO, _TAIL = _FenceState
 class Fences:
     """Follows a text through its fenced blocks, a stretch at a time."""
 
-    __slots__ = ("_character", "_count", "_mode", "_next", "_opening", "at", "opened_at")
+    __slots__ = ("_character", "_count", "_mode", "_next", "_opening", "at")
 
     def __init__(self) -> None:
         self.at = 0
         """How far the text has been followed, as an offset of the raw text."""
-        self.opened_at = -1
-        """Where the block that is open now began."""
         self._next: dict[str, int] = {}
         self.reset(0)
 
     def reset(self, at: int) -> None:
         """A new text begins here, outside of any block."""
         self.at = at
-        self.opened_at = -1
         self._mode = _SEEK
         self._character = ""
         self._count = 0
@@ -66,7 +63,7 @@ class Fences:
         self._next = {"`": -2, "~": -2}
         while 0 <= at < stop:
             if self._mode is _SEEK:
-                at = self._seek(text, base, at, stop, floor)
+                at = self._seek(text, at, stop, floor)
             elif self._mode is _RUN:
                 after = _skip(text, self._character, at, stop)
                 self._count += after - at
@@ -79,12 +76,12 @@ class Fences:
                 at = self._read_tail(text, at, stop)
         self.at = base + stop
 
-    def _seek(self, text: str, base: int, at: int, stop: int, floor: int) -> int:
+    def _seek(self, text: str, at: int, stop: int, floor: int) -> int:
         """Find a run where a line begins; -1 when there is none."""
         start = at
         while (place := min(self._run_after(text, "`", at, stop), self._run_after(text, "~", at, stop))) < stop:
             if begins_line(text, place, floor):
-                return self._begin_run(text, base, place)
+                return self._begin_run(text, place)
             at = _skip(text, text[place], place, stop)
         # A shorter run at the very end may go on in the next stretch.
         at = stop - 1
@@ -92,7 +89,7 @@ class Fences:
             while at > start and at > stop - 2 and text[at - 1] == text[at]:
                 at -= 1
             if begins_line(text, at, floor):
-                return self._begin_run(text, base, at)
+                return self._begin_run(text, at)
         return -1
 
     def _run_after(self, text: str, character: str, at: int, stop: int) -> int:
@@ -103,10 +100,8 @@ class Fences:
             self._next[character] = place = stop if place < 0 else place
         return place
 
-    def _begin_run(self, text: str, base: int, at: int) -> int:
+    def _begin_run(self, text: str, at: int) -> int:
         self._mode, self._character, self._count = _RUN, text[at], 0
-        if self._opening is None:
-            self.opened_at = base + at
         return at
 
     def _read_info(self, text: str, at: int, stop: int) -> int:

@@ -19,7 +19,7 @@ LONGEST_TOKEN = 48
 _WORD = r"[\w▁:.\-]"
 TOKEN = rf"\|{_WORD}{{2,40}}\|?>|｜{_WORD}{{2,40}}｜|/｜{_WORD}{{2,40}}｜"
 """What follows the `<` of a special token: `<|im_start|>`, `<|channel>`, `<｜tool▁sep｜>`, `</｜DSML｜`."""
-TOKEN_BEGINNING = re.compile(rf"<(?:\|{_WORD}{{0,40}}\|?|/?｜{_WORD}{{0,40}})")
+TOKEN_BEGINNING = re.compile(rf"<(?:\|{_WORD}{{0,40}}\|?|/?｜{_WORD}{{0,40}}|/)")
 """What may still become one, from its second character on."""
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import UsageError
-from ..policies import CallsInThinking
+from ..policies import CallsInThinking, Policies
 from .calls.syntax import CallSyntax
 from .states import END as END
 from .states import HEADER as HEADER
@@ -34,7 +34,13 @@ from .tag_markers import TagRule
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """How one model family writes its parts."""
+    """How one model family writes its parts.
+
+    Examples:
+        >>> plan = asides.Format.tags("<plan>", "</plan>", name="plan")
+        >>> asides.parse("<plan>first this</plan>Done.", plan).thinking
+        'first this'
+    """
 
     name: str
     """The canonical name."""
@@ -75,6 +81,17 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Markers that are also words or common tags of everybody's, each with the reason: `auto` leaves them out."""
     header: Header | None = None
     """How headers are read, for formats that have them."""
+    goes_on: frozenset[str] = frozenset()
+    """Stop markers that do not end the turn: what closes a call, what separates messages."""
+    last_stops: tuple[str, ...] = ()
+    """Markers that are also common tags, or end only a message elsewhere: stops if they are an output's last thing."""
+    documents: bool = False
+    """Whether an output that begins as one JSON value or one element is a document, in which markers are words."""
+    other_turns: tuple[str, ...] = ()
+    """What the template writes before a message of the user, the system, a tool, or the assistant's next one. Directly
+    after a stop marker it says that the turn is over; where messages have headers, only one of another role does."""
+    other_turns_after: Mapping[str, tuple[str, ...]] = {}
+    """The same for each stop marker, for `auto` alone: only the headers of the families whose stop it is count."""
     assistant: tuple[str, ...] = ()
     """What opens the assistant's turn in a prompt; the start state is read off what follows the last one."""
     prompt_markers: tuple[str, ...] = ()
@@ -178,3 +195,25 @@ def look_up_with(find: Callable[[str], Format]) -> None:
     """From here on names are looked up with this function."""
     global _find
     _find = find
+
+
+ReadModel = Callable[[str, "str | Format", Policies], tuple[Format, Policies]]
+"""How output of the model of this name is read, with what the caller has chosen."""
+
+
+def _read_nothing(model: str, format: str | Format, policies: Policies) -> tuple[Format, Policies]:
+    raise LookupError(f"nobody says how {model!r} writes")  # pragma: no cover - the package itself sets another
+
+
+_read_model: ReadModel = _read_nothing
+
+
+def read_model(model: str, format: str | Format, policies: Policies) -> tuple[Format, Policies]:
+    """The format and the policies for a model's output. Models are known above the engine (`read_models_with`)."""
+    return _read_model(model, format, policies)
+
+
+def read_models_with(read: ReadModel) -> None:
+    """From here on names of models are looked up with this function."""
+    global _read_model
+    _read_model = read

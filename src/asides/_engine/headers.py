@@ -11,15 +11,19 @@ import re
 import msgspec
 
 from ..events import NoticeCode
+from .calls.steps import marker_at, skip
 from .calls.syntax import CallSyntax
-from .format import OUTSIDE, TEXT, Format, Header, State
+from .format import OUTSIDE, TEXT, TO, Format, Header, State
 from .markers import Action, Found, Marker, Table
 
 LONGEST = 256
 """A header is no longer than this, in characters."""
+LONGEST_TOOL = 64
+"""The name of a tool is no longer than this where only the end of its header is there."""
 
 _RECIPIENT = re.compile(r"\s*\bto=([^\s<]*)")
 _WORD = re.compile(r"\s*([\w.\-]+)")
+_TOOL = re.compile(r"[\w.\-]++")
 _TYPE_WORD = re.compile(r"\s*([\w.\-]+)(?!=)\b")
 _TYPE = re.compile(r"\s*(?:json|code|text|xml)\b")
 
@@ -115,8 +119,7 @@ def _whole(format: Format, text: str, start: int, place: int, stop: int, marker:
         if marker.action is Action.CALL and header is not None and header.body:
             return _broken(format, text, start, place)
         words = text[start:place]
-        for opener in format.states[TEXT]:
-            words = words.removeprefix(opener)
+        words = _without_openers(format, words)
         odd = words.strip() and _WORD.fullmatch(words.strip()) is None
         if odd and any(opener in words for syntax in format.calls for opener in syntax.openers):
             return _broken(format, text, start, place)  # a call where none is read: its words are words
@@ -125,6 +128,9 @@ def _whole(format: Format, text: str, start: int, place: int, stop: int, marker:
             notices = (("malformed_header", f"the header holds words: {words.strip()[:60]!r}"),)
         if marker.action is Action.CALL:
             return HeaderResult(place, state=TEXT, marker=marker.text, notices=notices)
+        if header is not None and marker.text in header.tools:
+            syntaxes, tool = (header.tools[marker.text],), words.strip()
+            return HeaderResult(stop, TEXT, syntaxes, "" if odd else tool, marker.text, notices)
         return HeaderResult(stop, state=marker.target, marker=marker.text, notices=notices)
     said = _understand(format, header, text[start:place])
     odds: list[tuple[NoticeCode, str]] = []
@@ -177,10 +183,7 @@ class _Understood(msgspec.Struct, frozen=True):
 def _understand(format: Format, header: Header, text: str) -> _Understood:
     before, mark, after = text.rpartition(header.channel_marker) if header.channel_marker else ("", "", text)
     if not mark:
-        before, after = "", text
-        for opener in format.states[TEXT]:
-            after = after.removeprefix(opener)
-        after = after.lstrip()
+        before, after = "", _without_openers(format, text).lstrip()
         for role in header.roles:
             after = after.removeprefix(role)
     channel = recipient = ""
@@ -200,7 +203,45 @@ def _understand(format: Format, header: Header, text: str) -> _Understood:
     if recipient in header.recipients:
         return _Understood(True, header.recipients[recipient], (), "", bool(mark), channel, after, addressed=True)
     known = channel in header.channels or (own and not channel)
-    return _Understood(known, header.channels.get(channel, header.default), (), "", bool(mark), channel, after)
+    state = header.channels.get(channel, TEXT if recipient else header.default)
+    return _Understood(known, state, (), "", bool(mark), channel, after)
+
+
+def leads_to_call(format: Format, text: str, at: int, end: int, final: bool) -> bool | None:
+    """Whether the end of a header to a tool stands behind the ` to=` that ends at `at`, and then a call; None when more
+    must be seen. Without the call it could be words about headers."""
+    place = leads_to_message(format, text, at, end, final, tool=True)
+    if not place:
+        return None if place is None else False
+    place = skip(text, place, min(end, place + LONGEST_TOOL))
+    openers = tuple(opener for syntax in format.calls for opener in syntax.openers)
+    found = marker_at(text, place, end, openers, final)
+    return None if found is None else bool(found)
+
+
+def leads_to_message(format: Format, text: str, at: int, end: int, final: bool, *, tool: bool = False) -> int | None:
+    """Where the end of a header stops whose ` to=` ends at `at`; 0 if none follows, None when more must be seen.
+
+    `tool`: only a header to a tool.
+    """
+    header = format.header
+    match = _TOOL.match(text, at, min(end, at + LONGEST_TOOL))
+    place = match.end() if match else at
+    if header is None or place == at + LONGEST_TOOL:
+        return 0
+    if place == end:
+        return 0 if final else None
+    if match is None or (tool and match.group() in header.recipients):
+        return 0
+    body = marker_at(text, place, end, (header.body,), final)
+    return None if body is None else place + len(body) if body else 0
+
+
+def _without_openers(format: Format, text: str) -> str:
+    for opener in format.states[TEXT]:
+        if opener != TO:  # that is the header's own
+            text = text.removeprefix(opener)
+    return text
 
 
 def _without_type(header: Header, text: str) -> str:

@@ -73,9 +73,9 @@ class Holds:
         while self.stack.pop() is not hold and hold is not None:
             pass
 
-    def expire(self, offset: int, message: str = "") -> None:
-        """The innermost hold has reached the limit: put the notice before the events that it holds."""
-        self.stack[-1].insert(0, Notice("limit", message or NOTICES["limit"], offset))
+    def put_first(self, code: NoticeCode, offset: int) -> None:
+        """Put a notice before the events of the innermost hold: it is about all of them."""
+        self.stack[-1].insert(0, Notice(code, NOTICES[code], offset))
 
     def open_undecided(self) -> None:
         """The start is undecided: everything waits."""

@@ -69,7 +69,18 @@ class Beginnings:
     that have other spellings. All of these begin with `<` and hold no other.
     """
 
-    __slots__ = ("_first", "_fold", "_longest", "_may_become", "_only", "_reach", "_seconds", "firsts", "prefixes")
+    __slots__ = (
+        "_first",
+        "_fold",
+        "_literals",
+        "_longest",
+        "_may_become",
+        "_only",
+        "_reach",
+        "_seconds",
+        "firsts",
+        "prefixes",
+    )
 
     def __init__(
         self,
@@ -82,6 +93,7 @@ class Beginnings:
     ) -> None:
         self.prefixes: frozenset[str] = frozenset(name[:length] for name in literals for length in range(1, len(name)))
         """Every text that is a beginning as it stands."""
+        self._literals = tuple(literals)
         firsts = {name[0] for name in literals}
         firsts |= {character.swapcase() for character in firsts} if ignore_case else set()
         self.firsts: str = "".join(sorted(firsts))
@@ -115,6 +127,17 @@ class Beginnings:
                 return at
             at += 1
         return end
+
+    def find_unmet(self, text: str, start: int, end: int) -> int:
+        """The same for one who may read no further than `end`, though more is known: what stands there may show that it
+        is no beginning. Else what is known to be words would wait, or not, as the text was cut."""
+        at = self.find(text, start, end)
+        while at < end < len(text) and not self._goes_on(text[at : at + self._longest]):
+            at = self.find(text, at + 1, end)
+        return at
+
+    def _goes_on(self, text: str) -> bool:
+        return text in self.prefixes or text.startswith(self._literals)
 
     def holds(self, text: str) -> bool:
         """Whether a text is a beginning."""

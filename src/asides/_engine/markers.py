@@ -75,6 +75,8 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What is said of it when it acts, where it is odd in itself."""
     at_line: bool = False
     """Whether it acts only where a line begins."""
+    last: bool = False
+    """Whether it acts only as the last thing of the output."""
     unfinished: bool = False
     """Whether it is only the beginning of a tag, so that a quote may stand behind the rest of it."""
 
@@ -132,68 +134,83 @@ class Table:
         self.markers = {marker.text: marker for marker in markers}
         self._ignore_case = ignore_case
         self._suffixed = suffixed
-        flags = re.IGNORECASE | re.ASCII if ignore_case else re.NOFLAG
         # Longest first, so that a marker is preferred to another that it begins with.
         fold = str.lower if ignore_case else str
         self.by_text = {fold(name): marker for name, marker in self.markers.items()}
         """The markers by their text, in lower case where case does not matter."""
-        names = sorted(self.by_text, key=lambda name: (name[0], -len(name)))
-        taking = {name: found for name, marker in self.by_text.items() if (found := _after_name(marker, attributes))}
-        open_ended = [name for name in names if suffixed is not None and is_tag(name) and not split_suffix(name)[1]]
-        tags = {name: tag_rules[name] for name in names if name in tag_rules and is_tag(name)}
-        # One pattern for each first character, with that character in front: a search for one literal character runs
-        # at memory speed, the search for one of several is ten times slower.
-        self.searches = []
+        self._names = sorted(self.by_text, key=lambda name: (name[0], -len(name)))
+        # How markers may be written otherwise than their text: with something behind the name, with a suffix that is
+        # not known yet, as tags (see `tag_markers.py`).
+        self._taking = {name: met for name, marker in self.by_text.items() if (met := _after_name(marker, attributes))}
+        self._open_ended = [
+            name for name in self._names if suffixed is not None and is_tag(name) and not split_suffix(name)[1]
+        ]
+        self._tags = {name: tag_rules[name] for name in self._names if name in tag_rules and is_tag(name)}
+        self.has_spellings = ignore_case or bool(self._taking or self._tags or self._open_ended)
+        """Whether a marker may be written otherwise than its text."""
+        self._varied = self.has_spellings or foreign
+        self._compile_searches()
+        self._compile_beginnings()
+        self._compile_glances()
+
+    def _compile_searches(self) -> None:
+        """How markers are found: one pattern for each first character, with that character in front. A search for one
+        literal character runs at memory speed, the search for one of several is ten times slower."""
+        names, flags = self._names, re.IGNORECASE | re.ASCII if self._ignore_case else re.NOFLAG
+        self.searches: list[re.Pattern[str]] = []
         self._match_at: dict[str, Callable[[str, int], re.Match[str] | None]] = {}
         shared_searches = []
         for first, group in groupby(names, key=lambda name: name[0]):
-            plain, sources = [], []
-            for name in group:
-                if name in open_ended:
-                    head, tail = split_tag(name)
-                    sources.append(f"{re.escape(head[1:])}(?:{SUFFIX})?{re.escape(tail)}")
-                elif name in taking:
-                    sources.append(f"{re.escape(name[1:-1])}(?:{taking[name]})?>")
-                elif name not in tags:
-                    plain.append(name[1:])
-            if plain:
-                sources.append(any_of(plain))
-            if ignore_case:
-                same = [name for name in names if name[0] == first]
-                sources = [at_a_glance(same) + "(?:" + "|".join(sources) + ")"]
-            if tags and first == "<":
-                sources.append(tag_source(tags))
-            if foreign and first == "<":
-                sources.append(TOKEN)
-            pattern = re.compile(re.escape(first) + "(?:" + "|".join(sources) + ")", flags)
+            same = list(group)
+            pattern = re.compile(re.escape(first) + "(?:" + "|".join(self._sources(first, same)) + ")", flags)
             self.searches.append(pattern)
-            self._match_at |= dict.fromkeys((first, first.swapcase()) if ignore_case else first, pattern.match)
-            shared = _shared_beginning([name for name in names if name[0] == first], ignore_case)
-            shared_searches.append((shared, pattern.search))
+            firsts = (first, first.swapcase()) if self._ignore_case else first
+            self._match_at |= dict.fromkeys(firsts, pattern.match)
+            shared_searches.append((_shared_beginning(same, self._ignore_case), pattern.search))
         self.shared: str = shared_searches[0][0] if names else ""
         """What every marker of the first pattern begins with. It is empty where case is ignored."""
         self.later_searches = shared_searches[1:]
         """For each pattern behind the first, what all of its markers begin with and its search: looking for the former
         is far cheaper than a search that finds nothing."""
-        unfinished = "|".join(re.escape(name[:-1]) + found for name, found in sorted(taking.items()))
-        if open_ended:
-            heads = [(re.escape(head), re.escape(tail[:-1])) for head, tail in map(split_tag, open_ended)]
-            unfinished = "|".join([*filter(None, [unfinished]), *(f"{a}{BEGUN_SUFFIX}(?:{b})?" for a, b in heads)])
-        self._attributed = re.compile(unfinished, flags) if unfinished else None
-        self.has_spellings = ignore_case or bool(taking) or bool(tags) or bool(open_ended)
-        """Whether a marker may be written otherwise than its text."""
-        self._varied = self.has_spellings or foreign
+
+    def _sources(self, first: str, names: list[str]) -> list[str]:
+        """Patterns for what follows the first character of these markers, which they share."""
+        plain, sources = [], []
+        for name in names:
+            if name in self._open_ended:
+                head, tail = split_tag(name)
+                sources.append(f"{re.escape(head[1:])}(?:{SUFFIX})?{re.escape(tail)}")
+            elif name in self._taking:
+                sources.append(f"{re.escape(name[1:-1])}(?:{self._taking[name]})?>")
+            elif name not in self._tags:
+                plain.append(name[1:])
+        if plain:
+            sources.append(any_of(plain))
+        if self._ignore_case:
+            sources = [at_a_glance(names) + "(?:" + "|".join(sources) + ")"]
+        if first == "<":
+            sources += [tag_source(self._tags)] if self._tags else []
+            sources += [TOKEN] if self._foreign is not None else []
+        return sources
+
+    def _compile_beginnings(self) -> None:
+        """What may still become a marker."""
+        names, taking, tags, foreign = self._names, self._taking, self._tags, self._foreign is not None
+        flags = re.IGNORECASE | re.ASCII if self._ignore_case else re.NOFLAG
+        heads = [(re.escape(head), re.escape(tail[:-1])) for head, tail in map(split_tag, self._open_ended)]
+        unfinished = [re.escape(name[:-1]) + found for name, found in sorted(taking.items())]
+        unfinished += [f"{head}{BEGUN_SUFFIX}(?:{tail})?" for head, tail in heads]
+        self._attributed = re.compile("|".join(unfinished), flags) if unfinished else None
         self._tag_heads = {name[:length] for name in tags for length in range(2, len(name))}
         # What follows the first character of markers that have several spellings.
-        seconds = {name[1] for name in (*tags, *taking, *open_ended)} | set("/|｜" if foreign else "")
-        self._tags = tuple(tags)
-        longest = max(map(len, names), default=0)
-        self.longest = longest + (300 if taking else LONGEST_TAG if tags or open_ended else 0)
+        seconds = {name[1] for name in (*tags, *taking, *self._open_ended)} | set("/|｜" if foreign else "")
+        self.longest = max(map(len, names), default=0)
+        self.longest += 300 if taking else LONGEST_TAG if tags or self._open_ended else 0
         if foreign:
             self.longest = max(self.longest, LONGEST_TOKEN)
         self._beginnings = Beginnings(
             names,
-            ignore_case=ignore_case,
+            ignore_case=self._ignore_case,
             reach=self.longest,
             seconds=frozenset(seconds | {character.upper() for character in seconds}),
             may_become=self._may_become,
@@ -204,6 +221,10 @@ class Table:
         """The markers that others begin with."""
         if foreign:
             self.extendable.add(FOREIGN.text)
+
+    def _compile_glances(self) -> None:
+        """What tells that a chunk holds no marker, at little cost."""
+        names = self._names
         self.firsts = self._beginnings.firsts
         """The characters that markers begin with."""
         self.beginnings = tuple(sorted({name[:2] for name in names}))
@@ -212,13 +233,15 @@ class Table:
         """Finds a character that a marker begins with: cheap, and nearly always enough."""
         self.few = _few(sorted(self.firsts))
         """The same characters, where they are at most four: `in` is cheaper than a search."""
-        varied = {name: name[:-1] for name in (*taking, *tags)} | {name: split_tag(name)[0] for name in open_ended}
+        varied = {name: name[:-1] for name in (*self._taking, *self._tags)}
+        varied |= {name: split_tag(name)[0] for name in self._open_ended}
+        ignore = self._ignore_case
         glanced = {
             spelled
             for name in names
-            for spelled in _spelled(varied.get(name, name)[:GLANCE], ignore_case, ignore_case or name in tags)
+            for spelled in _spelled(varied.get(name, name)[:GLANCE], ignore, ignore or name in self._tags)
         }
-        glanced |= {"<|", "<｜", "</｜"} if foreign else set()
+        glanced |= {"<|", "<｜", "</｜"} if self._foreign is not None else set()
         self.suspect = re.compile(beginning_of(glanced)).search
         """Finds the first characters of a marker, or the beginning of these at the end: what it does not find anything
         in holds no marker and nothing that may become one."""
@@ -230,7 +253,8 @@ class Table:
         return {
             text: marker
             for text, marker in self.markers.items()
-            if not (marker.leading or marker.weak or marker.joined or marker.notice or text in self.extendable)
+            if not (marker.leading or marker.weak or marker.joined or marker.notice or marker.last)
+            and text not in self.extendable
             and not (self.has_spellings and text[0] != "<")
         }
 
@@ -269,6 +293,12 @@ class Table:
             if match is not None:
                 return self.marker(match.group()) if match.end() <= end else None
         return None
+
+    def place_at(self, text: str, place: int, end: int) -> int | None:
+        """The index behind the marker that stands at `place`; None where none does."""
+        match_at = self._match_at.get(text[place : place + 1])
+        match = match_at(text, place) if match_at is not None else None
+        return match.end() if match is not None and match.end() <= end else None
 
     def _may_become(self, text: str) -> bool:
         """Whether a text may become a marker in one of its spellings."""
@@ -432,7 +462,7 @@ class Tables:
                 text=name,
                 action=action,
                 target=target,
-                closers=self._any_closer if opens else (),
+                closers=self._any_closer if opens else self._header_end if action is Action.HEADER else (),
                 leading=state == TEXT and name in self._format.leading,
                 weak=opens and self._is_weak(name),
                 joined=name in self._joined,
@@ -450,6 +480,12 @@ class Tables:
         if not any(map(self._is_weak, self._closers)):
             return ""
         return next(name for name, marker in self._given(TEXT, _FROM_TEXT).items() if marker.weak)
+
+    @property
+    def _header_end(self) -> tuple[str, ...]:
+        """What ends a header, so that one which is quoted as a whole is no header."""
+        header = self._format.header
+        return (header.body,) if header is not None and header.body else ()
 
     @cached_property
     def _any_closer(self) -> tuple[str | re.Pattern[str], ...]:
@@ -477,6 +513,7 @@ class Tables:
             if name not in markers and not self._is_weak(name):
                 markers[name] = Marker(text=name, action=Action.STRAY, closes_thinking=name in self._closers)
         markers |= self._ignored(TEXT)
+        markers = self._last_stops | markers
         if calls:
             markers = self._bare_lines | markers
         for name in self._format.strays:
@@ -489,6 +526,10 @@ class Tables:
             markers = {name: _foreign_tag(name) for name in TAGS if split_suffix(name)[0] not in own} | markers
         return self._table(TEXT, markers.values(), foreign)
 
+    def names_marker(self, name: str) -> bool:
+        """Whether a tag of this name, however it is spelled, is a marker of a text."""
+        return f"<{name.lower()}>" in self.text.markers
+
     def is_foreign(self, text: str) -> bool:
         """Whether a marker that does not act is another family's, and no piece of this one's own."""
         return text not in self._own
@@ -497,6 +538,11 @@ class Tables:
     def _own(self) -> str:
         format = self._format
         return "\0".join(strings((format.states, format.calls, format.header, format.strays, format.ignored)))
+
+    @cached_property
+    def _last_stops(self) -> dict[str, Marker]:
+        stops = self._format.last_stops
+        return {name: Marker(text=name, action=Action.STOP, target=END, last=True) for name in stops}
 
     def _ignored(self, state: State) -> dict[str, Marker]:
         return {name: Marker(text=name, action=Action.IGNORED, target=state) for name in self._format.ignored}
@@ -521,7 +567,7 @@ class Tables:
         if calls:
             markers |= self._call_markers
         markers |= self._ignored(THINKING)
-        return self._table(THINKING, markers.values())
+        return self._table(THINKING, (self._last_stops | markers).values())
 
     @cached_property
     def watching(self) -> Table:
@@ -541,7 +587,8 @@ class Tables:
     def header_openers(self) -> tuple[str, ...]:
         """The markers that open a header."""
         markers = self.text.markers.values()
-        return tuple(marker.text for marker in markers if marker.action is Action.HEADER and not marker.joined)
+        found = (marker for marker in markers if marker.action is Action.HEADER and not marker.joined)
+        return tuple(marker.text for marker in found if marker.text != TO)
 
     @cached_property
     def lost_channels(self) -> tuple[str, ...]:
@@ -556,6 +603,7 @@ class Tables:
     def header(self) -> Table:
         """What acts in a message header."""
         markers = self._given(TEXT, _FROM_HEADER) | self._given(HEADER, _FROM_HEADER) | self._call_markers
+        markers.pop(TO, None)  # there it is one of the header's own words
         header = self._format.header
         if header is not None and header.body:
             markers[header.body] = Marker(text=header.body, action=Action.BODY, target=HEADER)
@@ -585,6 +633,17 @@ class Tables:
         """The markers that end a turn, or a message in it."""
         markers = self._given(TEXT, _FROM_TEXT).values()
         return tuple(marker.text for marker in markers if marker.action in (Action.STOP, Action.LEAVE))
+
+    @cached_property
+    def turn_stops(self) -> Table:
+        """The stop markers alone."""
+        markers = self._given(TEXT, _FROM_TEXT).values()
+        return self._table(END, (marker for marker in markers if marker.action is Action.STOP))
+
+    def other_turns(self, stop: str) -> tuple[str, ...]:
+        """The headers of other turns that may follow this stop marker."""
+        format = self._format
+        return format.other_turns_after.get(stop, ()) if format.other_turns_after else format.other_turns
 
     def closers_of(self, syntax: CallSyntax) -> Table:
         """What may end a call of one syntax: its closing markers, and those that end the turn."""

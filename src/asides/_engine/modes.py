@@ -26,6 +26,8 @@ class Mode(Enum):
     CALL = "a call, by its own grammar"
     DEAD = "after input that a call's grammar has rejected"
     AFTER_CALLS = "after complete calls that may be drafts"
+    AFTER_STOP = "after a stop marker, where another turn may begin"
+    BEYOND = "after the end of the turn, where nothing is read"
 
     __hash__ = object.__hash__  # members are singletons, and Enum's own hash is a Python function
 
@@ -37,6 +39,9 @@ class ReadOutcome(Enum):
     WAIT_FOR_WORDS = "more input is needed, and whitespace alone decides nothing"
     GO_ON = "something was decided; the mode stays"
     MARKER = "a marker has acted"
+    STOPPED = "a stop marker has acted"
+    TURN_OVER = "the header of another turn follows"
+    TURN_GOES_ON = "no other turn begins here"
     HEADER = "a header begins"
     BARE_HEADER = "a header without markers begins"
     NO_HEADER = "there is no header here"
@@ -73,6 +78,7 @@ NEXT: dict[tuple[Mode, ReadOutcome], Mode] = {
     (Mode.BARE_HEADER, ReadOutcome.CALL): Mode.CALL,
     (Mode.BARE_HEADER, ReadOutcome.CUT_OFF): Mode.PROSE,
     (Mode.PROSE, ReadOutcome.MARKER): Mode.PROSE,
+    (Mode.PROSE, ReadOutcome.STOPPED): Mode.AFTER_STOP,
     (Mode.PROSE, ReadOutcome.HEADER): Mode.HEADER,
     (Mode.PROSE, ReadOutcome.BARE_HEADER): Mode.BARE_HEADER,
     (Mode.PROSE, ReadOutcome.CALL): Mode.CALL,
@@ -95,5 +101,7 @@ NEXT: dict[tuple[Mode, ReadOutcome], Mode] = {
     (Mode.AFTER_CALLS, ReadOutcome.CLOSED): Mode.PROSE,
     (Mode.AFTER_CALLS, ReadOutcome.GIVEN_BACK): Mode.PROSE,
     (Mode.AFTER_CALLS, ReadOutcome.EXPIRED): Mode.AFTER_CALLS,
+    (Mode.AFTER_STOP, ReadOutcome.TURN_OVER): Mode.BEYOND,
+    (Mode.AFTER_STOP, ReadOutcome.TURN_GOES_ON): Mode.PROSE,
 }
 """Every step there is. A pair that is missing is a defect; the two that wait are in none, because nothing happened."""

@@ -11,16 +11,31 @@ gap between two texts). With `whitespace="exact"` all of it is the part's.
 
 from __future__ import annotations
 
-from ..events import NOTICES, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta
+from ..events import NOTICES, Notice, PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta
+from ..message import FinishReason
 from ..parts import Kind
 from .active_markers import ActiveMarkers
 from .calls.syntax import CallSyntax
 from .cursor import LOOKBACK, NON_SPACE, NOWHERE, Cursor
+from .documents import WholeDocument
 from .fences import Fences
 from .format import OUTSIDE, TEXT, THINKING, State
 from .holds import Holds
 from .markers import Actions, Found, Marker
-from .mentions import PAIRS, Lookahead, Verdict, Verdicts, judge
+from .mentions import (
+    LINE,
+    LOOSE,
+    QUOTES,
+    Lookahead,
+    Verdict,
+    Verdicts,
+    is_indented,
+    judge_place,
+    judge_quotes,
+    judge_span,
+    open_fence,
+    open_run,
+)
 
 DELTA: dict[State, type[TextDelta] | type[ThinkingDelta]] = {TEXT: TextDelta, THINKING: ThinkingDelta}
 
@@ -29,6 +44,7 @@ class OpenPart:
     """The part that is being written, if one is, and the place in the message."""
 
     __slots__ = (
+        "acted",
         "after_marker",
         "call_may_begin",
         "calls",
@@ -39,8 +55,11 @@ class OpenPart:
         "foreign_noticed_in",
         "gap",
         "index",
+        "inline_noticed_in",
         "interrupted",
         "kind",
+        "left_until",
+        "mentioned_in",
         "new_message",
         "noticed_stop",
         "outside_message",
@@ -49,9 +68,13 @@ class OpenPart:
         "seen_text",
         "seen_thinking",
         "seen_words",
+        "shown_in",
         "start",
+        "stop_from",
+        "stop_text",
         "stopped",
         "thinking_gap",
+        "turn_end",
         "weak_from",
     )
 
@@ -68,6 +91,8 @@ class OpenPart:
         self.calls = 0
         """How many calls have been announced; ids count them."""
 
+        self.acted = False
+        """Whether any marker has acted."""
         self.content_from = 0
         """Offset where this content begins: behind the last marker. What stands before it is no neighbour."""
         self.after_marker = after_marker
@@ -97,9 +122,22 @@ class OpenPart:
         """Whether a text with words in it was seen."""
         self.stopped = False
         """Whether a stop marker was seen."""
+        self.turn_end = NOWHERE
+        """Offset of the first one that ends the turn, so that no call after it may be run."""
+        self.stop_from = 0
+        """Offset of the last one."""
+        self.stop_text = ""
+        self.left_until = -1
+        """Offset behind the last marker that is a stop if it is the last thing of the output."""
         self.noticed_stop = False
         self.foreign_noticed_in = -1
         """Where the content begins in which a foreign marker was noticed last: one notice for each text."""
+        self.inline_noticed_in = -1
+        """Where the content begins in which a marker inside a line was noticed last."""
+        self.mentioned_in = -1
+        """Where the content begins in which an opener was talked about. The next close of it is literal too."""
+        self.shown_in = -1
+        """Where the thought begins that shows an opener in a fenced block."""
         self.weak_from = 0
         """Where content begins in which an opener of a weak name may come first."""
 
@@ -116,17 +154,20 @@ class PartWriter:
 
     __slots__ = (
         "_bare_lines",
-        "_fenced",
-        "_fences_until",
+        "_header_in_fence",
         "_lookahead",
+        "beyond_from",
         "cursor",
         "cut",
+        "document",
         "fences",
         "holds",
         "limit",
         "markers",
+        "may_retype",
         "part",
         "quotes",
+        "reported",
         "tidy",
     )
 
@@ -142,6 +183,7 @@ class PartWriter:
         quotes: bool = True,
         limit: int = 1_048_576,
         bare_lines: bool = False,
+        may_retype: bool = False,
     ) -> None:
         self.cursor = cursor
         self.holds = holds
@@ -153,18 +195,27 @@ class PartWriter:
         self.limit = limit
         """How many characters may be held back."""
         self._bare_lines = bare_lines
+        self.may_retype = may_retype
+        """Whether the first part may turn out to be of the other kind."""
+        self.reported: FinishReason | None = None
+        """How the reply ended, as the server says."""
+        self.beyond_from: int | None = None
+        """Offset where the output goes on as another turn, once it does."""
         self.restart(state, after_marker=after_marker)
 
-    def restart(self, state: State, *, after_marker: bool = False, fences_until: int = NOWHERE) -> None:
-        """Begin at the first character. Fences that open at `fences_until` or later do not count."""
+    def restart(self, state: State, *, after_marker: bool = False) -> None:
+        """Begin at the first character."""
         self.markers.restart(state)
         bare = bool(self.markers.tables.bare) and state == TEXT
         self.part = OpenPart(after_marker=after_marker, call_may_begin=bare)
         self.cut = False
         """Whether the output ended inside thinking or a call."""
+        self.document: WholeDocument | None = None
+        """What the output is as long as it may be one JSON value or one element, in which markers are words."""
+        if self.quotes and self.markers.format.documents and state == TEXT:
+            self.document = WholeDocument(self.markers.tables.names_marker)
         self.fences = Fences()
-        self._fences_until = fences_until
-        self._fenced = False
+        self._header_in_fence = False
         self._lookahead = Lookahead()
 
     def snapshot(self) -> OpenPart:
@@ -182,6 +233,8 @@ class PartWriter:
         followed now."""
         part, fences = self.part, self.fences
         part.end = offset
+        if self.document is not None:
+            self._follow_document(offset)
         # Thinking has no fences, and another content begins outside of any.
         if self.markers.table.state != TEXT or not (self.quotes or self._bare_lines):
             return
@@ -190,9 +243,24 @@ class PartWriter:
             text = self.cursor.tape.text(base, offset)
             fences.advance(text, base, len(text), part.content_from)
 
+    def leave_message(self, marker: Marker, offset: int) -> None:
+        """A marker that ends a message has acted before this offset. The turn may be over, too, if nothing follows."""
+        if marker.text in self.markers.format.last_stops:
+            self.part.left_until = offset
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop marker has ended the output."""
+        part, tape = self.part, self.cursor.tape
+        return part.stopped or (part.left_until >= 0 and tape.words_until(tape.sync()) == part.left_until)
+
     def mark_cut(self, cut: bool) -> None:
         """Say whether the output ended inside thinking or a call."""
         self.cut = cut
+
+    def report_end(self, reason: FinishReason | None) -> None:
+        """The input is over; `reason` is how the server says that it ended."""
+        self.reported = reason
 
     # Words and whitespace.
 
@@ -326,6 +394,7 @@ class PartWriter:
             self.settle_as_text()
         self._notice_place(start)
         part.count += 1
+        part.acted = True
         return part.count - 1
 
     def count_call(self) -> int:
@@ -366,22 +435,71 @@ class PartWriter:
             self.holds.emit(PartEnd(part.index, complete, None, (part.start, part.end)))
             part.kind = None
 
-    def stop(self, offset: int) -> None:
+    def keep_kinds(self) -> None:
+        """From here on the first part stays what it was said to be."""
+        self.may_retype = False
+
+    @property
+    def is_first(self) -> bool:
+        """Whether no marker has acted and nothing was certain of the start, so that what came may be of the other
+        kind."""
+        return self.may_retype and not self.part.acted
+
+    def retype(self, offset: int) -> None:
+        """What stands at this offset shows that the open first part is of the other kind."""
+        part = self.part
+        thought = part.kind == "text"
+        part.kind = "thinking" if thought else "text"
+        part.seen_thinking, part.seen_text, part.seen_words = thought, not thought, not thought
+        part.gap, part.thinking_gap = "", part.gap
+        if thought and self.tidy:
+            # Whitespace before a thought is the marker's that opened it.
+            text = self.cursor.tape.text(part.start, part.end)
+            part.start += len(text) - len(text.lstrip())
+        elif not thought:
+            part.start = 0
+        self.holds.emit(Retyped(part.index, part.kind))
+        self.holds.notice("retyped", offset)
+
+    def _ends_answer(self, offset: int) -> bool:
+        """Whether the turn ends in a thought that was none: its start was a guess, and nothing closed it."""
+        if not self.is_first:
+            return False
+        if self.part.kind is not None:
+            self.retype(offset)
+        self.markers.enter(TEXT)
+        return True
+
+    def stop(self, offset: int, marker: Marker) -> None:
         """A stop marker ends every part."""
-        thinks = self.markers.table.state == THINKING
+        thinks = self.markers.table.state == THINKING and not self._ends_answer(offset)
         if thinks:
             self.holds.notice("unclosed_thinking", offset)
         self.close(not thinks)
-        self.part.stopped = True
+        part = self.part
+        part.stopped = True
+        if part.turn_end == NOWHERE and marker.text not in self.markers.format.goes_on:
+            part.turn_end = offset
+        part.stop_from, part.stop_text = offset, marker.text
         self.markers.let_calls(True)
         self.enter(TEXT)
 
+    def end_turn(self, offset: int) -> None:
+        """From this offset on the output is another turn's."""
+        self.beyond_from = offset
+        self.holds.notice("after_turn", offset)
+
     def end(self, offset: int) -> None:
         """The output ends at this offset."""
-        thinks = self.markers.table.state == THINKING
+        thought = self.markers.table.state == THINKING
+        thinks = thought and (self.reported == "length" or not self._ends_answer(offset))
         if thinks:
             self.holds.notice("unclosed_thinking", offset)
             self.cut = True
+        elif thought and self.part.kind is None and offset <= self.limit:
+            # Nothing but whitespace came. It is the text's: no marker stands beside it.
+            self.cursor.rewind(0, 0)
+            self._emit_text(offset)
         self.close(not thinks)
 
     def enter(self, state: State, met: str | CallSyntax | None = None) -> None:
@@ -398,7 +516,7 @@ class PartWriter:
     def enter_message(self) -> None:
         """A header has been read: the part before it ends, and another message begins."""
         self.close(True)
-        self.part.new_message = True
+        self.part.new_message = self.part.acted = True
 
     def begin_content(self, offset: int, *, after_thinking: bool = False, begins_message: bool = False) -> None:
         """Behind a marker or a call, or again behind an opener: content begins at this offset.
@@ -408,7 +526,7 @@ class PartWriter:
         """
         part = self.part
         part.content_from = offset
-        part.after_marker = part.empty = True
+        part.acted = part.after_marker = part.empty = True
         part.overflowed = part.call_may_begin = False
         if after_thinking:
             part.weak_from = offset
@@ -432,35 +550,159 @@ class PartWriter:
         return max(self.part.content_from - self.cursor.base, 0)
 
     def judge_marker(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
-        """Whether a marker acts or is only talked about, quoted or in a fence; and where the mention ends."""
+        """Whether a marker acts or is only talked about; and where the mention ends."""
         # A marker that came as its own token acts whatever stands around it.
-        if not self.quotes or found.marker.certain:
+        marker = found.marker
+        if marker.last and not marker.certain:
+            return self._judge_last(found, end, final)
+        if not self.quotes or marker.certain:
             return Verdicts.ACTS, found.stop
-        buffer = self.cursor.buffer
+        buffer, part = self.cursor.buffer, self.part
+        in_text = self.markers.table.state == TEXT
+        if marker.closes_thinking and part.mentioned_in == part.content_from and in_text:
+            part.mentioned_in = -1  # the close of an opener that was talked about
+            return Verdicts.LITERAL, found.stop
         verdict, stop = Verdicts.ACTS, found.stop
-        if buffer[found.start - 1 : found.start] in PAIRS:
-            verdict, stop = self.judge_quotes(found, end, final)
-        if verdict is Verdicts.ACTS and self.markers.table.state == TEXT and self.in_fence(found.start):
-            verdict, stop = Verdicts.LITERAL, found.stop
-        if verdict is Verdicts.LITERAL and found.marker.action is Actions.STOP:
+        in_document = self.document is not None and self._in_document(found)
+        if in_document:
+            verdict = Verdicts.LITERAL
+        elif found.start > part.content_from - self.cursor.base and buffer[found.start - 1 : found.start] not in "\n":
+            verdict, stop = self._judge_line(found, end, final)
+        if verdict is Verdicts.ACTS:
+            shown = marker.action is Actions.NESTED or part.shown_in == part.content_from
+            # A call in a block is held until it is known whether it is shown: see `CallsInProgress.begin`.
+            fenced = in_text and marker.action is not Actions.CALL and self.in_fence(found.start)
+            self._header_in_fence = self._header_in_fence or (fenced and marker.joined)
+            if fenced or (not in_text and shown and self._is_fenced_thought(found)):
+                verdict, stop = Verdicts.LITERAL, found.stop
+        elif verdict is Verdicts.INLINE:
+            self._notice_inline(found)
+            return Verdicts.LITERAL, found.stop
+        if verdict is Verdicts.LITERAL and marker.action is Actions.STOP:
             # A stop marker with nothing but whitespace behind it is a stop, wherever it stands.
             after = NON_SPACE.search(buffer, found.stop, end)
             if after is None and end - found.stop <= self.limit:
                 return (Verdicts.ACTS if final else Verdicts.WAIT_FOR_WORDS), found.stop
+        if in_document:
+            self._notice_document(found)
         return verdict, stop
+
+    def _judge_last(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
+        """Whether a stop that is also a common tag is the last thing of the output, and closes no tag of its name."""
+        after = NON_SPACE.search(self.cursor.buffer, found.stop, end)
+        if after is not None or end - found.stop > self.limit:
+            return Verdicts.LITERAL, found.stop
+        if not final:
+            return Verdicts.WAIT_FOR_WORDS, found.stop
+        opened = found.marker.text.replace("</", "<", 1)
+        closes = opened != found.marker.text and opened in self.before(found.start)
+        return Verdicts.LITERAL if closes else Verdicts.ACTS, found.stop
+
+    def _in_document(self, found: Found) -> bool:
+        """Whether a marker stands in a string of the JSON value, or in the element, that the output is so far."""
+        self._follow_document(self.cursor.base + found.start)
+        document = self.document
+        return document is not None and (document.in_string or document.in_element)
+
+    def _notice_document(self, found: Found) -> None:
+        """A marker in an element is left there: say so, once for each content. One in a string is quoted."""
+        part, cursor = self.part, self.cursor
+        if self.document is not None and self.document.in_element and part.inline_noticed_in != part.content_from:
+            part.inline_noticed_in = part.content_from
+            self.write_literal(found.start)
+            written = cursor.buffer[found.start : found.stop]
+            message = f"{written} stands in the element that the output begins with; it is left there"
+            self.holds.notice("inline_marker", cursor.base + found.start, message)
+
+    def _follow_document(self, offset: int) -> None:
+        """See what the output is up to this offset. Once a marker has acted, it is no document."""
+        document = self.document
+        if document is not None and document.at < offset and not self.part.acted:
+            document.advance(self.cursor.tape.text(document.at, offset))
+        if document is not None and (document.over or self.part.acted):
+            self.document = None
+
+    def before(self, place: int) -> str:
+        """What stands before this index in its content, as far as mentions look back."""
+        offset = self.cursor.base + place
+        return self.cursor.tape.text(max(self.part.content_from, offset - LINE), offset)
+
+    def _judge_line(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
+        """Whether what stands before a marker on its line makes it a mention."""
+        marker, buffer = found.marker, self.cursor.buffer
+        before, verdict, stop = self.before(found.start), Verdicts.ACTS, found.stop
+        last = before[-1:]
+        if last in QUOTES or before[-2:-1] == "«":
+            verdict, stop = self._judge_quotes(before, found, end, final)
+        if verdict is not Verdicts.ACTS or marker.action is Actions.CALL or marker.action is Actions.FOREIGN:
+            return verdict, stop
+        line = before[before.rfind("\n") + 1 :]
+        size = open_run(line) if "`" in line else 0
+        if size:
+            verdict, stop = judge_span(size, buffer, found.stop, end, final, self.limit)
+            if verdict is not Verdicts.ACTS:
+                return verdict, stop
+        table, action = self.markers.table, marker.action
+        # The first text may still turn out to be a thought; what of it went out already depends on the chunks.
+        closes = action is Actions.CLOSE or (marker.closes_thinking and (self.holds.undecided or self.is_first))
+        if last.isascii() and last not in LOOSE and not last.isspace():
+            # Joined to a word: only a close may be talked about so, where more of the sentence follows it.
+            follows = buffer[found.stop : min(end, found.stop + 1)]
+            goes_on = not follows or (follows != "\n" and follows.isspace())
+            if not closes or not goes_on or table.glance(line) is None:
+                return verdict, stop
+        shown = action is Actions.OPEN or (action is Actions.STRAY and not closes)
+        if shown and last.isspace() and is_indented(before):
+            return Verdicts.LITERAL, found.stop
+        verdict = judge_place(
+            marker, before, buffer, found.stop, end, final, table=table, closes=closes, limit=self.limit
+        )
+        return verdict, found.stop
+
+    def _notice_inline(self, found: Found) -> None:
+        """A marker inside a line is left there: say so, once for each content."""
+        part, cursor = self.part, self.cursor
+        if found.marker.action is Actions.OPEN:
+            part.mentioned_in = part.content_from
+        if part.inline_noticed_in != part.content_from:
+            part.inline_noticed_in = part.content_from
+            self.write_literal(found.start)
+            message = f"{cursor.buffer[found.start : found.stop]} stands inside a line as if it were talked about"
+            self.holds.notice("inline_marker", cursor.base + found.start, f"{message}; it is left there")
+
+    def _is_fenced_thought(self, found: Found) -> bool:
+        """Whether a marker stands in a fenced block of a thought that shows openers: these and as many closes."""
+        part, action = self.part, found.marker.action
+        if action is not Actions.NESTED and action is not Actions.CLOSE:
+            return False
+        before = self.before(found.start)
+        opened = open_fence(before)
+        if opened < 0:
+            return False
+        if action is Actions.NESTED:
+            part.shown_in = part.content_from
+            return True
+        inside, markers = before[opened:], self.markers.table.markers.values()
+        opens = sum(inside.count(marker.text) for marker in markers if marker.action is Actions.NESTED)
+        closes = sum(inside.count(marker.text) for marker in markers if marker.action is Actions.CLOSE)
+        return opens > closes
 
     def judge_quotes(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
         """Whether a marker is quoted, and so only talked about; and where the mention ends."""
-        cursor = self.cursor
         if not self.quotes or found.marker.certain:
             return Verdicts.ACTS, found.stop
-        return judge(
+        return self._judge_quotes(self.before(found.start), found, end, final)
+
+    def _judge_quotes(self, before: str, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
+        cursor = self.cursor
+        return judge_quotes(
+            before,
             cursor.buffer,
             cursor.base,
             found,
             end,
             final,
-            floor=max(self.part.content_from - cursor.base, 0),
+            table=self.markers.table,
             limit=self.limit,
             lookahead=self._lookahead,
         )
@@ -468,14 +710,16 @@ class PartWriter:
     def in_fence(self, place: int) -> bool:
         """Whether a marker at this index stands in a fenced block of a text."""
         self.fences.advance(self.cursor.buffer, self.cursor.base, place, self.part.content_from)
-        inside = self.fences.inside and self.fences.opened_at < self._fences_until
-        self._fenced = self._fenced or inside
-        return inside
+        return self.fences.inside
+
+    def is_block(self, place: int) -> bool:
+        """Whether a call at this index of a text stands in a fenced or an indented block."""
+        return self.in_fence(place) or is_indented(self.before(place))
 
     @property
-    def left_in_fence(self) -> bool:
-        """Whether a marker was taken as literal in a block that never closed."""
-        return self._fenced and self.fences.at >= self.part.content_from and self.fences.inside
+    def header_in_open_fence(self) -> bool:
+        """Whether a header without its markers was taken as literal in a block that never closed."""
+        return self._header_in_fence and self.fences.at >= self.part.content_from and self.fences.inside
 
 
 def _width(run: str) -> tuple[int, int]:

@@ -25,24 +25,27 @@ import msgspec
 
 from ..errors import StrictError, UsageError
 from ..events import NOTICES, Event, Notice, ToolCallDelta
-from ..message import Collector, Message, Termination
+from ..message import Collector, Message, Termination, read_finish_reason
 from ..policies import DEFAULTS, Policies, PolicyOptions
 from .active_markers import ActiveMarkers
-from .bare_calls import REACH
-from .call_region import LONGEST_REPEAT, CallOptions
+from .call_record import LONGEST_REPEAT
+from .call_region import CallOptions
 from .calls.tools import Tools
 from .calls_in_progress import CallsInProgress
-from .cursor import LOOKBACK, Cursor
+from .cursor import Cursor
 from .fast_path import LONG_SPACE, SHORT, FastPath, OpenString, string_search
-from .format import HEADER, TEXT, THINKING, Format, State, find_format
+from .format import HEADER, TEXT, THINKING, Format, State, find_format, read_model
+from .given import check_text
 from .holds import Holds
 from .markers import Action, compile_tables
+from .mentions import LINE
 from .modes import NEXT, Mode, ReadOutcome
 from .open_part import PartWriter
 from .prose import Prose
 
 ParserState = Literal["thinking", "text", "call", "undecided", "ended"]
 
+_FINISHED = "feed() was called after finish(); make a new Parser for the next message"
 FEW = 8
 """Chunks that are kept without asking which of them are needed again."""
 _WAIT, _WAIT_FOR_WORDS, _PROSE, _CALL = ReadOutcome.WAIT, ReadOutcome.WAIT_FOR_WORDS, Mode.PROSE, Mode.CALL
@@ -65,15 +68,19 @@ class Opening(msgspec.Struct, frozen=True):
     """The weak opener at the end of the prompt, if that is what opened thinking: only its own closer ends it."""
 
 
-def check_text(value: object) -> None:
-    """Refuse what is no text: Python's own error would name something inside the engine."""
-    if not isinstance(value, str):
-        hint = "; decode it first" if isinstance(value, bytes | bytearray | memoryview) else ""
-        raise UsageError(f"a model's output is text (str), not {type(value).__name__}{hint}")
-
-
 class Parser:
-    """Takes a model's output apart as it comes. `feed` chunks, then `finish`; both return a list of events."""
+    """Takes a model's output apart as it comes. `feed` chunks, then `finish`; both return a list of events.
+
+    Examples:
+        >>> parser = asides.Parser("qwen3")
+        >>> parser.feed("<think>2+")
+        [PartStart(index=0, kind='thinking'), ThinkingDelta(index=0, text='2+')]
+        >>> events = parser.feed("2</think>It is 4.")
+        >>> parser.finish()
+        [PartEnd(index=1, span=(18, 26))]
+        >>> parser.message.text
+        'It is 4.'
+    """
 
     __slots__ = (
         "_calls",
@@ -91,10 +98,19 @@ class Parser:
     )
 
     def __init__(
-        self, format: str | Format = "auto", policies: Policies = DEFAULTS, **options: Unpack[PolicyOptions]
+        self,
+        format: str | Format = "auto",
+        policies: Policies = DEFAULTS,
+        *,
+        model: str | None = None,
+        **options: Unpack[PolicyOptions],
     ) -> None:
+        """`model`: the name of the model that writes, which says where its output begins, and with `format="auto"`
+        also how it is written."""
         if options:
             policies = policies.but(**options)
+        if model is not None:
+            format, policies = read_model(model, format, policies)
         format = find_format(format)
         opening = _opening(format, policies)
         tools = Tools(policies.tools) if policies.tools is not None else None
@@ -122,6 +138,7 @@ class Parser:
             quotes=policies.mentions == "literal",
             limit=policies.limit,
             bare_lines=bare_lines,
+            may_retype=_may_retype(format, policies),
         )
         if opening.undecided:
             self._holds.open_undecided()
@@ -143,10 +160,12 @@ class Parser:
             Mode.CALL: self._calls.read,
             Mode.DEAD: self._calls.read_dead,
             Mode.AFTER_CALLS: self._calls.read_after,
+            Mode.AFTER_STOP: self._prose.read_after_stop,
+            Mode.BEYOND: self._prose.read_beyond,
         }
         self._mode = Mode.BEGIN if opening.state == HEADER or may_watch else _PROSE
         self._finished = False
-        self._lookback = REACH if bare_lines else LOOKBACK
+        self._lookback = LINE
         self._fast = FastPath(
             self._cursor.tape,
             self._markers.table,
@@ -155,8 +174,10 @@ class Parser:
             collector=self._collector,
         )
 
-    def feed(self, chunk: str) -> list[Event]:
-        """Read a chunk and return its events."""
+    def feed(self, chunk: str | None) -> list[Event]:
+        """Read a chunk and return its events. None is no text, as an empty chunk is: servers send both."""
+        if not chunk:
+            return self._feed_nothing(chunk)
         # The commonest chunks are answered here, field by field; `fast_path.py` says why, and has the rest.
         fast = self._fast
         delta = fast.inline
@@ -173,7 +194,7 @@ class Parser:
                 events = fast.take_doubtful(chunk)
             else:
                 words = chunk.rstrip()
-                if words is chunk and chunk:
+                if words is chunk:
                     pieces = fast.pieces
                     pieces.append(chunk)
                     if len(pieces) > fast.most:
@@ -182,7 +203,7 @@ class Parser:
                 events = fast.take_spaced(chunk, words)
         elif fast.string is None:
             events = fast.take(chunk)
-        elif not fast.held and fast.string_into is None and fast.string(chunk) is None and chunk:
+        elif not fast.held and fast.string_into is None and fast.string(chunk) is None:
             pieces = fast.pieces
             pieces.append(chunk)
             if len(pieces) > fast.most:
@@ -196,15 +217,29 @@ class Parser:
         if events is not None:
             return events
         if self._finished:
-            raise UsageError("feed() was called after finish(); make a new Parser for the next message")
+            raise UsageError(_FINISHED)
         if chunk.__class__ is not str:
             check_text(chunk)
         return self._advance(chunk, False)
 
-    def finish(self) -> list[Event]:
-        """The input is over: return what was held back and how it ends. A second call returns nothing."""
+    def _feed_nothing(self, chunk: object) -> list[Event]:
+        """A chunk without text."""
+        if self._finished:
+            raise UsageError(_FINISHED)
+        if chunk is not None:
+            check_text(chunk)
+        return []
+
+    def finish(self, finish_reason: str | None = None) -> list[Event]:
+        """The input is over: return what was held back and how it ends. A second call returns nothing.
+
+        `finish_reason` is what the server says of the end: `"stop"` (the model ended its turn) or `"length"` (the reply
+        was cut: calls that are held back are none). None: nobody knows, which counts as a stop.
+        """
+        reason = read_finish_reason(finish_reason)
         if self._finished:
             return []
+        self._writer.report_end(reason)
         return self._advance("", True)
 
     @property
@@ -214,7 +249,7 @@ class Parser:
             raise UsageError("message is not available with collect=False")
         tape = self._cursor.tape
         tape.sync()
-        return self._collector.message("".join(tape.pieces), open_span(self), termination_of(self))
+        return self._collector.message("".join(tape.pieces), open_span(self), termination_of(self), beyond_of(self))
 
     @property
     def state(self) -> ParserState:
@@ -237,8 +272,9 @@ class Parser:
         """The offset up to which events hold everything."""
         if self._holds.undecided:
             return 0
-        untold = self._calls.untold
-        return self._cursor.tape.sync() - self._fast.size if untold is None else untold
+        read, untold = self._cursor.tape.sync() - self._fast.size, self._calls.untold
+        # A broken call may have been read less far than to the closing marker that may be its end.
+        return read if untold is None else min(read, untold)
 
     def _advance(self, chunk: str, final: bool) -> list[Event]:
         """Let the machine read a chunk."""
@@ -270,7 +306,7 @@ class Parser:
         """Drop the text that is not looked at again."""
         offset = self._emitted()
         region = self._calls.region
-        compared = region.needed if region is not None else None
+        compared = region.record.needed if region is not None else None
         if compared is not None:
             offset = min(offset, max(compared, offset - LONGEST_REPEAT))
         self._cursor.tape.forget(offset - self._lookback)
@@ -281,10 +317,10 @@ class Parser:
         if region is not None:
             ends = region.string_ends if self._mode is _CALL and not fast.held else None
             if ends is not None:
-                markers = self._markers.tables.closers_of(region.reader_syntax)
+                markers = self._markers.tables.closers_of(region.syntax)
                 body = region.string_body if writer.limit >= SHORT else None
                 search = string_search(ends, markers.beginnings)
-                fast.write_string(region.index, OpenString(search, body, markers, *region.string_into))
+                fast.write_string(region.record.index, OpenString(search, body, markers, *region.string_into))
             return
         part, table = writer.part, self._markers.table
         if (
@@ -334,14 +370,21 @@ class Parser:
     def _end(self) -> None:
         """The input is over."""
         holds, writer = self._holds, self._writer
-        if holds.undecided and writer.left_in_fence:
-            # A fence that never closes does not count while the start is undecided.
-            self._mode = NEXT[self._mode, self._prose.reread_as_text()]
+        if self._markers.watching and writer.header_in_open_fence and writer.reported != "length":
+            # The block that never closes stands in a thought, and the header after it is one.
+            self._mode = NEXT[self._mode, self._prose.settle_as_bare()]
             self._run(True)
         if holds.undecided:
             writer.settle_as_text()
         writer.end(self._cursor.base + self._cursor.at)
+        self._calls.release()
         self._finished = True
+
+
+def read_all(parser: Parser, text: str, finish_reason: str | None = None) -> None:
+    """Feed a new parser a whole output and finish it, in one go: it waits for nothing that is there already."""
+    parser._writer.report_end(read_finish_reason(finish_reason))
+    parser._advance(text, True)
 
 
 def fast_path_of(parser: Parser) -> FastPath:
@@ -361,11 +404,43 @@ def format_of(parser: Parser) -> Format:
 
 
 def termination_of(parser: Parser) -> Termination:
-    """How the output ended, as `message.termination` says; `cut` while thinking or a call is open."""
+    """How the output ended, as `message.termination` says; `cut` while thinking or a call is open. A stop marker
+    outranks what was reported."""
     writer = parser._writer
+    if writer.reported is not None:
+        return "cut" if writer.reported == "length" and not writer.stopped else "stop"
     if writer.cut or (not parser._finished and (parser._markers.table.state == THINKING or parser._calls.region)):
         return "cut"
-    return "stop" if writer.part.stopped else "end"
+    return "stop" if writer.stopped else "end"
+
+
+def keep_kinds(parser: Parser) -> None:
+    """From here on the first part stays what it was said to be: for those who cannot take back what they sent."""
+    parser._writer.keep_kinds()
+
+
+def may_become_text(parser: Parser) -> bool:
+    """Whether what was read as a thought so far may turn out to be the answer, so that its words are needed again."""
+    writer = parser._writer
+    return writer.may_retype and not writer.part.acted and writer.part.kind != "text"
+
+
+def beyond_of(parser: Parser) -> tuple[int, int] | None:
+    """Where the output goes on as another turn."""
+    start = parser._writer.beyond_from
+    return (start, parser._cursor.tape.sync()) if start is not None else None
+
+
+def turn_end_of(parser: Parser) -> int:
+    """The offset of the stop marker that ended the turn; `NOWHERE` while none has."""
+    return parser._writer.part.turn_end
+
+
+def _may_retype(format: Format, policies: Policies) -> bool:
+    """Whether the first part may turn out to be of the other kind: where its start is a guess."""
+    if policies.retype is not None:
+        return policies.retype
+    return policies.start is None and policies.prompt is None and format.start == TEXT
 
 
 def _opening(format: Format, policies: Policies) -> Opening:
@@ -395,6 +470,12 @@ def read_prompt(format: Format, prompt: str) -> Opening:
         call = _call_at_end(format, tail)
         return Opening(TEXT, fresh=True, call=call) if call else Opening(format.start, fresh=format.start == THINKING)
     tail = prompt[place + len(header) :]
+    return _read_tail(format, tail) if len(tail) <= SHORT else _read_tail.__wrapped__(format, tail)
+
+
+@lru_cache(maxsize=512)
+def _read_tail(format: Format, tail: str) -> Opening:
+    """Where what follows the assistant header leaves the model. Mostly nothing does, or a marker does."""
     first: State = TEXT if format.start == THINKING else format.start
     parser = Parser(_starting_in(format, first), mentions="marker", calls_in_thinking="never")
     parser.feed(tail)

@@ -18,12 +18,12 @@ import msgspec
 from .bare_headers import BareStart, BareStarts, read_bare_header, starts_bare
 from .calls.steps import marker_at
 from .calls_in_progress import CallsInProgress
-from .cursor import NOWHERE
+from .cursor import NON_SPACE
 from .fences import begins_line
-from .format import HEADER, TEXT, THINKING, State
-from .headers import LONGEST, HeaderResult, read_header, starts_header
-from .markers import Actions, Found
-from .mentions import Verdicts
+from .format import HEADER, TEXT, THINKING, TO, State
+from .headers import LONGEST, HeaderResult, leads_to_call, leads_to_message, read_header, starts_header
+from .markers import Actions, Found, Marker
+from .mentions import Verdict, Verdicts
 from .modes import Outcomes, ReadOutcome
 from .open_part import PartWriter
 
@@ -31,7 +31,7 @@ log = logging.getLogger("asides")
 
 
 class Prose:
-    """Reads what stands between calls: the modes BEGIN, HEADER, BARE_HEADER and PROSE."""
+    """Reads what stands between calls: every mode that is not about calls."""
 
     __slots__ = ("_calls", "_cursor", "_debug", "_header_before", "_holds", "_markers", "_may_watch", "_writer")
 
@@ -85,7 +85,8 @@ class Prose:
                     return self._calls.begin_line(found.start)
                 scan = found.stop
                 continue
-            verdict, stop = writer.judge_marker(found, end, final)
+            judge = self._judge_recipient if marker.text == TO else writer.judge_marker
+            verdict, stop = judge(found, end, final)
             if verdict is Verdicts.WAIT or verdict is Verdicts.WAIT_FOR_WORDS:
                 hold = found.start
                 break
@@ -101,6 +102,23 @@ class Prose:
         space = writer.flow(hold, beside=False, final=final)
         for_words = (space and hold == end) or verdict is Verdicts.WAIT_FOR_WORDS
         return Outcomes.WAIT_FOR_WORDS if for_words else Outcomes.WAIT
+
+    def _judge_recipient(self, found: Found, end: int, final: bool) -> tuple[Verdict, int]:
+        """The same as `PartWriter.judge_marker` for what may be a recipient.
+
+        In a thought it acts only where a call follows, in text only between two messages.
+        """
+        part, cursor = self._writer.part, self._cursor
+        leads: int | bool | None
+        if self._markers.table.state == THINKING:
+            leads = leads_to_call(self._markers.format, cursor.buffer, found.stop, end, final)
+        elif part.outside_message and part.empty and cursor.blank_before(found.start):
+            leads = leads_to_message(self._markers.format, cursor.buffer, found.stop, end, final)
+        else:
+            leads = False
+        if not leads:
+            return Verdicts.WAIT if leads is None else Verdicts.LITERAL, found.stop
+        return self._writer.judge_marker(found, end, final)
 
     def _is_literal(self, found: Found) -> bool:
         """Whether a marker that acts elsewhere is plain words here, and saying so."""
@@ -146,25 +164,97 @@ class Prose:
             # text.
             if marker.action is Actions.STRAY and marker.closes_thinking:
                 return self._settle_as_thinking(offset)
-            if marker.action in (Actions.OPEN, Actions.STOP):
+            # Any other marker that acts: a stream has told what stands before it, and could not take it back. Behind
+            # a word that may be a header without its markers, others of the format may be left.
+            if not self._markers.watching or marker.action in (Actions.OPEN, Actions.STOP):
                 writer.settle_as_text()
         writer.flow(found.start, beside=True)
+        retypes = marker.action is Actions.STRAY and marker.closes_thinking and writer.is_first
         if marker.action is Actions.STOP:
-            writer.stop(offset)
+            writer.stop(offset, marker)
+        elif retypes:
+            # The prompt had opened the thought, and what went out as text was one.
+            if writer.part.kind is not None:
+                writer.retype(offset)
+            writer.close(True)
+            self._calls.begin_anew()
+            closer = self._markers.tables.thinking.markers.get(marker.text)  # none of its own has a suffix
+            writer.enter(closer.target if closer is not None else TEXT, marker.text)
         elif marker.action is Actions.NESTED:
             writer.close(True)  # with exact whitespace, what stood before the echo is a part
             if marker.weak or self._markers.format.suffixed is not None:
                 self._markers.settle_on(marker.text)  # or its closer would not act, and that of another suffix would
         else:
             writer.close(True, marker.action is Actions.IGNORED and self._markers.table.state == THINKING)
-            if marker.action is Actions.STRAY and (writer.part.seen_words or not marker.closes_thinking):
-                self._holds.notice("stray_close", offset, f"{marker.text} closes nothing; it is left out")
-            elif marker.notice:
-                writer.notice_marker(marker, offset)
+            if marker.action is Actions.STRAY or marker.notice:
+                self._notice(marker, offset)
+            if marker.action is Actions.LEAVE:
+                writer.leave_message(marker, cursor.base + found.stop)
             writer.enter(marker.target, marker.text)
         cursor.pass_over(found.stop)
-        writer.begin_content(cursor.scan, after_thinking=marker.action is Actions.CLOSE)
-        return Outcomes.MARKER
+        writer.begin_content(cursor.scan, after_thinking=retypes or marker.action is Actions.CLOSE)
+        return Outcomes.STOPPED if marker.action is Actions.STOP else Outcomes.MARKER
+
+    def _notice(self, marker: Marker, offset: int) -> None:
+        """Say what a marker has that is odd, where it is."""
+        if marker.action is Actions.STRAY and (self._writer.part.seen_words or not marker.closes_thinking):
+            self._holds.notice("stray_close", offset, f"{marker.text} closes nothing; it is left out")
+        elif marker.notice:
+            self._writer.notice_marker(marker, offset)
+
+    def read_after_stop(self, end: int, final: bool) -> ReadOutcome:
+        """Directly after a stop marker: whether the model goes on as another, so that the turn is over."""
+        cursor, writer = self._cursor, self._writer
+        match = NON_SPACE.search(cursor.buffer, cursor.at, end)
+        place = match.start() if match is not None else end
+        # Whitespace that may no longer be held is an answer too, whatever the chunking.
+        if place - cursor.at > writer.limit or (match is None and final):
+            return Outcomes.TURN_GOES_ON
+        if match is None:
+            return Outcomes.WAIT_FOR_WORDS
+        begins = self._other_turn(place, end, final)
+        if begins is None:
+            return Outcomes.WAIT
+        if begins < 0:
+            return Outcomes.TURN_GOES_ON
+        if begins >= cursor.base + cursor.at:
+            writer.flow(place, beside=True)
+            writer.close(True)
+        writer.end_turn(begins)
+        return Outcomes.TURN_OVER
+
+    def _other_turn(self, place: int, end: int, final: bool) -> int | None:
+        """The offset of the header of another turn before the first thing after a stop, at `place`, or there; -1 where
+        none is, None where more must be seen."""
+        cursor, part, tables = self._cursor, self._writer.part, self._markers.tables
+        headers = tables.other_turns(part.stop_text)
+        if not headers:
+            return -1
+        buffer, stops = cursor.buffer, tables.turn_stops
+        stop = cursor.find(stops, cursor.at, end)
+        if stop is not None and stop.start <= place:
+            return -1  # further stops mean nothing, and one that is a header is asked next
+        if not final and stops.begins(buffer, cursor.at, end) <= place:
+            return None
+        if part.stop_text in headers:
+            return part.stop_from  # the user's own header, and words after it
+        header = marker_at(buffer, place, end, headers, final)
+        if not header:
+            return None if header is None else -1
+        own = self._markers.format.header
+        if own is None or not own.roles or header not in tables.header_openers:
+            return cursor.base + place
+        # Where messages have headers, the assistant may go on with another message.
+        at = place + len(header)
+        role = marker_at(buffer, at, end, own.roles, final)
+        if role is None or (at == end and not final):
+            return None
+        return -1 if role or not buffer[at : at + 1].isalnum() else cursor.base + place
+
+    def read_beyond(self, end: int, final: bool) -> ReadOutcome:
+        """After the end of the turn nothing is read."""
+        self._cursor.pass_over(end)
+        return Outcomes.WAIT
 
     def _settle_as_thinking(self, close: int) -> ReadOutcome:
         """A lone close: everything before it was thinking."""
@@ -172,20 +262,10 @@ class Prose:
         self._cursor.scan_from(close)
         return Outcomes.REREAD
 
-    def reread_as_text(self) -> ReadOutcome:
-        """At the end of an undecided start: what a fence that never closes holds is read again, without that fence."""
-        watching, opened_at = self._markers.watching, self._writer.fences.opened_at
-        self._restart(TEXT, after_marker=False, fences_until=opened_at)
-        self._holds.open_undecided()
-        # `_restart` has dropped this with everything else.
-        if watching:
-            self._watch()
-        return Outcomes.REREAD
-
-    def _restart(self, state: State, *, after_marker: bool = True, fences_until: int = NOWHERE) -> None:
+    def _restart(self, state: State) -> None:
         """Read everything again."""
         self._holds.restart()
-        self._writer.restart(state, after_marker=after_marker, fences_until=fences_until)
+        self._writer.restart(state, after_marker=True)
         self._calls.restart()
         self._cursor.rewind(0, 0)
 
@@ -195,7 +275,7 @@ class Prose:
         marker, cursor = found.marker, self._cursor
         # The output began with a word that might have been a channel: now it is known that it was.
         if marker.joined and self._markers.watching:
-            return self._settle_as_bare()
+            return self.settle_as_bare()
         self._writer.flow(found.start, beside=False)
         cursor.scan_from(cursor.base + found.start)
         header = self._markers.format.header
@@ -236,7 +316,7 @@ class Prose:
     def _begin_undecided(self, start: BareStart) -> ReadOutcome:
         """The start is undecided, and a format that is not settled yet may begin with a header without markers."""
         if start is BareStarts.JOINED:
-            return self._settle_as_bare()
+            return self.settle_as_bare()
         return Outcomes.NO_HEADER if start is BareStarts.NO else self._watch()
 
     def _starts_bare(self, end: int, final: bool) -> BareStart:
@@ -252,7 +332,7 @@ class Prose:
         self._writer.enter_outside(self._markers.format.start == HEADER)
         return Outcomes.NO_HEADER
 
-    def _settle_as_bare(self) -> ReadOutcome:
+    def settle_as_bare(self) -> ReadOutcome:
         """A joined header: the first word was a header without markers."""
         self._restart(TEXT)
         return self._begin_bare_headers(0)

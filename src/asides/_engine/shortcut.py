@@ -26,11 +26,19 @@ from ..parts import Part, Text, Thinking
 from ..policies import DEFAULTS, CallsInThinking, Policies, Start
 from .format import TEXT, THINKING, Format, State
 from .markers import FOREIGN, Actions, Marker, Table, Tables, compile_tables
-from .mentions import PAIRS, quote_before
+from .mentions import LINE, QUOTES
 
 log = logging.getLogger("asides")
 
+_PUNCTUATION = frozenset(",.;:!?)")
+_SUSPECT = (
+    QUOTES
+    | frozenset(" \t\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000")
+    | frozenset(map(chr, range(0x2000, 0x200B)))
+)
+"""What a close that is only talked about may stand directly behind."""
 _FENCE = re.compile("```|~~~")
+_DOCUMENT = re.compile(r"\s*+[{\[<]")
 LONG = 400
 """Characters from which on looking for a pattern's first character, before searching for the pattern, costs less."""
 
@@ -131,8 +139,10 @@ class Shortcut:
             return self._cut_thought(text, stop, None, format, tables, long)
         if marker.action is Actions.STRAY and marker.closes_thinking and self._undecided:
             # All before a lone closer is thinking; inside a block of a text it would be words.
-            fenced = _FENCE.search(text, 0, start)
-            return self._cut_thought(text, 0, place, format, tables, long) if fenced is None else None
+            # So it would in a document.
+            if _FENCE.search(text, 0, start) or (format.documents and _DOCUMENT.match(text)):
+                return None
+            return self._cut_thought(text, 0, place, format, tables, long)
         return _cut_end(text, 0, 0, 0, place, format)
 
     def _cut_thought(
@@ -152,8 +162,14 @@ class Shortcut:
             if closer[2].action is not Actions.CLOSE:
                 return None
         start, stop, marker = closer
-        if marker.target != TEXT or (text[start - 1] in PAIRS and quote_before(text, start, opened)):
+        if marker.target != TEXT:
             return None
+        before = text[start - 1] if start > opened else "\n"
+        if before != "\n":
+            # Nearly always a word stands there, and its line has no backtick.
+            low = start - LINE if start - opened > LINE else opened
+            if (before in _SUSPECT or text.find("`", low, start) >= 0) and _may_be_mention(text, low, start, stop):
+                return None
         if format.settle is not None:
             format, tables = self._settled.get((format, marker.text)) or self._settle(format, marker)
         if tables.bare:
@@ -171,6 +187,15 @@ class Shortcut:
         found = settled, compile_tables(settled, self._calls_in_thinking, self._calls)
         self._settled[format, marker.text] = found
         return found
+
+
+def _may_be_mention(text: str, low: int, start: int, stop: int) -> bool:
+    """Whether the machine must say if a close is only talked about."""
+    before = text[start - 1]
+    if before in QUOTES or (before.isspace() and (text[start - 2] == "«" or text[stop : stop + 1] in _PUNCTUATION)):
+        return True
+    tick = text.rfind("`", low, start)
+    return tick >= 0 and tick > text.rfind("\n", tick, start)
 
 
 def _cut_off(text: str, opened: int, format: Format) -> OrdinaryCut:
@@ -246,6 +271,7 @@ def shortcut_of(format: Format, policies: Policies) -> Shortcut | None:
         policies.prompt is not None
         or policies.whitespace != "tidy"
         or policies.mentions != "literal"
+        or policies.retype
         or not policies.collect
     ):
         return None

@@ -60,6 +60,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Role words that may begin the output, when the prompt ended inside the header."""
     calls: tuple[CallSyntax, ...] = ()
     """How the body of a call may be written; its first characters decide."""
+    tools: Mapping[str, CallSyntax] = {}
+    """Markers that end a header and say that the message is for the tool that it names, and how its body is written."""
     bare: BareHeader | None = None
     """How headers without markers are read, where the format's outputs are met so."""
 

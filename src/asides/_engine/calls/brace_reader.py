@@ -181,7 +181,7 @@ class BraceReader(StepReader):
             return self._begin_string(at + len(quote), quote, key=False)
         if text[at] == "'":
             return self._begin_string(at + 1, "'", key=False)
-        self._plain = ValueWriter(self._sink, self._schema(), key=self._argument)
+        self._plain = ValueWriter(self._sink, self._schema(), "unquoted", self._argument)
         self._space.clear()
         self._step = self._in_plain
         return at
@@ -196,7 +196,7 @@ class BraceReader(StepReader):
         """Between two markers: any text at all."""
         quote = self._syntax.quote
         place = text.find(quote, at, end)
-        stop = place if place >= 0 else beginnings((quote,)).find(text, at, end)
+        stop = place if place >= 0 else beginnings((quote,)).find_unmet(text, at, end)
         if self._string is not None:
             self._string.add(escape(text[at:stop]))
         elif (room := self._extend_key(text[at:stop], stop - at)) >= 0:

@@ -1,22 +1,33 @@
-"""Ids for calls to which the model gave none. They depend on the seed, the call's index and the shape alone."""
+"""Ids for calls to which the model gave none: random, or made from a seed, the call's index and the shape alone."""
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 
 from .syntax import IdShape
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _MASK = (1 << 64) - 1
+_LETTER_OF_BYTE = bytes(ord(_ALPHABET[byte % 62]) for byte in range(256))
 
 
-def make_id(shape: IdShape, seed: int, index: int, name: str, ordinal: int) -> str:
-    """An id in the shape that the ecosystem of this format expects."""
+def make_id(shape: IdShape, seed: int | None, index: int, name: str, ordinal: int) -> str:
+    """An id in the shape that the ecosystem of this format expects. Without a seed, another one every time."""
     if shape == "counted":
         return f"functions.{name}:{ordinal}"
-    if shape == "short":
-        return _letters(seed, index, 9)
-    return "call_" + _letters(seed, index, 24)
+    count, before = (9, "") if shape == "short" else (24, "call_")
+    if seed is None:
+        return before + os.urandom(count).translate(_LETTER_OF_BYTE).decode()
+    return before + _letters(seed, index, count)
+
+
+def seed_of(text: str, place: int = 0) -> int:
+    """The seed of an output that is read again: it depends on the text alone, and on its place in what it stands in."""
+    from hashlib import blake2b  # here, because most programs read nothing again
+
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8, salt=place.to_bytes(blake2b.SALT_SIZE)).digest())
 
 
 @lru_cache(maxsize=256)

@@ -26,13 +26,18 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     separators: str = ",;"
     """What may stand between objects in a row."""
     fenced: bool = False
-    """Whether the JSON may stand in a fenced code block."""
+    """Whether the family writes the JSON in a fenced code block."""
     fenced_behind_prose: bool = False
     """Whether a code block may be a call behind prose too, where others write examples so."""
     pseudo: tuple[str, ...] = ()
     """Names that stand for calling nothing; a tool that was given may still be called so."""
     lead: str = ""
     """A further marker that may stand between the opener and the JSON."""
+
+    @property
+    def may_be_fenced(self) -> bool:
+        """Whether a fenced code block is read: models put one behind a marker too, where no family writes it."""
+        return self.fenced or (bool(self.open) and not self.bare)
 
     @property
     def bare_starts(self) -> tuple[str, ...]:
@@ -59,7 +64,7 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
             return True
         if any(opener.endswith("[") for opener in self.open) and character == "]":
             return True
-        return starts(text, at, end, "```", final) if self.fenced else False
+        return starts(text, at, end, "```", final) if self.may_be_fenced else False
 
     def reader(self, sink: Sink, opener: str) -> Reader:
         """A reader for the objects."""

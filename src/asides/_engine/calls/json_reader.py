@@ -10,6 +10,8 @@ without a marker around it (`bare`) must look like a call to a known tool in eve
 
 from __future__ import annotations
 
+import re
+
 from .arguments import CallReader
 from .json_calls import JsonCalls
 from .json_scan import STRING_BODY, JsonScanner, unescape
@@ -18,6 +20,9 @@ from .steps import LONGEST_NAME, find_marker, marker_at, skip, skip_some, starts
 
 _TYPE = "type"
 _FENCE = "```"
+_STRAY_BRACKET = "a closing bracket that nothing has opened follows a call; it is left out"
+_BRACKETS = re.compile(r"[}\]](?:\s{0,16}[}\]]){0,15}")
+"""Closing brackets that nothing has opened."""
 
 
 class JsonReader(CallReader):
@@ -58,7 +63,7 @@ class JsonReader(CallReader):
         at = skip(text, at, end)
         if at == end:
             return wait(at)
-        if self._syntax.fenced and text[at] == "`" and not self._fence:
+        if self._syntax.may_be_fenced and text[at] == "`" and not self._fence:
             return self._open_fence(text, at, end, final)
         self._step = self._item
         if text[at] == "[":
@@ -277,6 +282,9 @@ class JsonReader(CallReader):
         if text[at] == "]":
             self._step = self._close
             return at + 1
+        if text[at] == "}" and not self._bare:
+            self._sink.notice("stray_close", base + at, _STRAY_BRACKET)
+            return at + 1
         self._step = self._item
         if text[at] in self._syntax.separators:
             return at + 1
@@ -307,6 +315,13 @@ class JsonReader(CallReader):
         if marker:
             self._end_call(self._ended_at if self._several else base + place + len(marker), alone=not self._several)
             return self._done(place + len(marker))
+        stray = self._behind_brackets(text, place, end, final)
+        if stray is None:
+            return wait(at)
+        if stray > place:
+            self._sink.notice("stray_close", base + place, _STRAY_BRACKET)
+            self._ended_at = base + stray
+            return stray
         following = self._another(text, place, end) if place < end else -1
         if following is None and not final:
             return wait(at)
@@ -330,6 +345,12 @@ class JsonReader(CallReader):
             if fence > place:
                 self._fence = False
                 return fence
+        stray = self._behind_brackets(text, place, end, final)
+        if stray is None:
+            return wait(at)
+        if stray > place:
+            self._sink.notice("stray_close", base + place, _STRAY_BRACKET)
+            return stray
         if not self._closers and not self._fence:
             return self._done(at)
         marker = marker_at(text, place, end, self._closers, final) if place < end else ("" if final else None)
@@ -339,6 +360,21 @@ class JsonReader(CallReader):
             return self._done(place + len(marker))
         self._sink.missing_close(base + at)
         return self._done(at)
+
+    def _behind_brackets(self, text: str, place: int, end: int, final: bool) -> int | None:
+        """Behind brackets that nothing has opened; `place` if there are none, None when more must be seen.
+
+        Models count them wrong. They are brackets and no words if nothing but the end of the calls follows them.
+        """
+        match = _BRACKETS.match(text, place, end) if not self._sink.tentative else None
+        if match is None:
+            return place
+        stop = skip_some(text, match.end(), end)
+        markers = (*self._closers, *self._syntax.openers, *self._sink.stops, *((_FENCE,) if self._fence else ()))
+        follows = marker_at(text, stop, end, markers, final) if stop < end else "" if final else None
+        if follows is None:
+            return None
+        return match.end() if follows or stop == end else place
 
     def _fence_end(self, text: str, place: int, end: int, final: bool) -> int | None:
         """Behind the line that closes the code block; `place` if it is not there, None when more must be seen."""

@@ -454,7 +454,10 @@ class NestedReader(XmlReader):
             container.schema = items
             self._sink.arguments("[{")
             return
-        container.is_list = "object" not in types and ("array" in types or name == self._element)
+        if {"array", "object"} <= types:
+            container.is_list = name == self._element and not (container.schema and container.schema.names(name))
+        else:
+            container.is_list = "object" not in types and ("array" in types or name == self._element)
         if container.schema is not None and not container.schema.allows("array" if container.is_list else "object"):
             self._sink.invalid(self._member_name)
         self._sink.arguments("[" if container.is_list else "{")

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 
 from .reader import Reader, Sink
-from .steps import skip_some
+from .steps import LONGEST_NAME, skip_some
 from .syntax import CallSyntax
 
 _SNIFF = re.compile(r"\[\s{0,255}+[^\W\d][\w.:\-]{0,255}+\s{0,255}+\(")
 _SNIFF_PARTIAL = re.compile(r"\[\s{0,255}+(?:[^\W\d][\w.:\-]{0,255}+\s{0,255}+)?\Z")
+_METHOD = re.compile(r"([^\W\d]\w*+)(\.\w*+\(?)?")
 _NAME_START = re.compile(r"[^\W\d]")
 
 
@@ -21,6 +22,10 @@ class PythonCalls(CallSyntax, frozen=True, kw_only=True):
 
     lines: bool = False
     """Whether the calls may stand without brackets."""
+    unescaped: bool = False
+    """Whether the template puts strings between quotes as they are, so that a backslash in one may be no escape."""
+    method: str = ""
+    """What is called of the function where that is an object: `call` in `f.call(a="v")`. It is not part of the name."""
 
     @property
     def bare_starts(self) -> tuple[str, ...]:
@@ -32,6 +37,8 @@ class PythonCalls(CallSyntax, frozen=True, kw_only=True):
         at = skip_some(text, at, end)
         if at == end:
             return True if final else None
+        if self.method:
+            return self.calls_method(text, at, end, final)
         if _SNIFF.match(text, at, end):
             return True
         if text[at] == "[":
@@ -42,6 +49,16 @@ class PythonCalls(CallSyntax, frozen=True, kw_only=True):
                 return False
             return True if final else None
         return self.lines and _NAME_START.match(text, at, end) is not None
+
+    def calls_method(self, text: str, at: int, end: int, final: bool) -> bool | None:
+        """Whether a call of the method begins here; None when more must be seen."""
+        match = _METHOD.match(text, at, end)
+        if match is None:
+            return False
+        if match.end() == end:
+            rest = match[2] or ""
+            return None if not final and f".{self.method}(".startswith(rest) and len(match[1]) < LONGEST_NAME else False
+        return match[2] == f".{self.method}("
 
     def reader(self, sink: Sink, opener: str) -> Reader:
         """A reader for the calls."""

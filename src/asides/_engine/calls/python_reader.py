@@ -5,7 +5,9 @@
 Every step reads one thing and writes its JSON. Two things are known only later and wait for it: whether a brace is a
 dictionary or a set, and whether a parenthesis is a tuple or nothing (`_unsettled`, `_held`). Strings stream: runs of
 ordinary characters and common escapes in one go, the rarer escapes one by one. A string that holds its own quote
-without escaping it, as models write when they quote, is read on if what follows cannot follow a value (`_Inner`).
+without escaping it, as models write when they quote, is read on if what follows cannot follow a value (`_Inner`). Where
+a family writes strings as they are, a quote or a line end in one that is not escaped shows that nothing in it is; so
+from its first backslash such a string waits for one of these, or its end (`_doubtful`).
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ _RUNS = {
 }
 """For each quote, what may stand in a string and is read in one go: all but the rarer escapes."""
 _RAW_RUNS = {quote: re.compile(rf"[^{quote}\\]*+") for quote in "\"'"}
+_DOUBTFUL = {quote: re.compile(rf"(?>(?:[^{quote}\\\r\n]++|\\[^{quote}\r\n])*)") for quote in "\"'"}
+"""What says nothing of whether a string is written with escapes."""
+_LINE_END = re.compile(r"[\r\n]")
 _COMMON_ESCAPE = re.compile(r"\\([nrt'\"\\])")
 _COMMON = {"n": "\\n", "r": "\\r", "t": "\\t", "'": "'", '"': '\\"', "\\": "\\\\"}
 _ESCAPE = re.compile(
@@ -86,6 +91,7 @@ class PythonReader(StepReader):
     def __init__(self, syntax: PythonCalls, sink: Sink, opener: str) -> None:
         super().__init__(sink)
         self._bare = not opener
+        self._syntax = syntax
         self._closers = syntax.close if opener else ()
         self._list = False
         self._calls = 0
@@ -108,6 +114,9 @@ class PythonReader(StepReader):
         self._inner = _Inner.NONE
         self._raw = False
         self._in_key = False
+        self._literal: bool | None = False
+        self._doubtful: list[str] = []
+        self._doubtful_size = 0
 
     # Up to a call.
 
@@ -138,7 +147,7 @@ class PythonReader(StepReader):
             return wait(at)
         if text[place] != "(":
             return self._reject(place, "a parenthesis is expected behind the name")
-        self._clear(match.group())
+        self._clear(match.group().removesuffix("." + self._syntax.method))
         self._step = self._argument
         if not self._bare:
             self._head()
@@ -201,7 +210,7 @@ class PythonReader(StepReader):
     @property
     def string_body(self) -> StringBody | None:
         """Escapes that mean the same in JSON, in a string with one quote at each end."""
-        return None if self._raw else PYTHON_BODIES.get(self._quote)
+        return None if self._raw or self._literal is not False else PYTHON_BODIES.get(self._quote)
 
     def _put(self, text: str) -> None:
         """Write, or keep what stands inside a parenthesis that may or may not be a tuple."""
@@ -303,6 +312,9 @@ class PythonReader(StepReader):
             self._in_key = key
             self._quote = quote
             self._inner = _Inner.NONE
+            # Whether backslashes are characters as any; None while it is not known.
+            doubted = self._syntax.unescaped and not (key or self._frames or self._raw or len(quote) > 1)
+            self._literal = None if doubted else False
             self._step = self._string
             return match.end()
         match = _ATOM.match(text, at, min(end, at + LONGEST_NAME))
@@ -356,6 +368,8 @@ class PythonReader(StepReader):
         stop = match.end() if match else at
         if end - stop < 2 or text[stop] != quote or text[stop + 1] not in ",)" or self._is_typed():
             return 0
+        if self._syntax.unescaped and _LINE_END.search(text, at, stop):
+            return 0
         self._note_type('"')
         self._put(f'"{_encode(text[at:stop])}"')
         self._step = self._after_value
@@ -374,14 +388,19 @@ class PythonReader(StepReader):
 
     def _string(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         quote = self._quote
-        run = _RAW_RUNS[quote[0]] if self._raw else _RUNS[quote]
         while True:
+            run = _RUNS[quote] if self._literal is False and not self._raw else _RAW_RUNS[quote[0]]
             match = run.match(text, at, end)
             stop = match.end() if match else at
             if stop > at:
                 self._put(_encode(text[at:stop]))
+                if self._literal is None and _LINE_END.search(text, at, stop):
+                    self._literal = True
             if stop == end:
                 return wait(stop)
+            if text[stop] == "\\" and self._literal is None:
+                self._step = self._in_doubt
+                return stop
             if text[stop] == "\\":
                 at = self._escape(text, stop, end, final)
                 if at < 0 or self.status is Status.REJECTED:
@@ -397,6 +416,7 @@ class PythonReader(StepReader):
                     if self._inner is _Inner.NONE:
                         self._sink.unescaped_quote(base + stop)
                     self._inner = inner
+                    self._literal = self._literal is None or self._literal
                     self._put(escape(quote))
                     at = stop + 1
                     continue
@@ -437,8 +457,51 @@ class PythonReader(StepReader):
             return _Inner.PAIRED
         return _Inner.OPEN if _OPENS_INNER.match(text, at - 1, end) else None
 
+    def _in_doubt(self, text: str, at: int, end: int, base: int, final: bool) -> int:
+        """From the first backslash of a string that may be written as it is: what follows tells."""
+        match = _DOUBTFUL[self._quote].match(text, at, min(end, at + self._sink.limit + 1 - self._doubtful_size))
+        stop = match.end() if match else at
+        self._doubtful.append(text[at:stop])
+        self._doubtful_size += stop - at
+        at = stop
+        if self._doubtful_size >= self._sink.limit:
+            self._sink.limited("a string that may be written without escapes is held for too long; read with them")
+            return self._settle_doubt(False, at)
+        escaped = text.startswith("\\", at, end)
+        if at == end or (escaped and at + 1 == end):
+            return wait(at)
+        if text[at + escaped] in "\r\n":
+            return self._settle_doubt(True, at)
+        if escaped:
+            return self._settle_doubt(False, at)  # the quote itself is escaped
+        closes = self._closes(text, at, end, final)
+        if closes is None:
+            return wait(at)
+        return self._settle_doubt(not closes and self._inner_at(text, at, end) is not None, at)
+
+    def _settle_doubt(self, literal: bool, at: int) -> int:
+        """It is known whether the backslashes of a string are characters as any: write what waited."""
+        text = "".join(self._doubtful)
+        self._doubtful, self._doubtful_size = [], 0
+        self._literal = literal
+        self._step = self._string
+        if literal:
+            self._put(escape(text))
+            return at
+        place = 0
+        while place < len(text):
+            match = _RUNS[self._quote].match(text, place)
+            stop = match.end() if match else place
+            self._put(_encode(text[place:stop]))
+            place = stop if stop == len(text) else self._escape(text, stop, len(text), True)
+            if self.status is Status.REJECTED:
+                break
+        return at
+
     def _escape(self, text: str, at: int, end: int, final: bool) -> int:
         """One escape, as Python reads it."""
+        if self._literal:
+            return self._backslash(text, at, end, final)
         if self._raw:
             if end - at < 2:
                 return wait(at)
@@ -454,6 +517,23 @@ class PythonReader(StepReader):
             return self._reject(at, "a string holds an escape that Python does not know")
         self._put(escape(written))
         return match.end()
+
+    def _backslash(self, text: str, at: int, end: int, final: bool) -> int:
+        """A backslash where nothing is escaped. A quote behind it is one of the text, or the end of the string."""
+        quote = self._quote
+        size = 1
+        if not final and quote.startswith(text[at + 1 : at + 2]) and end - at < 3:
+            return wait(at)
+        if text.startswith(quote, at + 1, end):
+            closes = self._closes(text, at + 1, end, final)
+            if closes is None:
+                return wait(at)
+            if not closes and self._inner is _Inner.PAIRED and text.startswith(quote, at + 2, end):
+                self._inner, size = _Inner.OPEN, 3  # as a shell writes a quote in a quoted word: 'it'\''s'
+            elif not closes:
+                size = 2
+        self._put(escape(text[at : at + size]))
+        return at + size
 
     def _after_value(self, text: str, at: int, end: int, base: int, final: bool) -> int:
         if not self._frames:
@@ -525,11 +605,23 @@ class PythonReader(StepReader):
             place = skip_some(text, place + 1, end) if text[place] in ",;" else place
             if place == end and not final:
                 return wait(at)
-            if _NAME.match(text, place, end):
+            another = self._another(text, place, end, final)
+            if another is None:
+                return wait(at)
+            if another:
                 self._step = self._item
                 return place
-        self._sink.missing_close(base + at)
+        elif not final and not self._closers:
+            return wait(at)
+        if self._closers:
+            self._sink.missing_close(base + at)
         return self._done(at)
+
+    def _another(self, text: str, place: int, end: int, final: bool) -> bool | None:
+        """Whether another call begins here; None when more must be seen."""
+        if self._syntax.method:
+            return self._syntax.calls_method(text, place, end, final)
+        return _NAME.match(text, place, end) is not None
 
     def _after_list_item(self, text: str, at: int, end: int, final: bool) -> int:
         at = skip(text, at, end)

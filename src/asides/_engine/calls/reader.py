@@ -149,5 +149,8 @@ class Reader(Protocol):
         READING, the returned position is the first character that is not part of the region.
         """
 
+    def release(self) -> None:
+        """Nothing more will be asked: let go of everything that is held."""
+
     def recover(self, marker: str) -> None:
         """After a rejection the parser found this closing marker: go on behind it (status READING or DONE)."""

@@ -80,7 +80,7 @@ def find_marker(text: str, at: int, end: int, markers: tuple[str, ...], final: b
     match = _pattern(markers).search(text, at, end)
     if match is not None:
         return match.start(), True
-    return (end if final else beginnings(markers).find(text, at, end)), False
+    return (end if final else beginnings(markers).find_unmet(text, at, end)), False
 
 
 @lru_cache(maxsize=256)
@@ -146,6 +146,10 @@ class StepReader:
 
     def _let_go(self) -> None:
         """The input has ended before the region: what is held is part of a call that was cut off."""
+
+    def release(self) -> None:
+        """Nothing more will be asked: let go of everything that is held."""
+        self.__dict__.clear()  # the step among it, a method of its own
 
     def recover(self, marker: str) -> None:
         """A closing marker ends the region, whatever came before."""

@@ -18,6 +18,7 @@ from ..literals import any_of, beginnings, suspect
 from .steps import escape
 
 _SPACES = " \t\n\r"
+_LINE_END = re.compile(r"[\r\n]")
 _HALVES = "\ud800-\udfff"
 _SURROGATE = re.compile(f"[{_HALVES}]")
 _CUT = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
@@ -84,12 +85,12 @@ class EncodedBody:
                 return None
             stop = self._begins(text, 0, stop)
         if self._framed and text[stop - 1 : stop] in _SPACES:
-            place = text.find("\n", len(text[:stop].rstrip(_SPACES)), stop)
-            stop = place if place >= 0 else stop
+            match = _LINE_END.search(text, len(text[:stop].rstrip(_SPACES)), stop)
+            stop = match.start() if match is not None else stop
         return escape(text[:stop]), stop
 
 
 @lru_cache(maxsize=128)
 def up_to(*ends: str) -> EncodedBody:
     """A string that any of these ends."""
-    return EncodedBody(re.compile(any_of(ends)).search, beginnings(ends).find, ends, framed=False)
+    return EncodedBody(re.compile(any_of(ends)).search, beginnings(ends).find_unmet, ends, framed=False)

@@ -33,6 +33,8 @@ class CallSyntax(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Whether the closing markers belong to what follows: the end of a message, not of the call."""
     open_at_line: bool = False
     """Whether a marker of `open` acts only where a line begins, because others write such tags too."""
+    never_shown: bool = False
+    """Whether its openers are tokens that no reader shall see: left out, with a notice, where no call follows."""
     sibling: bool = False
     """Whether another family writes this: it is read because it shares an opener, and does not show the format."""
     id_shape: IdShape = "call"

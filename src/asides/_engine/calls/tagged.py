@@ -226,9 +226,11 @@ class TaggedReader(StepReader):
         stop = skip_gap(frame.gap, text, closed, end)
         if stop - at >= self._sink.limit or (frame.cdata and text.startswith(CDATA, skip(text, at, place))):
             return _NOT_SIMPLE
-        follows = frame.follows(text, stop, end)
+        # Behind the closing tag no more is looked at than may be held back.
+        reach = place + self._sink.limit + 1
+        follows = frame.follows(text, stop, min(end, reach))
         # Nobody reads beyond a closing marker before it is told what that closes, but it may be there to be seen.
-        if follows or (follows is None and text.startswith(self._markers.closers, stop)):
+        if follows or (follows is None and text.startswith(self._markers.closers, stop, reach)):
             return place, stop
         return _NOT_SIMPLE
 

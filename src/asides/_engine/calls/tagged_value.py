@@ -35,12 +35,23 @@ LONGEST_INDENT = 64
 CDATA = "<![CDATA["
 CDATA_CLOSE = "]]>"
 _SPACES = " \t\n\r"
+_LINE_END = re.compile(r"[\r\n]")
 
 
 def skip_gap(gap: re.Pattern[str], text: str, at: int, end: int) -> int:
     """Behind what may stand between two tags."""
     match = gap.match(text, at, end)
     return match.end() if match else at
+
+
+def _line_end_at(text: str, at: int, end: int) -> int:
+    """How long the line end at `at` is."""
+    return 1 if text.startswith("\n", at, end) else 2 if text.startswith("\r\n", at, end) else 0
+
+
+def _line_end_before(text: str, at: int, stop: int) -> int:
+    """How long the line end is that `text[at:stop]` ends with."""
+    return 2 if text.endswith("\r\n", at, stop) else 1 if text.endswith("\n", at, stop) else 0
 
 
 class ValueFrame(NamedTuple):
@@ -55,7 +66,7 @@ class ValueFrame(NamedTuple):
     around: tuple[str, ...] = ()
     """The tags that close what it stands in, the innermost first."""
     framed: bool = False
-    """Whether one newline behind the opening tag and one before the closing tag are framing."""
+    """Whether one line end behind the opening tag and one before the closing tag are framing."""
     paired: bool = False
     """Whether the second is so only where the first is there."""
     cdata: bool = False
@@ -65,9 +76,10 @@ class ValueFrame(NamedTuple):
     def inner(self, text: str, at: int, stop: int) -> str:
         """The value that stands between `at` and `stop`, without what is framing."""
         if self.framed:
-            led = at < stop and text[at] == "\n"
+            led = _line_end_at(text, at, stop)
             at += led
-            stop -= at < stop and text[stop - 1] == "\n" and (led or not self.paired)
+            if (led or not self.paired) and text[stop - 1] == "\n":
+                stop -= _line_end_before(text, at, stop)
         return text[at:stop]
 
     def follows(self, text: str, at: int, end: int) -> str | None:
@@ -210,15 +222,15 @@ class TaggedValue:
     # Before the value's own text.
 
     def _lead(self, text: str, at: int, end: int, final: bool) -> int:
-        """One newline directly behind the opening tag is not part of the value."""
-        if at == end:
+        """One line end directly behind the opening tag is not part of the value."""
+        if at == end or (text[at] == "\r" and at + 1 == end and not final):
             return wait(at)
         self._step = self._body
-        self._led = text[at] == "\n"
-        if not self._led:
-            return at
-        self._before = "\n"
-        return at + 1
+        size = _line_end_at(text, at, end)
+        self._led = size > 0
+        if size:
+            self._before = "\n"
+        return at + size
 
     def _open_cdata(self, text: str, at: int, end: int, final: bool) -> int:
         place = skip(text, at, min(end, at + LONGEST_INDENT))
@@ -235,7 +247,7 @@ class TaggedValue:
         """In CDATA nothing is a tag but its own end."""
         place = text.find(CDATA_CLOSE, at, end)
         if place < 0:
-            stop = beginnings((CDATA_CLOSE,)).find(text, at, end)
+            stop = beginnings((CDATA_CLOSE,)).find_unmet(text, at, end)
             self._put(text[at:stop])
             return wait(stop)
         self._put(text[at:place])
@@ -263,6 +275,8 @@ class TaggedValue:
             return wait(stop)
         place = match.start()
         self._take(text[at:place])
+        if self._before != MARK and place:
+            self._before = text[place - 1]  # the fast path may have passed words on since
         read = tags.read(text, place, match.group(), end)
         if read is None:
             # At the end of input, what might have become a tag that opens something is words, and tags may follow it.
@@ -278,13 +292,19 @@ class TaggedValue:
         if piece is Piece.END:
             return self._meet_end(text, place, tag.stop, end, final)
         if piece is Piece.OPEN:
-            self._count += 1
-            if not self._quotes and tags.may_begin(tag.name, self._before) and self._may_begin(tag.name):
-                self._hold(firm=True)
+            if tag.stop == end and not final:
+                return wait(place)  # what follows tells whether it is only talked about
+            self._meet_open(tag.name, text[tag.stop : tag.stop + 1])
         elif piece is Piece.CALL:
             self._quotes.append(self._count)
         self._take_tag(text[place : tag.stop])
         return tag.stop
+
+    def _meet_open(self, name: str, after: str) -> None:
+        """A tag that opens an argument of this name, with this character behind it."""
+        self._count += 1
+        if not self._quotes and self._may_begin(name) and self._tags.may_begin(name, self._before, after):
+            self._hold(firm=True)
 
     def _meet_close(self, text: str, place: int, stop: int) -> int:
         """A closing tag: what follows it tells whether the value may end here."""
@@ -431,9 +451,10 @@ class TaggedValue:
                 return
             words = "".join(tail) + words
             self._tail, self._tail_size = [], 0
-        if words[-1] in _SPACES and "\n" in words:
-            place = words.find("\n", len(words.rstrip(_SPACES)))
-            if place >= 0:
+        if words[-1] in _SPACES:
+            match = _LINE_END.search(words, len(words.rstrip(_SPACES)))
+            if match is not None:
+                place = match.start()
                 self._tail, self._tail_size = [words[place:]], len(words) - place
                 words = words[:place]
         self._writer.add(words)
@@ -445,7 +466,8 @@ class TaggedValue:
         text = "".join(self._tail)
         place = 0
         while 0 <= place < len(text) - self._limit:
-            place = text.find("\n", place + self._limit)
+            match = _LINE_END.search(text, place + self._limit)
+            place = match.start() if match is not None else -1
         kept = text[place:] if place >= 0 else ""
         self._writer.add(text[: len(text) - len(kept)])
         self._tail, self._tail_size = [kept] if kept else [], len(kept)
@@ -464,8 +486,8 @@ class TaggedValue:
         self._tail = []
         if closed:
             frame = self.frame
-            framed = frame.framed and (self._led or not frame.paired) and tail.endswith("\n")
-            self._writer.add(tail[:-1] if framed else tail)
+            framed = frame.framed and (self._led or not frame.paired)
+            self._writer.add(tail[: len(tail) - _line_end_before(tail, 0, len(tail))] if framed else tail)
         self._writer.close()
         self.done = True
 

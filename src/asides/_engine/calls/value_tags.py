@@ -22,6 +22,11 @@ from .strings import EncodedBody
 MARKERS = 3
 """How many markers are looked at behind a call: two that close what it stands in, and what follows them."""
 _PLAIN_NAME = re.compile(r"[\w.\-]+")
+_OPENING = frozenset("\"'`([{“‘«„‚「『《〈【‹（［｛")
+_CLOSING = frozenset("\"'`)]}”’»“」』》〉】›）］｝")
+_LOOSE = frozenset("|*_/=~#-–—→,;:、，")
+"""Behind one of these, as behind whitespace, a tag is not joined to a word."""
+_PUNCTUATION = frozenset("|*_~,.;:!?、，。")
 
 
 class Piece(Enum):
@@ -103,7 +108,7 @@ class ValueTags:
         self._all = tuple(dict.fromkeys((*markers.stops, *markers.closers, *markers.openers)))
         self.anywhere: bool = anywhere
         """Whether an argument's tag counts in the middle of a line too."""
-        self.begins: Callable[[str, int, int], int] = spelling.unfinished.find
+        self.begins: Callable[[str, int, int], int] = spelling.unfinished.find_unmet
         """Where a possible beginning of a tag stands at the end of `text[at:end]`, or `end`."""
         self._prefixes = spelling.unfinished.prefixes
         self.body: EncodedBody = EncodedBody(self.search, self.begins, spelling.pieces, framed=True)
@@ -155,9 +160,18 @@ class ValueTags:
             at = place + len(found)
         return False
 
-    def may_begin(self, name: str, before: str) -> bool:
-        """Whether an argument's tag with this name and this character before it could be one that the model gave."""
-        return (self.anywhere or before in LINE_START) and _PLAIN_NAME.fullmatch(name) is not None
+    def may_begin(self, name: str, before: str, after: str) -> bool:
+        """Whether an argument's tag with this name, between these characters, could be one that the model gave."""
+        if not (self.anywhere or before in LINE_START) and _is_talked_about(before, after):
+            return False
+        return _PLAIN_NAME.fullmatch(name) is not None
+
+
+def _is_talked_about(before: str, after: str) -> bool:
+    """Whether a tag between these characters is one that a sentence or code speaks of: quoted, or a word by itself."""
+    if before in _OPENING or after in _CLOSING:
+        return True
+    return (before.isspace() or before in _LOOSE) and (after.isspace() or after in _PUNCTUATION)
 
 
 MARK = ""
@@ -207,7 +221,8 @@ def _places(tags: ValueTags, text: str, before: str, quoted: bool) -> list[Place
             before = text[at - 1]
             continue
         piece, tag = read
-        if piece is Piece.OPEN and not quoted and not open_calls and tags.may_begin(tag.name, before):
+        after = text[tag.stop : tag.stop + 1]
+        if piece is Piece.OPEN and not quoted and not open_calls and tags.may_begin(tag.name, before, after):
             last[tag.name] = len(found)
             found.append(Place(place, tag.stop, tag.name))
         elif piece is Piece.CLOSE:

@@ -31,6 +31,8 @@ _LEADING_ZEROS = re.compile(r"\A([-+]?)0++(?=[0-9])")
 _WORDS = {"true": "boolean", "false": "boolean", "null": "null"}
 _SPELLINGS = {spelling: word for word in _WORDS for spelling in (word, word.capitalize(), word.upper())}
 _SPELLINGS["None"] = "null"
+_JSON_WORDS = {word: word for word in _WORDS}
+_PYTHON_WORDS = _JSON_WORDS | {"True": "true", "False": "false", "None": "null"}
 _NAMES = {name: name for name in ("string", "number", "integer", "boolean", "null", "object", "array")}
 _NAMES |= {"str": "string", "float": "number", "double": "number", "int": "integer", "bool": "boolean"}
 _NAMES |= {"none": "null", "dict": "object", "list": "array", "tuple": "array"}
@@ -38,8 +40,9 @@ _NAMES |= {"none": "null", "dict": "object", "list": "array", "tuple": "array"}
 _STRING = frozenset({"string"})
 _NOTHING: Mapping[str, Any] = {}
 
-Kind = Literal["string", "json", "untyped", "nullable"]
-"""What the syntax says of a value. Nullable: the word null, in any case, is nothing even where a string is declared."""
+Kind = Literal["string", "json", "untyped", "nullable", "unquoted"]
+"""What the syntax says of a value. Nullable: the word null, in any case, is nothing even where a string is declared.
+Unquoted: strings have quotes in this syntax and this has none, so Python's words for constants are constants too."""
 
 
 class ValueSink(Protocol):
@@ -143,6 +146,11 @@ class Schema:
                 return True
             listed = listed or isinstance(members, Mapping)
         return not listed
+
+    def names(self, key: str) -> bool:
+        """Whether a member of this name is listed."""
+        listed = (node.get("properties") for node in self._reach(into_typed=True))
+        return any(isinstance(members, Mapping) and key in members for members in listed)
 
     @property
     def items(self) -> Schema | None:
@@ -286,6 +294,7 @@ class ValueWriter:
         "_strings",
         "_tail",
         "_types",
+        "_words",
         "_write",
         "fits",
     )
@@ -298,6 +307,7 @@ class ValueWriter:
         self._schema = schema
         self._types, self._strings, _ = schema.facts() if schema is not None else _UNTYPED
         self._must = self._types is not None and "string" not in self._types
+        self._words = _SPELLINGS if self._must else _PYTHON_WORDS if kind == "unquoted" else _JSON_WORDS
         # Where it is known that the value need not be a string, whitespace around it means nothing.
         self._loose = kind == "json" or self._types is not None
         self._pieces: list[str] | None = []
@@ -376,7 +386,7 @@ class ValueWriter:
             self._tail = bare if len(bare) == len(word) else bare + " "
             if self._kind == "nullable" and "null".startswith(bare.lower()):
                 return False
-            return not any(known.startswith(bare) for known in (_SPELLINGS if self._must else _WORDS))
+            return not any(known.startswith(bare) for known in self._words)
         if self._scanner is None or not self._scan(text):
             return False
         self._scanner = None
@@ -403,7 +413,8 @@ class ValueWriter:
             return first in "tfnTFN"
         if self._kind == "nullable" and first in "nN":
             return True
-        return first in "tfn" and (self._allows("boolean") or self._allows("null"))
+        known = any(word[0] == first for word in self._words)
+        return known and (self._allows("boolean") or self._allows("null"))
 
     def _scan(self, text: str) -> bool:
         """Read on in an object or a list; whether it is not JSON."""
@@ -426,8 +437,8 @@ class ValueWriter:
             if self._kind == "nullable" and bare.lower() == "null" and text not in self._strings:
                 self.fits = self._allows("null")
                 return "null"
-            known = bare in _WORDS and self._allows(_WORDS[bare]) and text not in self._strings
-            return bare if known else ""
+            word = self._words.get(bare, "")
+            return word if word and self._allows(_WORDS[word]) and text not in self._strings else ""
         return bare if self._scanner is not None and self._scanner.done and self._shape else ""
 
     def _is_whole_enough(self, number: str) -> bool:
@@ -484,7 +495,7 @@ def is_string(schema: Schema | None, kind: Kind) -> bool:
     types = schema.types if schema is not None else None
     if kind == "string":
         return types is None or "string" in types
-    return kind == "untyped" and types == _STRING
+    return kind in ("untyped", "unquoted") and types == _STRING
 
 
 class StringWriter:

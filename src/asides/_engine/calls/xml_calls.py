@@ -22,11 +22,20 @@ from .value_tags import NO_TAG, Piece, ReadWhole, WholeTag
 from .values import Kind
 
 _NAME = re.compile(r"(?:[^<>\s][^<>\n]*+)?")
+_QUOTES = ('"', "'")
 _NO_NAME = re.compile(r"[<>\r\n]")
+_WITH_TOKEN = re.compile("([^<>\\s]+)<(?:\\|\\w+\\|>|[\ud800-\udfff])")
+"""A name with a special token at its end, in text or as `tokens.py` writes it."""
 _NO_QUOTED_NAME = re.compile(r"""[\s"']""")
 """What no name holds, where a tag is only quoted: `"<parameter=") and n > 3` is code."""
 _ATTRIBUTE = re.compile(r"""\s++([^\s"'=<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 _BEGUN = re.compile(r"""\s*+(?:[^\s"'=<>]++\s*+(?:=\s*+(?:"[^"]*+|'[^']*+)?)?)?""")
+
+
+def _bare(name: str) -> str:
+    """A name as it follows a tag's beginning, without whitespace and quotes around it: `<function="run">`."""
+    name = name.strip()
+    return name[1:-1].strip() if len(name) > 1 and name[0] == name[-1] and name[0] in _QUOTES else name
 
 
 class ReadTag(NamedTuple):
@@ -74,7 +83,7 @@ class Tag(msgspec.Struct, frozen=True, dict=True):
         if usual is not None:
             name, other, value = usual.groups()
             if not self.attribute:
-                return ReadTag(usual.end(), name.strip(), {})
+                return ReadTag(usual.end(), _bare(name) if name[:1] in _QUOTES else name.strip(), {})
             # An attribute that is given twice takes the slow way below, which refuses it.
             if other != self.attribute:
                 return ReadTag(usual.end(), name, {other: value} if other else {})
@@ -94,7 +103,7 @@ class Tag(msgspec.Struct, frozen=True, dict=True):
             place = skip(text, place, end)
         else:
             match = _NAME.match(text, place)
-            place, name = (match.end(), match[0].strip()) if match else (place, None)
+            place, name = (match.end(), _bare(match[0])) if match else (place, None)
         itself = "/" + self.stop
         found = marker_at(text, place, end, (self.stop, itself) if self.attribute else (self.stop,))
         if found and name is not None:
@@ -291,10 +300,15 @@ class XmlReader(TaggedReader):
         behind = at if begun else at + len(self._syntax.call.literal)
         if tag.stop < 0 or not tag.name:
             return self._reject(behind, "the call names no function", "no_name")
-        if _NO_NAME.search(tag.name):
+        name = tag.name
+        if led := _WITH_TOKEN.fullmatch(name):
+            # Models that name the function in a header repeat the end of that header in the tag.
+            name = led[1]
+            self._sink.notice("stray_marker", base + at, "a marker stands in the name of the function; it is left out")
+        if _NO_NAME.search(name):
             return self._reject(behind, "a marker or a line break stands in the name of the function")
         tools = self._sink.tools
-        self._name = tools.resolve(tag.name) if self._syntax.namespaced and tools is not None else tag.name
+        self._name = tools.resolve(name) if self._syntax.namespaced and tools is not None else name
         self._sink.named(self._name)
         self._step = self._inside_call if self._syntax.json else self._behind_a_value
         self._ended_at = base + at + tag.stop - len(begun)
