@@ -8,21 +8,27 @@ from ._api import asplit, clean, parse, split
 from ._engine.format import Format
 from ._engine.parser import Parser
 from .errors import Error, StrictError, UnknownFormatError, UsageError
-from .events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from .events import Event, Notice, PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta, ToolCallDelta
 from .families import formats, get_format, register
 from .message import Message
 from .parts import Part, Text, Thinking, ToolCall
 from .policies import Policies
 
 if _typing.TYPE_CHECKING:
+    from ._conversation import Conversation, Prompt, Turn
     from ._engine.tokens import TokenParser
+    from ._sdk.turns import AgentTurn, AsyncAgentTurn, aturn, turn
     from .detect import Detection, detect
     from .families import Family
+    from .reading import Reading
 
 __version__ = "0.1.0"
 """The version of this package, the one place where it stands."""
 
 __all__ = [
+    "AgentTurn",
+    "AsyncAgentTurn",
+    "Conversation",
     "Detection",
     "Error",
     "Event",
@@ -35,6 +41,9 @@ __all__ = [
     "PartEnd",
     "PartStart",
     "Policies",
+    "Prompt",
+    "Reading",
+    "Retyped",
     "StrictError",
     "Text",
     "TextDelta",
@@ -43,10 +52,12 @@ __all__ = [
     "TokenParser",
     "ToolCall",
     "ToolCallDelta",
+    "Turn",
     "UnknownFormatError",
     "UsageError",
     "__version__",
     "asplit",
+    "aturn",
     "clean",
     "detect",
     "formats",
@@ -54,9 +65,23 @@ __all__ = [
     "parse",
     "register",
     "split",
+    "turn",
 ]
 
-_LATER = {"Detection": "detect", "Family": "families", "TokenParser": "_engine.tokens", "detect": "detect"}
+_LATER = {
+    "AgentTurn": "_sdk.turns",
+    "AsyncAgentTurn": "_sdk.turns",
+    "Conversation": "_conversation",
+    "Detection": "detect",
+    "Family": "families",
+    "Prompt": "_conversation",
+    "Reading": "reading",
+    "TokenParser": "_engine.tokens",
+    "Turn": "_conversation",
+    "aturn": "_sdk.turns",
+    "detect": "detect",
+    "turn": "_sdk.turns",
+}
 """Names that most callers do not need, and where they are: importing them costs start-up."""
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .fold import Budget, Fold
-from .items import (
+from ._choice import MakeParser
+from ._fold import Budget, Fold
+from ._items import (
     Begin,
     CallChunk,
     Chunk,
@@ -17,8 +18,8 @@ from .items import (
     ThinkingChunk,
     Usage,
 )
-from .reply import Reply, Times
-from .splitter import MakeParser, Splitter
+from ._reply import Reply, Times
+from ._splitter import Splitter
 
 __all__ = [
     "Begin",

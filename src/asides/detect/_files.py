@@ -29,11 +29,10 @@ def open_file(path: Path) -> BinaryIO:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    file = os.fdopen(descriptor, "rb", buffering=1 << 20)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
+        os.close(descriptor)
         raise UsageError(f"{path}: not a regular file")
-    return file
+    return os.fdopen(descriptor, "rb", buffering=1 << 20)
 
 
 def read_bytes(path: Path, most: int) -> bytes:

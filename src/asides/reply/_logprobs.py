@@ -8,10 +8,10 @@ the tokens of a text joined are the text. What is in no text (thinking, calls, m
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
-from .._engine.parser import Parser, open_span
-from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta
+from ..events import Event, Notice, PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta
 
 Token = dict[str, Any]
 
@@ -89,13 +89,13 @@ class Alignment:
                 first = _characters(data, place)
                 self._tokens.append((base + first, base + first, token))
 
-    def place(self, parser: Parser, events: list[Event]) -> None:
-        """Note where the parts begin that the parser has just started."""
+    def place(self, open_start: Callable[[], int], events: list[Event]) -> None:
+        """Note where the parts begin that the parser has just started; `open_start` says it of the one that is open."""
         ends = {event.index: event.span[0] for event in events if isinstance(event, PartEnd)}
         for event in events:
             if isinstance(event, PartStart):
                 start = ends.get(event.index)
-                self._starts[event.index] = open_span(parser)[0] if start is None else start
+                self._starts[event.index] = open_start() if start is None else start
 
     def take(self, event: Event, first: int) -> tuple[list[Token], list[Token]]:
         """The tokens of an event: those of text, and the others. `first` is the number of the parser's first part."""
@@ -107,6 +107,9 @@ class Alignment:
             self._in_text = event.kind == "text"
             self._at = self._from = self._starts[event.index - first]
             return [], others + self._pop(self._at)
+        if isinstance(event, Retyped):
+            self._in_text = event.kind == "text"
+            return [], others
         if isinstance(event, PartEnd):
             if not self._in_text:
                 return [], others + self._pop(event.span[1])

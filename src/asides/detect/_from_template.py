@@ -1,7 +1,7 @@
 """What a chat template shows of its model, from what it writes. Formats are tried by `reading`, not matched by name.
 
-Turns the evidence (`evidence.py`) into a verdict with reasons: which formats read it back, whether the model thinks,
-where its output begins, and which keyword switches that. Where no registered format fits, one is made (`ad_hoc.py`).
+Turns the evidence (`_evidence.py`) into a verdict with reasons: which formats read it back, whether the model thinks,
+where its output begins, and which keyword switches that. Where no registered format fits, one is made (`_ad_hoc.py`).
 
     a template that writes `<think>` + reasoning_content + `</think>`   thinks, and a format that reads that back
     a prompt that ends with `<think>` unless a keyword is false         starts in thinking, and that keyword switches it
@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .._engine.format import HEADER, TEXT, THINKING, Format
-from .._engine.parser import read_prompt
+from .._engine.format import Format
 from ..families import get_format
-from . import ad_hoc, from_name
-from .evidence import Echo, Evidence, Prompt, gather
-from .markers import call_openers, candidates, closers, openers
-from .reading import RenderedTurn, Score, score
-from .result import Begin, Finding, begin_of, start_of
+from . import _ad_hoc as ad_hoc
+from . import _from_name as from_name
+from ._evidence import Echo, Evidence, RenderedPrompt, gather
+from ._from_prompt import begin_after
+from ._markers import call_openers, candidates, closers, openers
+from ._result import Begin, Finding, start_of
+from ._trial import RenderedTurn, Score, score
 
 KEYWORDS = ("enable_thinking", "thinking", "reasoning_effort", "thinking_mode")
 """Switches in the order of preference where several do the same."""
@@ -46,8 +47,8 @@ class PromptSwitch(msgspec.Struct, frozen=True, kw_only=True):
     keyword: str
     on: Any
     off: Any
-    on_prompt: Prompt
-    off_prompt: Prompt | None
+    on_prompt: RenderedPrompt
+    off_prompt: RenderedPrompt | None
 
 
 def probe(template: str, *, begin: str = "", stop: str = "") -> Finding:
@@ -74,7 +75,11 @@ def conclude(seen: Evidence) -> Finding:
         reasons += more if thinks is not False else []
     # A format that was made for this template has chosen its calls already.
     if formats is fitting:
-        rivals = tuple(format for found, format in scores if found.seen == best.seen)
+        # A format of which no marker is named here has nothing to say, or one that somebody registers would vote on
+        # the models of others.
+        rivals = tuple(
+            format for found, format in scores if found.seen == best.seen and (found.cover or not best.cover)
+        )
         everything = get_format("auto")
         if _calls_stay_open(seen, best, rivals) and _as_well(judge(everything), best):
             formats = (everything, *rivals)
@@ -245,29 +250,23 @@ def _prompts(seen: Evidence, format: Format) -> tuple[dict[str, Any], list[str]]
     return details, reasons
 
 
-def _begin(format: Format, prompt: Prompt) -> Begin:
-    # Such a format cannot tell an open thought from its prompt, only a closed one.
-    if not openers(format) and format.start == THINKING and not _closes(format, prompt):
-        return "thinking"  # nothing opens it, so a model that thinks begins with it
-    if not any(header in prompt.written for header in format.assistant):
-        # Without a header that it knows, a format would fall back to its own start; here the prompt is known.
-        format = format.but(start=TEXT) if format.start != HEADER else format
-    return begin_of(read_prompt(format, prompt.written).state)
+def _begin(format: Format, prompt: RenderedPrompt) -> Begin:
+    return begin_after(format, prompt.written)
 
 
-def _closes(format: Format, prompt: Prompt) -> bool:
+def _closes(format: Format, prompt: RenderedPrompt) -> bool:
     """Whether a prompt ends with the end of a thought."""
     return any(prompt.written.rstrip().endswith(closer.rstrip()) for closer in closers(format))
 
 
-def _level(format: Format, prompt: Prompt) -> int:
+def _level(format: Format, prompt: RenderedPrompt) -> int:
     """2 where a prompt opens thinking, 0 where it closes it, 1 where it leaves it to the model."""
     if _begin(format, prompt) == "thinking":
         return 2
     return 0 if _closes(format, prompt) else 1
 
 
-def _does(format: Format, prompt: Prompt) -> str:
+def _does(format: Format, prompt: RenderedPrompt) -> str:
     return ("closes thinking", "leaves thinking to the model", "opens thinking")[_level(format, prompt)]
 
 
@@ -290,7 +289,7 @@ def _switch(seen: Evidence, format: Format) -> PromptSwitch | None:
     return min(found, key=lambda item: item[0])[1] if found else None
 
 
-def _by_level(keyword: str, plain: Prompt, prompts: list[Prompt], format: Format) -> PromptSwitch:
+def _by_level(keyword: str, plain: RenderedPrompt, prompts: list[RenderedPrompt], format: Format) -> PromptSwitch:
     """The values that lead furthest towards thinking and away from it; None is the keyword left out."""
     # The plain prompt last: `max` and `min` take the first of equals, and a value that is set is better than none.
     by_level = [*prompts, plain]
@@ -305,7 +304,7 @@ def _by_level(keyword: str, plain: Prompt, prompts: list[Prompt], format: Format
     )
 
 
-def _by_value(keyword: str, prompts: list[Prompt]) -> PromptSwitch | None:
+def _by_value(keyword: str, prompts: list[RenderedPrompt]) -> PromptSwitch | None:
     """Where every prompt leaves thinking to the model, a value's own word must say what it means."""
     against = _AGAINST.search(keyword) is not None
     values = {repr(prompt.switches[keyword]): prompt for prompt in prompts}

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._engine.format import Format
+from .._engine.format import TEXT, THINKING, Format
 from .._engine.parser import read_prompt
 from .._engine.tokens import read_prompt_ids
 from ..families import get_format
-from .markers import candidates, closers, openers
-from .result import BEGIN_NAMES, Begin, Finding, begin_of
+from ._markers import candidates, closers, openers
+from ._result import BEGIN_NAMES, Begin, Finding, begin_of
 
 TAIL = 1 << 16
 """Characters of a prompt that are looked at, from its end."""
@@ -65,6 +65,17 @@ def _marker(tail: str, known: list[Format], kind: Callable[[Format], tuple[str, 
 def begin(format: Format, prompt: str) -> Begin:
     """Where a prompt leaves a model that speaks this format."""
     return begin_of(read_prompt(format, prompt[-TAIL:]).state)
+
+
+def begin_after(format: Format, written: str) -> Begin:
+    """The same where `written` is known to be the whole end of the prompt, as a template or a server writes it."""
+    closed = any(written.rstrip().endswith(closer.rstrip()) for closer in closers(format))
+    # Such a format cannot tell an open thought from its prompt, only a closed one.
+    if not openers(format) and format.start == THINKING and not closed:
+        return "thinking"  # nothing opens it, so a model that thinks begins with it
+    if not any(header in written for header in format.assistant) and format.start == THINKING:
+        format = format.but(start=TEXT)  # which it would fall back to, but here the prompt is known
+    return begin(format, written)
 
 
 def begin_of_ids(format: Format, tokenizer: Any, ids: Sequence[int]) -> Begin:

@@ -20,7 +20,7 @@ import msgspec
 from .._engine.format import HEADER, OUTSIDE, TEXT, THINKING, Format
 from .._engine.suffixes import split_suffix
 from ..families import families, get_format
-from ..families.family import UNRANKED, Family
+from ..families._family import UNRANKED, Family
 
 
 def candidates() -> list[Format]:

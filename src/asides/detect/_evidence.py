@@ -6,13 +6,14 @@ no format is named here.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import msgspec
 
-from .reading import RenderedTurn
-from .sandbox import Rendered, SampleChat, render
+from ._sandbox import Rendered, SampleChat, render
+from ._trial import RenderedTurn
 
 USER, THOUGHT, ANSWER = "Qwhatzuq", "Wthoughtuw", "Zanswerez"
 """The needles. One word each and in no one's vocabulary, so that no template takes them for something else."""
@@ -45,6 +46,8 @@ _TOOL = {
     "type": "function",
     "function": {"name": FUNCTION, "description": "finds a place", "parameters": _PARAMETERS},
 }
+_SELDOM = {"functions": json.dumps([_TOOL]), "datetime": "Jan 02 2026 12:00:00 UTC"}
+"""What some templates do not work without: the functions as text, and the time."""
 _RAW = re.compile(f"['\"]type['\"]|{THOUGHT}['\"]|{THOUGHT}\\s*{ANSWER}")
 """A thought that was not written as one: a list that was dumped as it is, or nothing between thought and answer."""
 
@@ -56,7 +59,7 @@ class Echo(msgspec.Struct, frozen=True):
     turn: RenderedTurn
 
 
-class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+class RenderedPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt up to where the model begins."""
 
     switches: dict[str, Any]
@@ -73,7 +76,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     echoes: list[Echo]
     turns: list[RenderedTurn]
     """Turns with and without thoughts."""
-    prompts: list[Prompt]
+    prompts: list[RenderedPrompt]
     """The generation prompts; the first has no switch set."""
     instructions: str
     """What the template puts before the user's text by itself, with and without tools, whatever is switched."""
@@ -91,8 +94,13 @@ def gather(template: str, *, begin: str = "", stop: str = "") -> Evidence:
 
     `begin` and `stop` are the tokenizer's own tokens, where they are known.
     """
-    rendered = render(template, _conversations(), {"bos_token": begin or BEGIN, "eos_token": stop or STOP})
-    return sort_out(rendered)
+    tokens = {"bos_token": begin or BEGIN, "eos_token": stop or STOP}
+    found = sort_out(render(template, _conversations(), tokens))
+    if "is undefined" in found.failure:
+        # It may want what few templates do. Others ask whether these are defined, and do something else if so.
+        more = sort_out(render(template, _conversations(), {**tokens, **_SELDOM}))
+        return more if more.prompts else found
+    return found
 
 
 def _conversations() -> list[SampleChat]:
@@ -138,7 +146,7 @@ def sort_out(rendered: Rendered) -> Evidence:
     """The evidence in what was rendered."""
     echoes: dict[str, Echo] = {}
     turns: dict[str, RenderedTurn] = {}
-    prompts: list[Prompt] = []
+    prompts: list[RenderedPrompt] = []
     instructions: dict[str, None] = {}
     user_end = failure = ""
     for rendering in rendered.rendered:
@@ -156,7 +164,7 @@ def sort_out(rendered: Rendered) -> Evidence:
             instructions[before[:MOST_INSTRUCTIONS]] = None
             if not field:
                 prompts.append(
-                    Prompt(
+                    RenderedPrompt(
                         switches=rendering.switches, written=written[-MOST_WRITTEN:], before=before[:MOST_INSTRUCTIONS]
                     )
                 )

@@ -7,9 +7,12 @@ from typing import Any, Literal
 import msgspec
 
 from .._engine.format import HEADER, THINKING, Format, State
-from ..families.family import Switch
+from ..families._family import Switch
 
 Start = Literal["text", "thinking"]
+Confidence = Literal["known", "near", "guess"]
+"""How well it is known where output begins: from the model itself, from the nearest older version, or from the format
+alone."""
 Source = Literal["prompt", "template", "tokenizer", "name"]
 
 
@@ -37,7 +40,13 @@ def start_of(begin: Begin) -> Start | None:
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model speaks, and why we think so."""
+    """What a model speaks, and why we think so.
+
+    Examples:
+        >>> found = asides.detect("Qwen/Qwen3-8B")
+        >>> found.format, found.thinks, found.start
+        ('qwen3', True, 'text')
+    """
 
     format: str | Format
     """A name, `auto` if nothing is known; for markers never seen before, a format that was made for them."""
@@ -46,6 +55,8 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     start: Start | None
     """Where output begins after the generation prompt, with nothing switched. None where it begins in the header of a
     message, as in harmony: the header then says what the message is, and no `start` must be given."""
+    confidence: Confidence = "guess"
+    """How well `start` is known: `known`, `near` (as the nearest older version of the model begins), or a `guess`."""
     open: str = ""
     """The marker that opens thinking; empty where none does."""
     close: str = ""
@@ -102,5 +113,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     switch: Switch | None = None
     """How thinking is switched, where the name of the model decides it."""
+    near: str = ""
+    """The known version that this one is taken to begin like, where the version of the name is not known."""
     details: dict[str, Any] = {}
     """Fields of `Detection` that only this source can fill."""

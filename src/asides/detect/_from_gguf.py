@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import UsageError
-from .files import open_file
+from ._files import open_file
 
 MAGIC = b"GGUF"
 MOST_BYTES = 96 << 20

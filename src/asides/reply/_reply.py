@@ -1,4 +1,4 @@
-"""`Reply`: the one record of a reply, whoever received it. Values only; `fold.py` makes it from events.
+"""`Reply`: the one record of a reply, whoever received it. Values only; `_fold.py` makes it from events.
 
 The filter, `asides run`, the gateway, the history, the interfaces of compat and the renderers all hand on this record,
 so the same output gives the same record wherever it came in. The parser's own `Message` is the same thing for somebody
@@ -14,7 +14,7 @@ import msgspec
 from ..events import Notice
 from ..message import Message, Termination
 from ..parts import Part, Thinking, ToolCall
-from .items import Usage
+from ._items import PlacedProof, Usage
 
 
 class Times(msgspec.Struct, frozen=True):
@@ -31,7 +31,14 @@ class Times(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply of a model, or as much of it as had come."""
+    """One reply of a model, or as much of it as had come.
+
+    Examples:
+        >>> from asides.reply import Reply
+        >>> reply = Reply.of(asides.parse("<think>2+2</think>It is 4."), model="Qwen/Qwen3-8B")
+        >>> reply.thinking, reply.text, reply.complete
+        ('2+2', 'It is 4.', True)
+    """
 
     parts: tuple[Part, ...] = ()
     """In the order of writing. Where no raw text was read, spans are `(0, 0)`. Only a call that may not be run has its
@@ -42,9 +49,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The text parts joined: the clean answer."""
     notices: tuple[Notice, ...] = ()
     """What was odd and tolerated while the output was read."""
+    proofs: tuple[PlacedProof, ...] = ()
+    """What the server wants back with thoughts and calls, untouched, in order. No export has them."""
     termination: Termination = "end"
-    """`stop`: a stop marker was seen. `end`: none, but it came to its end. `cut`: it did not, because thinking or a
-    call was open, the server says so (`length`), or nothing more came."""
+    """`stop`: a stop marker was seen, or the server says that the model ended its turn. `cut`: it was cut off, by a
+    limit, a filter or a lost connection. Where nobody says anything (raw text), `cut` if thinking or a call was open,
+    else `end`."""
+    beyond: int = 0
+    """How many characters stand beyond the turn (`Message.beyond`), as far as they came: the model went on as another,
+    and nothing of that was read."""
     reason: str = ""
     """The server's own reason for the end: `stop`, `length` or `content_filter`; empty where there was no server."""
     usage: Usage | None = None
@@ -68,6 +81,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
             text=message.text,
             notices=message.notices,
             termination=message.termination,
+            beyond=message.beyond[1] - message.beyond[0] if message.beyond is not None else 0,
             **fields,
         )
 
@@ -83,8 +97,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """False when it was cut off: it did not end, was too long, or thinking or a call was open."""
-        return self.termination != "cut"
+        """False when it was cut off, or when thinking or a call was open at its end."""
+        return self.termination != "cut" and self.message.complete
 
     @property
     def message(self) -> Message:

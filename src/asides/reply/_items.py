@@ -8,7 +8,7 @@ by the engine's own events, one sequence for each choice. A writer turns items i
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -44,6 +44,8 @@ class RawText(msgspec.Struct, frozen=True, tag=True):
     logprobs: tuple[dict[str, Any], ...] = ()
     """Log probabilities token by token, in the upstream's own shape, each with a `token` and perhaps `bytes`; empty
     where none came."""
+    ids: tuple[int, ...] = ()
+    """The ids of tokens that came with it, where the upstream was asked for such; their text may come later."""
 
 
 class ThinkingChunk(msgspec.Struct, frozen=True, tag=True):
@@ -78,6 +80,8 @@ class CallChunk(msgspec.Struct, frozen=True, tag=True):
     """The name of the function; empty in all chunks but the first."""
     arguments: str = ""
     """More of the argument text."""
+    extra: dict[str, Any] | None = None
+    """Fields of the call that only the same dialect understands; those of its function under `function`."""
 
 
 class ReplyEvent(msgspec.Struct, frozen=True, tag=True):
@@ -100,7 +104,11 @@ class ReplyEvent(msgspec.Struct, frozen=True, tag=True):
     withheld: bool = False
     """Whether that is the end of a thought, so that an API which writes such calls as text must not show it as one."""
     raw: str = ""
-    """The same as `written`, with its own markers."""
+    """The same as `written`, with its own markers. Where a thought is retyped as text: its words."""
+    characters: int = 0
+    """Where a part is retyped: how many characters of it have gone out."""
+    extra: dict[str, Any] | None = None
+    """For a call: fields that only the dialect of the upstream understands."""
 
     def as_thought(self) -> list[ReplyEvent]:
         """The end of a call that is withheld, as a thought behind the last part: it was cut off, so none follows it."""
@@ -123,7 +131,9 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     other_logprobs: tuple[dict[str, Any], ...] = ()
     """The log probabilities of tokens behind the last part."""
     termination: Termination = "end"
-    """How the output itself ended, where raw text was read: `stop`, `end` or `cut`, as in `Message.termination`."""
+    """How it ended, with what the output itself shows: `stop`, `end` or `cut`, as in `Message.termination`."""
+    beyond: int = 0
+    """How many characters of the output are beyond its turn and were not read, as far as they came."""
 
 
 class Usage(msgspec.Struct, frozen=True, tag=True):
@@ -173,9 +183,54 @@ class Foreign(msgspec.Struct, frozen=True, tag=True):
     """The type of the event in that dialect."""
     data: dict[str, Any]
     """The whole event as JSON data."""
+    choice: int | None = None
+    """The number of the choice that it belongs to; None where it belongs to the reply."""
 
 
-Chunk = Begin | RawText | ThinkingChunk | CallChunk | Ended | Usage | Failed | Foreign
+class Proof(msgspec.Struct, frozen=True, tag=True):
+    """What an upstream wants back, untouched, with the thought before it or with a call. Never shown, never logged."""
+
+    choice: int
+    """The number of the choice, from 0."""
+    dialect: str
+    """The name of the dialect of the upstream: only it understands the proof."""
+    data: dict[str, Any]
+    """The upstream's own object: a block or an item that is sent back as it is; of chat completions the fields that
+    are added to the message or to the call."""
+    call: bool = False
+    """Whether it belongs to the call before it, and not to a thought."""
+    sealed: str = ""
+    """The same as clients may carry it; empty where they are not given it."""
+
+
+class PlacedProof(msgspec.Struct, frozen=True):
+    """A proof, and where it stands in its turn."""
+
+    texts: int
+    """How many texts stand before it."""
+    calls: int
+    """How many calls stand before it; of the proof of a call the number of that call, from 0."""
+    dialect: str
+    """The name of the dialect of the upstream that made it."""
+    data: dict[str, Any]
+    """The upstream's own object, as in `Proof`."""
+    call: bool = False
+    """Whether it belongs to a call."""
+
+
+Chunk = Begin | RawText | ThinkingChunk | CallChunk | Ended | Usage | Failed | Foreign | Proof
 """What a dialect's reader yields, before the splitter: text may still hold markers."""
-ReplyItem = Begin | ReplyEvent | Ended | Usage | Failed | Foreign
+ReplyItem = Begin | ReplyEvent | Ended | Usage | Failed | Foreign | Proof
 """What the splitter yields, and a dialect's writer takes: parts as events."""
+
+
+class OpenThought(NamedTuple):
+    """A choice that is inside a thought."""
+
+    text: str
+    """All raw text of the choice, with the opening marker; of a thought that the upstream has split off its text."""
+    split: bool
+    """Whether the upstream has split it off."""
+    opening: str = ""
+    closing: str = ""
+    """The markers around it; empty where none are known."""

@@ -1,235 +1,60 @@
-"""From chunks to items: what an upstream sent becomes one sequence of events for each choice.
+"""One choice of a reply: its chunks become events, whoever has separated its parts.
 
-Raw text goes through a `Parser`, one for each choice. Thinking and calls that the upstream has already split off become
-the same events without passing it; from then on the text of that choice is read for calls only, not for thinking again.
-Text behind a call that the upstream has read is the answer, wherever the output itself begins.
-Writers and the fold see one numbering of parts, whoever split them. Nothing is left out here for a client that wants
-no thinking: its writer does that, so that the record of a reply is the same whoever asked for it.
-
-    splitter = Splitter(get_format("qwen3"), asides.Parser)
-    splitter.feed(RawText(0, "<think>2+2</think>It is 4."))    # ReplyEvent(0, PartStart(0, "thinking")), …
-    splitter.feed(Ended(0))                                    # …, Ended(0)
-
-Three things make it more than a call of the parser: whitespace before something split off is framing and waits
-(`MOST_EARLY`); some servers repeat in the text what they sent as thinking, and the repetition is left out; and of a
-call that turns out broken the raw text is still needed, so the last of it is kept (`LOOKBACK`).
+Raw text goes to a parser. Thinking and calls that the upstream has already separated become the same events without
+passing it; text after thinking is read for calls only, and text after a call is the answer. One numbering counts all
+parts. What came earlier can change what comes now: whitespace before something separated is framing (`MOST_EARLY`), a
+block that repeats thinking which came in a field of its own is left out, and of a call that turns out broken the raw
+text is kept (`LOOKBACK`).
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from functools import lru_cache
-from operator import attrgetter
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import msgspec
 
-from .._engine.calls.ids import make_id
-from .._engine.calls.json_scan import JsonScanner
 from .._engine.cursor import Tape
-from .._engine.format import TEXT, THINKING, Format, State, thinking_pair
-from .._engine.parser import Parser, format_of, termination_of
+from .._engine.format import TEXT, THINKING, Format, thinking_pair
+from .._engine.parser import Parser, beyond_of, format_of, keep_kinds, may_become_text, open_span, termination_of
 from .._engine.shortcut import events_of
-from ..events import (
-    NOTICES,
-    Delta,
-    Event,
-    Notice,
-    NoticeCode,
-    PartEnd,
-    PartStart,
-    TextDelta,
-    ThinkingDelta,
-    ToolCallDelta,
-)
-from ..message import Message, Termination
-from .items import Begin, CallChunk, Chunk, Ended, Failed, Foreign, RawText, ReplyEvent, ReplyItem, ThinkingChunk, Usage
-from .logprobs import Alignment
+from ..events import Delta, Event, Notice, PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta, ToolCallDelta
+from ..message import FinishReason, Message, Termination
+from ._call_ids import UniqueIds
+from ._items import CallChunk, Ended, OpenThought, RawText, ReplyEvent, ReplyItem, ThinkingChunk
+from ._later_formats import in_the_middle, without_thinking
+from ._logprobs import Alignment
+from ._separated_calls import SeparatedCall, without_markers
 
 MOST_EARLY = 1024
 """How much whitespace may wait to see whether something that was split off follows."""
-
 MakeParser = Callable[[Format], Parser]
 """Makes the parser of a choice: the format with the caller's policies.
 
 It is called with another format than the splitter's own for text behind something that the upstream has split off: this
 format has its own start, and the caller's `start` and `prompt`, which are about where the output begins, do not hold.
 """
-ParseOrdinary = Callable[[str], Message | None]
-"""Takes a whole text of the ordinary shape apart as that parser would, without one; None for any other text."""
-
-
+TERMINATIONS: dict[FinishReason | None, Termination] = {"stop": "stop", "length": "cut", None: "end"}
+"""How output has ended of which no parser has read the end."""
 _ANSWER = (TextDelta, ToolCallDelta)
 MOST_PIECES = 64
 """How many more chunks of text are kept before it is decided again which are still needed."""
 LOOKBACK = 1024
 """Characters that are kept before what the parser holds back: whitespace before a marker."""
 MOST_COMPARED = 1_048_576
-"""Characters of thinking that are compared with text that may repeat it."""
+"""Characters of thinking that are compared with text that may repeat it, or kept because they may be the answer."""
 
 
-_thinking_characters = attrgetter("thinking_characters")
-_answer_characters = attrgetter("answer_characters")
-
-
-class _SurplusChoiceError(Exception):
-    """A chunk of a choice that nobody asked for."""
-
-
-class OpenThought(NamedTuple):
-    """A choice that is inside a thought."""
-
-    text: str
-    """All raw text of the choice, with the opening marker; of a thought that the upstream has split off its text."""
-    split: bool
-    """Whether the upstream has split it off."""
-    opening: str = ""
-    closing: str = ""
-    """The markers around it; empty where none are known."""
-
-
-class Splitter:
-    """Turns the chunks of a reply into items."""
-
-    def __init__(
-        self,
-        format: Format,
-        make_parser: MakeParser,
-        *,
-        seed: int = 0,
-        choices: int | None = None,
-        parse_ordinary: ParseOrdinary | None = None,
-        keep: int = 0,
-    ) -> None:
-        """`choices`: how many were asked for; chunks of others are left out and counted. None: any number.
-
-        `parse_ordinary`: the shortcut for replies that come in one piece; without it every text has a parser.
-        `keep`: characters of a choice's raw text that are kept for `written`.
-        """
-        self._keep = keep
-        self._most = sys.maxsize if choices is None else choices
-        self.surplus: int = 0
-        """How many chunks belonged to choices that nobody asked for."""
-        self._format = format
-        self._make_parser = make_parser
-        self._parse_ordinary = parse_ordinary
-        self._seed = seed
-        self._choices: dict[int, _Choice] = {}
-        self.fields: set[str] = set()
-        """The names under which the upstream has sent thinking."""
-
-    def feed(self, chunk: Chunk) -> list[ReplyItem]:
-        """Read a chunk and return the items that it makes."""
-        try:
-            # By type, the most frequent first: a stream is nearly all text, and this runs for every chunk.
-            if type(chunk) is RawText:
-                return self._choice(chunk.choice).raw_text(chunk)
-            if type(chunk) is ThinkingChunk:
-                if chunk.field:
-                    self.fields.add(chunk.field)
-                return self._choice(chunk.choice).thinking(chunk)
-            if type(chunk) is CallChunk:
-                return self._choice(chunk.choice).call(chunk)
-            return [chunk] if type(chunk) is Begin else self._other(chunk)
-        except _SurplusChoiceError:
-            self.surplus += 1
-            return []
-
-    def feed_last(self, chunk: RawText) -> list[ReplyItem]:
-        """Read text behind which its choice has nothing more than its end.
-
-        Where it is also the first of its choice, so that it is all of it, and of the ordinary shape, no parser is made.
-        """
-        if self._parse_ordinary is not None and not chunk.logprobs and chunk.choice not in self._choices:
-            message = self._parse_ordinary(chunk.text)
-            if message is not None and 0 <= chunk.choice < self._most:
-                return self._choice(chunk.choice).ordinary(message)
-        return self.feed(chunk)
-
-    def _other(self, chunk: Chunk) -> list[ReplyItem]:
-        """What comes only once or twice in a reply."""
-        if isinstance(chunk, Ended):
-            choice = self._choice(chunk.choice)
-            items = choice.finish(cut=chunk.reason == "length")
-            rest, termination = choice.other_logprobs, choice.termination
-            if rest or termination != "end":
-                chunk = msgspec.structs.replace(chunk, other_logprobs=rest, termination=termination)
-            return [*items, chunk]
-        if isinstance(chunk, Usage):
-            return [self._usage(chunk)]
-        # What the parsers hold back is the model's: it goes out before the error, never after it or not at all.
-        if isinstance(chunk, Failed):
-            return [*self.finish(), chunk]
-        return [chunk] if isinstance(chunk, Foreign) else []
-
-    @property
-    def thinking_characters(self) -> int:
-        """Characters of thinking in all choices."""
-        return sum(map(_thinking_characters, self._choices.values()))
-
-    @property
-    def answer_characters(self) -> int:
-        """Characters of text and of calls' arguments in all choices."""
-        return sum(map(_answer_characters, self._choices.values()))
-
-    def fast_path(self, number: int) -> Callable[[str], Delta | list[ReplyItem]]:
-        """A function that reads text of a choice without log probabilities, for a stream.
-
-        It returns the event itself where all that comes of it is more of an open part, so that no item has to be made.
-        """
-        try:
-            return self._choice(number).delta
-        except _SurplusChoiceError:
-            return lambda text: self.feed(RawText(number, text))
-
-    def finish(self) -> list[ReplyItem]:
-        """Nothing more will come: release what is held back."""
-        return [item for choice in self._choices.values() for item in choice.finish(cut=True)]
-
-    def written(self, number: int) -> str:
-        """The raw text that the spans of a choice's parts count; empty where more came than is kept.
-
-        Parts that the upstream split off by itself are not in it, and have no span.
-        """
-        choice = self._choices.get(number)
-        return choice.written() if choice is not None else ""
-
-    def thought(self, number: int) -> OpenThought | None:
-        """What a choice has written, where it is inside a thought and nothing but whitespace is held back."""
-        choice = self._choices.get(number)
-        return choice.thought() if choice is not None else None
-
-    def _choice(self, number: int) -> _Choice:
-        choice = self._choices.get(number)
-        if choice is None:
-            # A parser is made for each choice, so an upstream that invents choices would buy one for a few bytes each:
-            # 200,000 of them took minutes before there was this bound.
-            if not 0 <= number < self._most:
-                raise _SurplusChoiceError
-            choice = _Choice(number, self._format, self._make_parser, self._seed, self._keep)
-            self._choices[number] = choice
-        return choice
-
-    def _usage(self, usage: Usage) -> Usage:
-        """Where the upstream does not count thinking, share the tokens out by characters."""
-        thought, said = self.thinking_characters, self.answer_characters
-        if usage.reasoning_tokens or not thought:
-            return usage  # a count of none beside thinking is not a count
-        share = round(usage.output_tokens * thought / (thought + said))
-        return msgspec.structs.replace(usage, reasoning_tokens=share, estimated=True)
-
-
-class _Choice:
+class Choice:
     """One choice of a reply."""
 
-    def __init__(self, number: int, format: Format, make_parser: MakeParser, seed: int, keep: int) -> None:
-        self._number = number
+    def __init__(self, number: int, format: Format, make_parser: MakeParser, seed: int | None, keep: int) -> None:
+        self.number = number
         self._keep = keep
         self._format = format
         self._make_parser = make_parser
-        self._seed = seed
-        self._ids: set[str] = set()
+        self._ids = UniqueIds(seed)
         self._parser: Parser | None = None
         self.plain = False
         """Whether the parser's events need no change: nothing came before them, nothing is aligned or compared."""
@@ -240,7 +65,7 @@ class _Choice:
         """The parser counts its parts from zero; the choice counts all."""
         self._thinking = -1
         """The part of thinking that the upstream is sending."""
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, SeparatedCall] = {}
         self._written: dict[int, str] = {}
         """By part: what the upstream sent of a call that it had read itself and that may not be run."""
         self._thoughts: list[str] = []
@@ -248,8 +73,12 @@ class _Choice:
         """What stands in a block that may only repeat thinking which came in a field of its own."""
         self._seen_thinking = False
         self._ended = False
+        self._ordinary = False
+        """Whether its text was taken apart without a parser, and nobody has said yet how it ended."""
         self.termination: Termination = "end"
-        """How the output itself ended, once the choice has: `stop` and `cut` come from a parser."""
+        """How it ended, once the choice has."""
+        self.beyond = 0
+        """How many characters its output has beyond its turn, once the choice has ended."""
         self._in_thought = False
         """Whether calls that come now were begun inside a thought that nothing closed."""
         self._tape = Tape()
@@ -260,6 +89,8 @@ class _Choice:
         self._alignment: Alignment | None = None
         self.thinking_characters = 0
         self.answer_characters = 0
+        self.found_parts = False
+        """Whether a thought or a call was found in raw text."""
 
     def raw_text(self, chunk: RawText) -> list[ReplyItem]:
         """Content, which may hold markers."""
@@ -278,20 +109,22 @@ class _Choice:
         if not self.plain:
             return self._emit(self._read(self._parser, chunk.text))
         found = self.delta(chunk.text)
-        return found if isinstance(found, list) else [ReplyEvent(self._number, found)]
+        return found if isinstance(found, list) else [ReplyEvent(self.number, found)]
 
     def ordinary(self, message: Message) -> list[ReplyItem]:
         """All of the content, which was taken apart without a parser: the choice is over with it."""
         self.termination = message.termination
         self.thinking_characters, self.answer_characters = len(message.thinking), len(message.text)
-        self._ended = True
-        return [ReplyEvent(self._number, event) for event in events_of(message)]
+        self.found_parts = len(message.thinking) > 0 or bool(message.tool_calls)
+        self._ended = self._ordinary = True
+        return [ReplyEvent(self.number, event) for event in events_of(message)]
 
-    def delta(self, text: str) -> Delta | list[ReplyItem]:
+    def delta(self, piece: Any) -> Delta | list[ReplyItem]:
         """More text without log probabilities: the event itself where it is more of an open part."""
+        text: str = piece
         # Else the parser's events need a change, or there is no parser.
         if not self.plain or self._parser is None:
-            return self.raw_text(RawText(self._number, text))
+            return self.raw_text(RawText(self.number, text))
         pieces = self._tape.pieces
         # Before the parser reads it: a call may turn out broken in this very chunk, and its raw text is cut from the
         # tape.
@@ -342,6 +175,8 @@ class _Choice:
                 format = in_the_middle(format)
             events = self._close_split()
         self._parser = self._make_parser(format)
+        if self._count:
+            keep_kinds(self._parser)  # text after something split off is the answer
         self._first = self._count
         self.plain = not self._first and self._repeat is None and self._alignment is None
         self._tape = Tape()
@@ -357,8 +192,12 @@ class _Choice:
     def _trim(self, parser: Parser, text: str) -> None:
         """What was written is kept for a call that turns out broken: let go of what stands before any that may."""
         # The tape already holds `text`, which the parser has not read yet: hence the subtraction.
-        if not self._calling and self._tape.sync() > self._keep:
-            self._tape.forget(self._tape.sync() - len(text) - parser.held - LOOKBACK)
+        if may_become_text(parser):
+            # Its words would be written once more. A bound, because a thought may be endless.
+            if self._tape.sync() > MOST_COMPARED:
+                keep_kinds(parser)
+        elif not self._calling and self._tape.sync() > self._keep:
+            self._tape.forget(self._tape.sync() - len(text) - self._held(parser) - LOOKBACK)
         # Asking at every chunk once 64 are kept would make a long reply cost more for each chunk than a short one.
         self._trim_at = len(self._tape.pieces) + MOST_PIECES
 
@@ -377,9 +216,9 @@ class _Choice:
         if parser is None or parser.state != "thinking":
             return None  # a call that was begun in the thought is one of these: nothing is cut off inside it
         text = self.written()
-        if not text or text[len(text) - parser.held :].strip():
+        if not text or text[len(text) - self._held(parser) :].strip():
             return None
-        return OpenThought(text, False, *thinking_pair(format_of(parser)))  # `auto` has settled on them
+        return OpenThought(text, False, *self._thinking_pair(parser))  # `auto` has settled on them
 
     def thinking(self, chunk: ThinkingChunk) -> list[ReplyItem]:
         """Thinking that is already split off."""
@@ -406,7 +245,7 @@ class _Choice:
             self.thinking_characters += len(chunk.text)
             # Also with an empty text: a signature or details may come with it.
             event = ThinkingDelta(self._thinking, chunk.text)
-            items.append(ReplyEvent(self._number, event, (), chunk.logprobs, chunk.details, chunk.signature))
+            items.append(ReplyEvent(self.number, event, (), chunk.logprobs, chunk.details, chunk.signature))
         return items
 
     def call(self, chunk: CallChunk) -> list[ReplyItem]:
@@ -418,42 +257,45 @@ class _Choice:
         self._early = ""
         call = self._calls.get(chunk.index)
         if call is None:
-            call = self._calls[chunk.index] = _Call(self._count, self._new_id("", self._count))
+            call = self._calls[chunk.index] = SeparatedCall(self._count, self._ids.take("", self._count))
             self._count += 1
-        return self._emit(events + call.feed(chunk))
+        return call.with_extra(self._emit(events + call.feed(chunk)), self.number)
 
-    def _new_id(self, id: str, index: int) -> str:
-        """The id of a call; another one where it has none, or one that was given before."""
-        seed = self._seed
-        while not id or id in self._ids:
-            id = make_id("call", seed, index, "", 0)
-            seed += 1
-        self._ids.add(id)
-        return id
-
-    def finish(self, *, cut: bool) -> list[ReplyItem]:
-        """The choice has ended."""
+    def finish(self, reason: FinishReason | None) -> list[ReplyItem]:
+        """The choice has ended; `reason` as in `Parser.finish`."""
         if self._ended:
+            # Of a text that was taken apart without a parser nothing depends on this but how it ended.
+            if self._ordinary and reason is not None:
+                self.termination = "cut" if reason == "length" and self.termination != "stop" else "stop"
+                self._ordinary = False
             return []
+        cut = reason == "length"
         events = self._begin_text() if self._early else []
         # Taken before `_close_text` lets go of it.
         parser = self._parser
-        events += self._close_text()
-        if parser is not None:
-            self.termination = termination_of(parser)
+        events += self._close_text(reason)
+        self.termination = termination_of(parser) if parser is not None else TERMINATIONS[reason]
+        start, stop = (beyond_of(parser) if parser is not None else None) or (0, 0)
+        self.beyond = stop - start
         self._ended = True
         return self._emit(events + self._close_thinking(not cut) + self._close_calls(cut))
 
-    @property
-    def other_logprobs(self) -> tuple[dict[str, Any], ...]:
-        """Those of tokens behind the last part."""
-        return tuple(self._alignment.rest()) if self._alignment is not None else ()
+    def ended(self, chunk: Ended) -> Ended:
+        """The end of the choice as the upstream says it, with what its output shows."""
+        # Those of tokens behind the last part.
+        rest = tuple(self._alignment.rest()) if self._alignment is not None else ()
+        shown = (self.number, rest, self.termination, self.beyond)
+        if shown == (chunk.choice, chunk.other_logprobs, chunk.termination, chunk.beyond):
+            return chunk
+        return msgspec.structs.replace(
+            chunk, choice=self.number, other_logprobs=rest, termination=self.termination, beyond=self.beyond
+        )
 
-    def _close_text(self) -> list[Event]:
+    def _close_text(self, reason: FinishReason | None = None) -> list[Event]:
         parser, self._parser, self.plain = self._parser, None, False
         if parser is None:
             return []
-        events = self._shift(parser, parser.finish())
+        events = self._shift(parser, parser.finish(reason))
         if self._repeat is not None:
             events = self._end_repeat(self._repeat)
         return events
@@ -480,10 +322,21 @@ class _Choice:
     def _shift(self, parser: Parser, events: list[Event]) -> list[Event]:
         """The parser's events, counted as the choice counts its parts."""
         if self._alignment is not None:
-            self._alignment.place(parser, events)
+            self._alignment.place(partial(self._open_start, parser), events)
         if self._repeat is not None:
             return self._without_repeat(events)
         return [self._moved(event) for event in events] if self._first else self._counted(events)
+
+    # What a parser knows, in characters of the raw text.
+
+    def _open_start(self, parser: Parser) -> int:
+        return open_span(parser)[0]
+
+    def _held(self, parser: Parser) -> int:
+        return parser.held
+
+    def _thinking_pair(self, parser: Parser) -> tuple[str, str]:
+        return thinking_pair(format_of(parser))
 
     def _counted(self, events: list[Event]) -> list[Event]:
         for event in events:
@@ -504,8 +357,10 @@ class _Choice:
             if event.kind == "thinking" and self._seen_thinking:
                 gap = "\n\n"
             # Parser and upstream make ids without knowing of each other; two calls of a choice must not share one.
-            id = self._new_id(event.id, index) if event.kind == "tool_call" else ""
+            id = self._ids.take(event.id, index) if event.kind == "tool_call" else ""
             return PartStart(index, event.kind, gap, event.name, id)
+        if isinstance(event, Retyped):
+            return Retyped(index, event.kind)
         return type(event)(index, event.text)
 
     def _without_repeat(self, events: list[Event]) -> list[Event]:
@@ -535,7 +390,7 @@ class _Choice:
     def _emit(self, events: list[Event]) -> list[ReplyItem]:
         items: list[ReplyItem] = []
         for event in events:
-            item = ReplyEvent(self._number, event)
+            item = ReplyEvent(self.number, event)
             if isinstance(event, _ANSWER):
                 self.answer_characters += len(event.text)
             elif isinstance(event, ThinkingDelta):
@@ -546,12 +401,24 @@ class _Choice:
                 self._calling = False
                 if event.error is not None:
                     item = self._broken(event)
-            elif event.code == "implicit_close":
-                self._in_thought = True
+            elif isinstance(event, Notice):
+                self._in_thought = self._in_thought or event.code == "implicit_close"
+            else:
+                item = self._retyped(event, events)
             if self._alignment is not None:
                 item = self._with_logprobs(item, self._alignment)
             items.append(item)
         return items
+
+    def _retyped(self, event: Retyped, events: list[Event]) -> ReplyEvent:
+        """The only part so far is of the other kind. Its end comes with it."""
+        sent = self.answer_characters + self.thinking_characters
+        span = next(other.span for other in events if isinstance(other, PartEnd) and other.index == event.index)
+        thought = self._seen_thinking = event.kind == "thinking"
+        length = span[1] - span[0]
+        self.thinking_characters, self.answer_characters = (length, 0) if thought else (0, length)
+        self._tape.sync()
+        return ReplyEvent(self.number, event, raw="" if thought else self._tape.text(*span), characters=sent)
 
     def _broken(self, end: PartEnd) -> ReplyEvent:
         """The end of a call that may not be run, with what was written of it."""
@@ -561,10 +428,11 @@ class _Choice:
         # Dialects that cannot express a broken call write it as text. One that was cut off inside an open thought is a
         # piece of the thought, and must not appear in the answer that way.
         withheld = own is None and self._in_thought and end.error == "incomplete"
-        return ReplyEvent(self._number, end, written=written, withheld=withheld, raw=raw)
+        return ReplyEvent(self.number, end, written=written, withheld=withheld, raw=raw)
 
     def _note_start(self, start: PartStart) -> None:
         self._calling = start.kind == "tool_call"
+        self.found_parts = self.found_parts or (self._parser is not None and start.kind != "text")
         if start.kind == "thinking":
             self._seen_thinking = True
         if start.kind != "tool_call":
@@ -578,101 +446,3 @@ class _Choice:
     def _with_logprobs(self, item: ReplyEvent, alignment: Alignment) -> ReplyEvent:
         logprobs, others = alignment.take(item.event, self._first)
         return msgspec.structs.replace(item, logprobs=tuple(logprobs), other_logprobs=tuple(others))
-
-
-class _Call:
-    """A call that the upstream has already read, in chunks."""
-
-    def __init__(self, index: int, made_id: str) -> None:
-        self.index = index
-        self._begun = False
-        self._made_id = made_id
-        self._id = ""
-        self._name = ""
-        self._arguments: list[str] = []
-        self.error: str | None = None
-        """Why it may not be run, once it is over."""
-
-    @property
-    def written(self) -> str:
-        """What is known of a call that may not be run."""
-        arguments = "".join(self._arguments)
-        return f'{{"name": "{self._name}", "arguments": {arguments}' if self._name else arguments
-
-    def feed(self, chunk: CallChunk) -> list[Event]:
-        self._id = self._id or chunk.id
-        self._name = self._name or chunk.name
-        if chunk.arguments:
-            self._arguments.append(chunk.arguments)
-        if self._begun:
-            return [ToolCallDelta(self.index, chunk.arguments)] if chunk.arguments else []
-        # A part's start cannot be changed once it is out, so a call begins when its name has come. An id that comes
-        # even later is not used.
-        return self._begin() if self._name else []
-
-    def _begin(self) -> list[Event]:
-        self._begun = True
-        events: list[Event] = [PartStart(self.index, "tool_call", "", self._name, self._id or self._made_id)]
-        arguments = "".join(self._arguments)
-        if arguments:
-            events.append(ToolCallDelta(self.index, arguments))
-        return events
-
-    def finish(self, cut: bool) -> list[Event]:
-        events = [] if self._begun else self._begin()
-        # Servers send no arguments at all for a function without parameters. In a reply that was cut off, the same
-        # silence means that they had not come yet.
-        if not self._arguments and self._name and not cut:
-            self._arguments.append("{}")  # a call without arguments
-            events.append(ToolCallDelta(self.index, "{}"))
-        error = self.error = "no_name" if not self._name else error_of("".join(self._arguments))
-        if error is not None:
-            code: NoticeCode = "incomplete_call" if error == "incomplete" else "unreadable_call"
-            events.append(Notice(code, NOTICES[code], 0))
-        events.append(PartEnd(self.index, error != "incomplete", error))
-        return events
-
-
-def error_of(arguments: str) -> str | None:
-    """Why a call with these arguments may not be run."""
-    scanner = JsonScanner()
-    at, before = 0, -1
-    while at > before or scanner.error is None:
-        if scanner.done or at == len(arguments):
-            break
-        before, at = at, scanner.scan(arguments, at, len(arguments), True)
-        if at == before:
-            break
-    if not scanner.done:
-        return "incomplete"
-    if scanner.error is not None or arguments[at:].strip():
-        return "invalid_json"
-    return None if arguments.lstrip().startswith("{") else "not_object"
-
-
-def without_markers(raw: str, format: Format) -> str:
-    """What the model wrote of a call, without the markers around it."""
-    if format.header is not None and format.header.body:
-        raw = raw.partition(format.header.body)[2] or raw
-    for syntax in (*format.calls, *(format.header.calls if format.header is not None else ())):
-        for marker in syntax.openers:
-            raw = raw.removeprefix(marker)
-        for marker in syntax.closers:
-            raw = raw.rstrip().removesuffix(marker)
-    return raw.strip()
-
-
-@lru_cache(maxsize=64)
-def without_thinking(format: Format) -> Format:
-    """The same format, read for calls only."""
-    text: dict[str, State] = {
-        marker: target for marker, target in format.states.get(TEXT, {}).items() if target != THINKING
-    }
-    # No header either: who splits thinking off has read the headers, and the rest has none.
-    return format.but(states={TEXT: text}, header=None, start=TEXT, leading=frozenset(), settle=None)
-
-
-@lru_cache(maxsize=64)
-def in_the_middle(format: Format) -> Format:
-    """The same format for text behind a call that the upstream has read itself: it does not begin in a thought."""
-    return format.but(start=TEXT if format.start == THINKING else format.start)

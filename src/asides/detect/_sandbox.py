@@ -74,17 +74,8 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
 
 def render(template: str, conversations: list[SampleChat], variables: dict[str, Any]) -> Rendered:
     """Render every conversation with a template, or raise a `UsageError` with the reason."""
-    if len(template) > MOST_SOURCE:
-        raise UsageError(f"the chat template has {len(template):,} characters; at most {MOST_SOURCE:,} are read")
-    if _GO.search(template):
-        raise UsageError("this looks like a Go template, as Ollama has them; chat templates are read in Jinja")
-    # Looked for, not imported: only the other process needs it.
-    if find_spec("jinja2") is None:
-        raise UsageError(f"reading a chat template needs jinja2: {install_command('jinja2')}")
-    if not sys.executable:
-        raise UsageError("a chat template is rendered in a process of its own, and this program cannot start Python")
+    check_source(template)
     request = {
-        "path": sys.path,
         "template": template,
         "conversations": conversations,
         "variables": variables,
@@ -92,7 +83,35 @@ def render(template: str, conversations: list[SampleChat], variables: dict[str, 
         "memory": MEMORY,
         "seconds": SECONDS,
     }
-    return _judge(_run(_encode(request)))
+    return _judge(run_apart(Path(__file__).with_name("_template_process.py"), request))
+
+
+def check_source(template: str) -> None:
+    """Refuse what is no chat template by its looks."""
+    if len(template) > MOST_SOURCE:
+        raise UsageError(f"the chat template has {len(template):,} characters; at most {MOST_SOURCE:,} are read")
+    if _GO.search(template):
+        raise UsageError("this looks like a Go template, as Ollama has them; chat templates are read in Jinja")
+
+
+def run_apart(script: Path, request: dict[str, Any], patience: float = PATIENCE) -> bytes:
+    """What a script of ours answers to a request, in a process of its own; a `UsageError` where it is ended.
+
+    The request says too where to import from (`path`).
+    """
+    # Looked for, not imported: only the other process needs it.
+    if find_spec("jinja2") is None:
+        raise UsageError(f"reading a chat template needs jinja2: {install_command('jinja2')}")
+    if not sys.executable:
+        raise UsageError("a chat template is rendered in a process of its own, and this program cannot start Python")
+    code, answer = _run(script, _encode({"path": sys.path, **request}), patience)
+    if code != 0:
+        # Killed by its limit of time, or by a stack that overflowed in C: either way the template did it.
+        raise UsageError(
+            f"the chat template was given up: it took more than {request['seconds']} seconds of computing "
+            "or brought down the process that rendered it"
+        )
+    return answer
 
 
 def _encode(request: dict[str, Any]) -> bytes:
@@ -104,8 +123,7 @@ def _encode(request: dict[str, Any]) -> bytes:
         ) from error
 
 
-def _run(request: bytes) -> tuple[int, bytes]:
-    script = Path(__file__).with_name("template_process.py")
+def _run(script: Path, request: bytes, patience: float) -> tuple[int, bytes]:
     # Isolated, and with an environment that holds only what a process needs to start on every system.
     kept = {name: value for name, value in os.environ.items() if name in ("SYSTEMROOT", "LD_LIBRARY_PATH", "TMPDIR")}
     try:
@@ -115,25 +133,18 @@ def _run(request: bytes) -> tuple[int, bytes]:
             input=request,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=PATIENCE,
+            timeout=patience,
             env=kept,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise UsageError(f"the chat template was not rendered within {PATIENCE:.0f} seconds") from error
+        raise UsageError(f"the chat template was not rendered within {patience:.0f} seconds") from error
     except OSError as error:
         raise UsageError(f"the process that renders chat templates could not be started: {error}") from error
     return done.returncode, done.stdout
 
 
-def _judge(done: tuple[int, bytes]) -> Rendered:
-    code, answer = done
-    if code != 0:
-        # Killed by its limit of time, or by a stack that overflowed in C: either way the template did it.
-        raise UsageError(
-            f"the chat template was given up: it took more than {SECONDS} seconds of computing "
-            "or brought down the process that rendered it"
-        )
+def _judge(answer: bytes) -> Rendered:
     try:
         rendered = msgspec.json.decode(answer, type=Rendered)
     except msgspec.DecodeError as error:

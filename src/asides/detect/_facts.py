@@ -20,8 +20,8 @@ import msgspec
 from .._engine.vocabulary import added_tokens
 from .._extras import install_command
 from ..errors import UsageError
-from .files import read_json, read_text
-from .from_gguf import is_gguf, read_metadata
+from ._files import read_json, read_text
+from ._from_gguf import is_gguf, read_metadata
 
 SMALL = 16 << 20
 """Bytes of a `tokenizer.json` that is quickly loaded, to see how it splits a marker that it has no token for."""
@@ -88,6 +88,8 @@ def _load(path: Path, *, needed: bool) -> Any:
 
 def read(tokenizer: Any) -> Facts:
     """What a tokenizer says, whatever it is."""
+    if isinstance(tokenizer, Facts):
+        return tokenizer
     if isinstance(tokenizer, str | os.PathLike):
         return _from_path(Path(tokenizer))
     if isinstance(tokenizer, Mapping):

@@ -2,8 +2,11 @@
 
 The rows stand in the cards of the families (`Family.models`); those of registered families are tried first, those of
 families that others are made from last. One rule holds for every row: a version that stands in a name must be one that
-the row lists. A newer version of a known family may write quite differently, so it is never taken for an older one: its
-family is named, and the format is left to the other sources or to `auto`.
+the row lists. A version that no row lists may write quite differently, so it is not read as an older one: its format is
+left to the other sources or to `auto`. But mostly it begins where the nearest older version of its line does, so that,
+whether it thinks and how thinking is switched are taken from there, and the finding says that this is a guess.
+
+    probe("MiniMaxAI/MiniMax-M2.7").near       # "MiniMax 2.5"
 """
 
 from __future__ import annotations
@@ -16,10 +19,10 @@ import msgspec
 
 from .._engine.format import Format
 from ..families import families, get_format, switch_of
-from ..families.family import Family, Model, Switch
-from ..families.model_names import MODELS
-from ..families.registry import canonical_name, fold, registered
-from .result import Finding, begin_of, own_begin
+from ..families._family import EarlierThinking, Family, Model, Switch
+from ..families._model_names import MODELS
+from ..families._registry import canonical_name, fold, registered
+from ._result import Finding, begin_of, own_begin
 
 
 class Known(NamedTuple):
@@ -29,6 +32,9 @@ class Known(NamedTuple):
     """None where nothing but the family is known."""
     family: str = ""
     version: str = ""
+    near: Model | None = None
+    """Where no row lists the version: the row of the nearest older version of the same line."""
+    near_version: str = ""
 
 
 MOST = 500
@@ -58,6 +64,15 @@ def find_switch(model: str, format: str | Format) -> Switch | None:
     return _switch_of(look_up(model), format)
 
 
+def find_earlier(model: str, format: Format) -> EarlierThinking | None:
+    """When a model wants the thoughts of all its turns back: by the row of its name, else of all rows of its format."""
+    row = look_up(model)
+    if row is not None:
+        return row.earlier
+    wishes = [each.earlier for each, _ in _patterns(registered()) if each.format == format.name]
+    return wishes[0] if wishes and all(wish == wishes[0] for wish in wishes) else None
+
+
 def _switch_of(row: Model | None, format: str | Format) -> Switch | None:
     return row.switch if row is not None and row.switch is not None else switch_of(format)
 
@@ -70,14 +85,16 @@ def _patterns(added: tuple[Family, ...]) -> tuple[tuple[Model, re.Pattern[str]],
 
 def _find(name: str) -> Known:
     """What a name is by the model's own part of it, or else by the whole, organisation and folders included."""
-    found = _search(_plain(_base(name)))
-    return found if found.family else _search(_plain(name))
+    added = registered()
+    found = _search(_plain(_base(name)), added)
+    return found if found.family else _search(_plain(name), added)
 
 
-def _search(plain: str) -> Known:
-    """The row that fits, or the family whose version no row lists."""
+@lru_cache(maxsize=4096)  # a server looks the same few names up for every request
+def _search(plain: str, added: tuple[Family, ...]) -> Known:
+    """The row that fits, or the family whose version no row lists. `added`: the families of users."""
     newer = Known(None)
-    for row, pattern in _patterns(registered()):
+    for row, pattern in _patterns(added):
         match = pattern.search(plain) if newer.family in ("", row.line) else None
         if match is None:
             continue
@@ -88,7 +105,16 @@ def _search(plain: str) -> Known:
             return Known(row, row.line, version)
         # Other versions of the family may follow. What it was made from may not: that is not how it writes.
         newer = newer if newer.family else Known(None, row.line, version)
+        older = max((each for each in row.versions.split() if _order(each) < _order(version)), key=_order, default="")
+        # Of rows that list the same version the first is the most particular.
+        if older and (newer.near is None or _order(older) > _order(newer.near_version)):
+            newer = newer._replace(near=row, near_version=older)
     return newer
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """A version as numbers that can be compared."""
+    return tuple(map(int, version.split(".")))
 
 
 def _plain(name: str) -> str:
@@ -119,6 +145,8 @@ def probe(name: str) -> Finding:
         return Finding(source="name", formats=(own,), reasons=(f"{name!r} begins with the name of the format {own}",))
     if row is not None:
         return _finding_of(name, row, found.version)
+    if found.near is not None:
+        return _near(name, found, found.near)
     if found.version:
         reason = f"{name!r} is {family}, but of version {found.version}, which is not known here"
     elif family:
@@ -140,6 +168,15 @@ def _finding_of(name: str, row: Model, version: str) -> Finding:
     return Finding(
         source="name", formats=(format.name,), thinks=row.thinks, begin=begin, reasons=(reason,), switch=switch
     )
+
+
+def _near(name: str, found: Known, row: Model) -> Finding:
+    """What the nearest older version says of one that no row lists: all but how it writes."""
+    near = f"{row.line} {found.near_version}"
+    like = _finding_of(name, row, found.near_version)
+    reason = f"{name!r} is {found.family} {found.version}, which is not known here; taken to begin like {near}"
+    begin = like.begin if like.begin != "header" else None  # which only the format itself can read
+    return msgspec.structs.replace(like, formats=("auto",), begin=begin, reasons=(reason,), near=near)
 
 
 def _family(base: str) -> str:

@@ -28,7 +28,7 @@ LEVELS = ("high", "low")
 def main() -> None:
     """Answer the request on standard input."""
     request = json.load(sys.stdin)
-    _bound(request["memory"], request["seconds"])
+    bound(request["memory"], request["seconds"])
     # The template's Jinja is the caller's Jinja, wherever it was found.
     sys.path[:] = request["path"]
     try:
@@ -41,7 +41,8 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def _bound(memory: int, seconds: int) -> None:
+def bound(memory: int, seconds: int) -> None:
+    """Limit this process to so many bytes of address space and seconds of computing. It writes no file."""
     if sys.platform == "win32":  # where only the patience of the parent bounds us
         return
     import resource

@@ -10,10 +10,10 @@ import re
 from .._engine.calls.syntax import CallSyntax
 from .._engine.format import TEXT, THINKING, Format
 from ..errors import UsageError
-from ..families.auto_markers import MARKERS
-from .evidence import Evidence
-from .markers import TAG, counterparts
-from .reading import RenderedTurn, header_of, reads
+from ..families._auto_markers import MARKERS
+from ._evidence import Evidence
+from ._markers import TAG, counterparts
+from ._trial import RenderedTurn, header_of, reads
 
 MOST = 80
 """Characters that a marker may have."""

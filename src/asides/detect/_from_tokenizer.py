@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from .._engine.format import Format
 from ..errors import UsageError
-from ..families.auto_markers import MARKERS
-from .markers import candidates, closers, counterparts, literals, openers, with_suffix_of
-from .result import Finding
+from ..families._auto_markers import MARKERS
+from ._markers import candidates, closers, counterparts, literals, openers, with_suffix_of
+from ._result import Finding
 
 ENOUGH = 0.34
 """How much of a format must be found among the tokens, and of the marker tokens in the format, for it to fit."""

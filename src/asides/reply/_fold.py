@@ -19,15 +19,17 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..events import Delta, Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..events import Delta, Event, Notice, PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta, ToolCallDelta
 from ..message import Collector, Termination
 from ..parts import Part, Text
-from .items import Begin, Ended, ReplyEvent, ReplyItem, Usage
-from .reply import Reply, Times
+from ._items import Begin, Ended, PlacedProof, Proof, ReplyEvent, ReplyItem, Usage
+from ._reply import Reply, Times
 
 _DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
-_EVENTS = (*_DELTAS, PartStart, PartEnd, Notice)
+_EVENTS = (*_DELTAS, PartStart, PartEnd, Retyped, Notice)
 _NO_BEGIN = Begin()
+MOST_HEAD = 8
+"""Events that are kept for how a reply began: its first part, what was odd about it, and where the next begins."""
 
 
 class Budget(msgspec.Struct):
@@ -46,6 +48,7 @@ class Fold:
     """Takes the items or events of one choice; `reply` is what has come so far."""
 
     __slots__ = (
+        "_beyond",
         "_budget",
         "_clock",
         "_collector",
@@ -64,8 +67,11 @@ class Fold:
         "collect",
         "first_answer",
         "first_thought",
+        "head",
         "next_index",
         "notices",
+        "proofs",
+        "texts",
         "usage",
     )
 
@@ -98,8 +104,14 @@ class Fold:
         """Whether any text or call has come."""
         self.calls: int = 0
         """How many calls have begun."""
+        self.texts: int = 0
+        """How many texts have begun."""
+        self.proofs: list[PlacedProof] = []
+        """What the server wants back with its thoughts and calls, in order."""
         self.next_index: int = 0
         """The index that the next new part would have."""
+        self.head: list[Event] = []
+        """The first events that are no text, whether or not text is stored: how the reply began."""
         self.notices: dict[str, int] = {}
         """How many notices of each code have come."""
         self._collector = Collector()
@@ -111,6 +123,7 @@ class Fold:
         """The tokens that the server counted; None until it has sent them."""
         self._reason = ""
         self._outcome: Termination | None = None
+        self._beyond = 0
 
     @property
     def truncated(self) -> bool:
@@ -151,18 +164,36 @@ class Fold:
             self.begin = item
         elif isinstance(item, Usage):
             self.usage = item
+        elif isinstance(item, Proof) and item.choice == self.choice:
+            self._prove(item)
         elif isinstance(item, Ended) and item.choice == self.choice:
             self._reason = item.reason
-            # The parser cannot know that a limit of tokens ended the output.
-            self.end("cut" if item.reason == "length" else item.termination)
+            # Not every item comes from a splitter, which asks the parser: a stop marker outranks a limit of tokens.
+            unsaid = item.reason != "stop" and item.termination == "end"
+            self.end("cut" if unsaid else item.termination, item.beyond)
 
-    def end(self, termination: Termination) -> None:
+    def _prove(self, proof: Proof) -> None:
+        if self.collect:
+            self._budget.left -= len(msgspec.json.encode(proof.data))
+            self.collect = self._budget.left >= 0
+        if self.collect:
+            self.proofs.append(self.placed(proof))
+
+    def placed(self, proof: Proof) -> PlacedProof:
+        """A proof that has just come, with its place in the reply."""
+        calls = max(self.calls - 1, 0) if proof.call else self.calls
+        return PlacedProof(self.texts, calls, proof.dialect, proof.data, proof.call)
+
+    def end(self, termination: Termination, beyond: int = 0) -> None:
         """End the reply. For callers who add the events of a parser; a server's items hold an `Ended`."""
-        self._outcome = termination
+        self._outcome, self._beyond = termination, beyond
         self._ended_at = self._clock() if self._clock is not None else None
 
     def event(self, event: Event, raw: str = "") -> None:
-        """Take an event of a parser; `raw` is what the model wrote of a call that ends with it and may not be run."""
+        """Take an event of a parser; `raw` is what the model wrote of a call that ends with it and may not be run.
+
+        With a `Retyped` it is the words of the part, which had gone out without the whitespace before them.
+        """
         # By type: even a whole reply of a few words passes here six times.
         if type(event) is PartStart:
             if event.index >= self.next_index:
@@ -173,22 +204,50 @@ class Fold:
                 self.calls += 1
                 if not self.answered:
                     self._answer()
-            elif event.kind == "thinking" and self._clock is not None:
+            elif event.kind == "text":
+                self.texts += 1
+            elif self._clock is not None:
                 self._thinking_since[event.index] = self._clock()
         elif type(event) is PartEnd:
             if self._clock is not None and event.index in self._thinking_since:
                 self._seconds[event.index] = self._clock() - self._thinking_since.pop(event.index)
             if raw and self.collect:
                 self._collector.raw[event.index] = raw
-        elif type(event) is Notice:
-            self.notices[event.code] = self.notices.get(event.code, 0) + 1
-            self._budget.left -= len(event.message)  # an endless stream of oddities must end here too
-            self.collect = self.collect and self._budget.left >= 0
         elif isinstance(event, _DELTAS):
             self.delta(event)
             return
+        else:
+            self._rare(event, raw)
+        if len(self.head) < MOST_HEAD:
+            self.head.append(event)
         if self.collect:
             self._collector.add(event)
+
+    def _rare(self, event: Event, raw: str) -> None:
+        if isinstance(event, Notice):
+            self.notices[event.code] = self.notices.get(event.code, 0) + 1
+            self._budget.left -= len(event.message)  # an endless stream of oddities must end here too
+            self.collect = self.collect and self._budget.left >= 0
+        elif isinstance(event, Retyped):
+            self._retype(event, raw)
+
+    def _retype(self, event: Retyped, raw: str) -> None:
+        """The only part so far is of the other kind: what came first was of that kind too."""
+        thought = event.kind == "thinking"
+        first = self.first_answer if thought else self.first_thought
+        self._thought, self.answered = thought, not thought
+        self.first_thought, self.first_answer = (first, None) if thought else (None, first)
+        if raw and self.collect:
+            self._texts[event.index] = [raw]
+        if not thought:
+            self._thinking_since.pop(event.index, None)
+        elif first is not None:
+            self._thinking_since[event.index] = first
+
+    @property
+    def reason(self) -> str:
+        """The server's own reason for the end; empty until it has said one."""
+        return self._reason
 
     @property
     def reply(self) -> Reply:
@@ -199,7 +258,9 @@ class Fold:
             thinking=thinking,
             text=text,
             notices=tuple(self._collector.notices),
+            proofs=tuple(self.proofs),
             termination=self._termination(parts),
+            beyond=self._beyond,
             reason=self._reason,
             usage=self.usage,
             times=self._times(),
@@ -208,9 +269,9 @@ class Fold:
         )
 
     def _termination(self, parts: tuple[Part, ...]) -> Termination:
-        # An `Ended` takes its termination from the parser. Of a server that splits by itself there is no parser, so an
-        # open thought or call is seen in the last part alone. Without any `Ended` the reply never came to its end.
-        if parts and not isinstance(parts[-1], Text) and not parts[-1].complete:
+        # Where nobody knows how it ended, an open thought or call shows that it was cut off. Without any `Ended` the
+        # reply never came to its end.
+        if self._outcome == "end" and parts and not isinstance(parts[-1], Text) and not parts[-1].complete:
             return "cut"
         return self._outcome or "cut"
 

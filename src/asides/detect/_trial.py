@@ -13,8 +13,8 @@ import msgspec
 from .._engine.format import Format
 from .._engine.parser import Parser, read_prompt
 from ..message import Message
-from .markers import call_literals, closers, openers, wrappers
-from .result import Start
+from ._markers import call_literals, closers, openers, wrappers
+from ._result import Start
 
 
 class RenderedTurn(msgspec.Struct, frozen=True, kw_only=True):
