@@ -12,9 +12,10 @@ import msgspec
 from .._api import Parser
 from .._engine.format import Format
 from ..errors import UsageError
-from ..families.family import EFFORTS, nearest_effort
+from ..events import Event
+from ..families._family import EFFORTS, nearest_effort
 from ..policies import Start
-from .streaming import TwoTexts, without_call_markers
+from ._streaming import TwoTexts, without_call_markers
 
 __all__ = ["LEVELS", "Level", "ProcessedChunk", "ThinkValue", "ThinkingParser"]
 
@@ -47,11 +48,23 @@ class ThinkingParser:
         self._format = without_call_markers(format)
         self._start = start
         self._prompt = prompt
+        self._thoughts: list[str] = []
         self._begin()
 
+    @classmethod
+    def new(cls) -> ThinkingParser:
+        """A parser for any format: the same as `ThinkingParser()`."""
+        return cls()
+
     def _begin(self) -> None:
-        self._parser = Parser(self._format, start=self._start, prompt=self._prompt, collect=False)
+        self._parser = Parser(self._format, start=self._start, prompt=self._prompt, retype=False, collect=False)
         self._texts = TwoTexts()
+        self._begins = True
+
+    @property
+    def thinking(self) -> str:
+        """All thinking of the reply so far; after `finish` that of the whole reply, until the next begins."""
+        return "".join(self._thoughts)
 
     @property
     def held(self) -> int:
@@ -60,13 +73,20 @@ class ThinkingParser:
 
     def process(self, chunk: str) -> ProcessedChunk:
         """Read a chunk."""
-        thinking, content = self._texts.take(self._parser.feed(chunk))
-        return ProcessedChunk(thinking or None, content)
+        if self._begins:
+            self._begins, self._thoughts = False, []
+        return self._take(self._parser.feed(chunk))
 
     def finish(self) -> ProcessedChunk:
         """Release what was held back at the end of a reply."""
-        thinking, content = self._texts.take(self._parser.finish())
+        rest = self._take(self._parser.finish())
         self._begin()
+        return rest
+
+    def _take(self, events: list[Event]) -> ProcessedChunk:
+        thinking, content = self._texts.take(events)
+        if thinking:
+            self._thoughts.append(thinking)
         return ProcessedChunk(thinking or None, content)
 
 

@@ -1,29 +1,39 @@
 """tinker-cookbook's renderers by their names and shapes, over `asides.render`: ids in, a message of parts out.
 
 `Renderer` wraps one of ours and has the cookbook's methods; prompts and examples are lists of ids, so that no torch is
-needed. Messages are the cookbook's TypedDicts: a string, or parts in the order of writing where there is thinking.
+needed. Its subclasses have the cookbook's names and parameters. Messages are the cookbook's TypedDicts: a string, or
+parts in the order of writing where there is thinking.
 
-    renderer = get_renderer("qwen3", tokenizer)
+    renderer = get_renderer("qwen3", tokenizer)      # or Qwen3Renderer(tokenizer)
     message, termination = renderer.parse_response(sampled)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from .. import render
 from ..errors import UsageError
 from ..events import Event
 from ..render import Example, RendererError, TrainOnWhat, register_renderer
+from ..render._messages import EarlierThinking
 
 __all__ = [
     "ContentPart",
+    "DeepSeekV3DisableThinkingRenderer",
+    "DeepSeekV3ThinkingRenderer",
+    "GptOssRenderer",
+    "KimiK2Renderer",
+    "Llama3Renderer",
     "Message",
     "ParseTermination",
+    "Qwen3DisableThinkingRenderer",
+    "Qwen3Renderer",
     "Renderer",
     "RendererError",
+    "RoleColonRenderer",
     "TextPart",
     "ThinkingPart",
     "TrainOnWhat",
@@ -171,13 +181,115 @@ class Renderer:
         return converted
 
 
+class _Strips(Renderer):
+    """A family whose history may keep thinking: `strip_thinking_from_history=False`."""
+
+    _family: ClassVar[Callable[..., render.Renderer]]
+
+    def __init__(self, tokenizer: Any, strip_thinking_from_history: bool = True, *, seed: int | None = None) -> None:
+        super().__init__(self._family(tokenizer, history=_history(strip_thinking_from_history), seed=seed))
+
+
+class Qwen3Renderer(_Strips):
+    """Qwen3's; the same as `get_renderer("qwen3", tokenizer)`."""
+
+    _family = render.Qwen3
+
+
+class Qwen3DisableThinkingRenderer(Qwen3Renderer):
+    """Qwen3's without thinking; the same as `get_renderer("qwen3_disable_thinking", tokenizer)`."""
+
+    _family = render.Qwen3DisableThinking
+
+
+class KimiK2Renderer(_Strips):
+    """Kimi K2's; the same as `get_renderer("kimi_k2", tokenizer)`."""
+
+    _family = render.KimiK2
+
+
+class DeepSeekV3ThinkingRenderer(Renderer):
+    """DeepSeek V3's with thinking; the same as `get_renderer("deepseekv3_thinking", tokenizer)`."""
+
+    _family: ClassVar[Callable[..., render.Renderer]] = render.DeepSeekV3Thinking
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        system_role_as_user: bool = False,
+        strip_thinking_from_history: bool = True,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        history = _history(strip_thinking_from_history)
+        super().__init__(self._family(tokenizer, system_role_as_user=system_role_as_user, history=history, seed=seed))
+
+
+class DeepSeekV3DisableThinkingRenderer(DeepSeekV3ThinkingRenderer):
+    """DeepSeek V3's without thinking; the same as `get_renderer("deepseekv3_disable_thinking", tokenizer)`."""
+
+    _family = render.DeepSeekV3DisableThinking
+
+
+class GptOssRenderer(Renderer):
+    """gpt-oss's; without a system message the same as `get_renderer("gpt_oss", tokenizer)`."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        use_system_prompt: bool = False,
+        reasoning_effort: Literal["low", "medium", "high"] | None = None,
+        current_date: str | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        if use_system_prompt is (reasoning_effort is None):
+            raise UsageError("use_system_prompt=True and a reasoning_effort (low, medium, high) go together")
+        super().__init__(render.GptOss(tokenizer, effort=reasoning_effort, date=current_date, seed=seed))
+
+
+class RoleColonRenderer(Renderer):
+    """`User: …` and `Assistant: …`; the same as `get_renderer("role_colon", tokenizer)`."""
+
+    def __init__(self, tokenizer: Any, *, seed: int | None = None) -> None:
+        super().__init__(render.RoleColon(tokenizer, seed=seed))
+
+
+class Llama3Renderer(Renderer):
+    """Llama 3's; the same as `get_renderer("llama3", tokenizer)`."""
+
+    def __init__(self, tokenizer: Any, *, seed: int | None = None) -> None:
+        super().__init__(render.Llama3(tokenizer, seed=seed))
+
+
+def _history(strip: bool) -> EarlierThinking | None:
+    """What the cookbook's `strip_thinking_from_history` asks of ours: True is the family's default in both."""
+    return None if strip else "keep"
+
+
+_CLASSES: dict[type[render.Renderer], type[Renderer]] = {
+    render.Qwen3: Qwen3Renderer,
+    render.Qwen3DisableThinking: Qwen3DisableThinkingRenderer,
+    render.DeepSeekV3Thinking: DeepSeekV3ThinkingRenderer,
+    render.DeepSeekV3DisableThinking: DeepSeekV3DisableThinkingRenderer,
+    render.KimiK2: KimiK2Renderer,
+    render.GptOss: GptOssRenderer,
+    render.RoleColon: RoleColonRenderer,
+    render.Llama3: Llama3Renderer,
+}
+"""The cookbook's class for each of ours, so that `isinstance` says of a renderer by name what it says there."""
+
+
 def get_renderer(
     name: str, tokenizer: Any, image_processor: None = None, model_name: str | None = None, **options: Any
 ) -> Renderer:
     """The renderer of this name. `options` are those of `asides.render.get_renderer`: `history`, `seed`."""
     if image_processor is not None:
         raise UsageError("asides.render reads and writes text alone; leave image_processor out")
-    return Renderer(render.get_renderer(name, tokenizer, **options))
+    found = render.get_renderer(name, tokenizer, **options)
+    renderer = Renderer.__new__(_CLASSES.get(type(found), Renderer))
+    Renderer.__init__(renderer, found)
+    return renderer
 
 
 def parse_response(

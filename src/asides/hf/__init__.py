@@ -9,12 +9,12 @@ read it.
 
 from __future__ import annotations
 
-from .lint import TemplateFinding, lint_template
-from .losses import Loss
-from .reading import format_from
-from .response_parser import ResponseParser, parse_response
-from .template import TemplateError
-from .writing import WrittenTemplate, template_for
+from ._lint import TemplateFinding, lint_template
+from ._losses import Loss
+from ._reading import format_from
+from ._response_parser import ResponseParser, parse_response
+from ._template import TemplateError
+from ._writing import WrittenTemplate, template_for
 
 __all__ = [
     "Loss",

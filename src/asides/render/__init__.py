@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from .base import Example, Renderer, TrainOnWhat
-from .deepseek import DeepSeekV3DisableThinking, DeepSeekV3Thinking
-from .gpt_oss import GptOss
-from .kimi import KimiK2
-from .messages import RendererError
-from .plain import Llama3, RoleColon
-from .qwen3 import Qwen3, Qwen3DisableThinking
-from .registry import get_renderer, register_renderer, renderers
+from ._base import Example, Renderer, TrainOnWhat
+from ._checkpoint import CheckpointRenderer
+from ._families import (
+    DeepSeekV3DisableThinking,
+    DeepSeekV3Thinking,
+    GptOss,
+    KimiK2,
+    Llama3,
+    Qwen3,
+    Qwen3DisableThinking,
+    RoleColon,
+)
+from ._messages import RendererError
+from ._registry import get_renderer, register_renderer, renderers
 
 __all__ = [
+    "CheckpointRenderer",
     "DeepSeekV3DisableThinking",
     "DeepSeekV3Thinking",
     "Example",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .reasoning import (
+from ._reasoning import (
     DETECTORS,
     BaseReasoningFormatDetector,
     BaseReasoningParser,
@@ -19,8 +19,8 @@ from .reasoning import (
     UnknownParserError,
     create_reasoning_parser,
 )
-from .service import HolderOutput, InferenceServiceClient, parser_from_config, split_output
-from .tools import BaseToolParser, ParseResult, ToolCallItem, ToolParser, create_tool_parser
+from ._service import HolderOutput, InferenceServiceClient, parser_from_config, split_output
+from ._tools import BaseToolParser, ParseResult, ToolCallItem, ToolParser, create_tool_parser
 
 __all__ = [
     "DETECTORS",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .chat import (
+from ._chat import (
     ChatClient,
     MergeMinimaxInterface,
     MinimaxInterface,
@@ -11,8 +11,14 @@ from .chat import (
     ThinkTags,
     read_config,
 )
-from .tags import ThinkBuffer, analyze_thinking, parse_think_tags, parse_think_tags_streaming
-from .ui import TerminalUI, show_think_tags
+from ._tags import (
+    ThinkBuffer,
+    analyze_thinking,
+    calculate_thinking_quality,
+    parse_think_tags,
+    parse_think_tags_streaming,
+)
+from ._ui import TerminalUI, show_think_tags
 
 __all__ = [
     "ChatClient",
@@ -24,6 +30,7 @@ __all__ = [
     "ThinkBuffer",
     "ThinkTags",
     "analyze_thinking",
+    "calculate_thinking_quality",
     "parse_think_tags",
     "parse_think_tags_streaming",
     "read_config",
