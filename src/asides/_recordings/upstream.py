@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from ..dialects.framing import DONE, sse, to_json
+from ..dialects._framing import DONE, sse, to_json
 from .replies import RecordedModel, compose, recordings
 
 JSON = "application/json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .client import Client, Message, Think
-from .http import UpstreamError
+from ._client import Client, Message, Think
+from ._http import UpstreamError
 
 __all__ = ["Client", "Message", "Think", "UpstreamError"]

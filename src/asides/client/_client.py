@@ -1,8 +1,9 @@
 """A client for model servers, synchronous, on the standard library: messages in, the engine's events out as they come.
 
 It speaks to OpenAI-compatible servers and to Ollama; what differs between them is a `ServerKind` of the dialects. The
-dialect reads a reply, the splitter splits it, and its items are yielded as they come. What a reply shows about a model
-(the field that its thinking comes in, where its output begins) is remembered for the next. Terminal, configuration and
+dialect reads a reply, the splitter splits it, and its items are yielded as they come. A server that can be asked how it
+ends its prompts is asked before the first reply. What a reply shows about a model (the field that its thinking comes
+in, where its output begins) is remembered for the next. Terminal, configuration and
 conversation are the caller's.
 
     client = Client("http://127.0.0.1:8000")
@@ -11,7 +12,6 @@ conversation are the caller's.
 
 from __future__ import annotations
 
-import random
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,12 +20,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from .._engine.format import THINKING, Format
-from .._engine.parser import Parser
+from .._engine.format import HEADER, Format
 from ..dialects import openai_chat
-from ..dialects.errors import UPSTREAM_ENDED
-from ..dialects.request import Request, ThinkingOptions, WriteOptions
-from ..dialects.servers import (
+from ..dialects._errors import UPSTREAM_ENDED
+from ..dialects._providers import provider_of
+from ..dialects._rendered_prompts import PromptQuestion
+from ..dialects._request import Request, ThinkingOptions, WriteOptions
+from ..dialects._servers import (
     CONTROL_PATH,
     END_THOUGHT,
     KINDS,
@@ -38,17 +39,17 @@ from ..dialects.servers import (
     kind_of,
 )
 from ..errors import UsageError
-from ..events import Notice, PartStart
-from ..families import get_format
 from ..policies import DEFAULTS, Policies, Start
-from ..reply.fold import Fold
-from ..reply.items import Begin, Chunk, Failed, ReplyEvent, ReplyItem, ThinkingChunk
-from ..reply.reply import Reply
-from ..reply.splitter import Splitter
-from .http import MOST_ERROR, MOST_WHOLE, HttpExchange, Stopped, UpstreamError, read_address
+from ..reading._seen import SeenReplies, shown_by
+from ..reply._fold import Fold
+from ..reply._items import Begin, Chunk, Failed, ReplyItem, ThinkingChunk
+from ..reply._reply import Reply
+from ._http import MOST_ERROR, MOST_WHOLE, HttpExchange, Stopped, UpstreamError, read_address
+from ._questions import Asker, ServerQuestions
 
 if TYPE_CHECKING:
     from ..families import Switch
+    from ..reading import Reading
 
 __all__ = ["Client", "Kind", "Message", "Reply", "Think", "UpstreamError", "name_some"]
 
@@ -65,12 +66,20 @@ CONNECT, IDLE = 10.0, 600.0
 
 _OWN_FIELDS = frozenset({"model", "messages", "n", "stream", "stream_options", "tools"})
 """Fields of a request that `talk` sets by itself."""
-_VERSIONED = re.compile(r"/(?:v\d+\w*|openai)$")
+VERSIONED = re.compile(r"/(?:v\d+\w*|openai)$")
 """How an address ends that has the version of the API in it."""
 
 
 class Client:
-    """One server. A client may be used for one reply after another; each has a connection of its own."""
+    """One server. A client may be used for one reply after another; each has a connection of its own.
+
+    Examples:
+        >>> from asides.client import Client
+        >>> client = Client(url)  # of a model server
+        >>> reply = client.ask("2+2?", model=client.models()[0])
+        >>> reply.thinking, reply.text
+        ('2+2', 'It is 4.')
+    """
 
     def __init__(
         self,
@@ -84,7 +93,8 @@ class Client:
         address = read_address(url)
         path = address.path.removesuffix("/chat/completions")
         self._address = msgspec.structs.replace(address, path=path)
-        self._server: ServerKind | None = KINDS.get(kind)
+        provider = provider_of(address.host) if kind == "auto" else None
+        self._server: ServerKind | None = KINDS.get(kind if provider is None else provider.kind)
         self._key = key.strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise UpstreamError("the key holds characters that no key has; was it copied whole?", reached=False)
@@ -93,11 +103,16 @@ class Client:
         self._exchanges: set[HttpExchange] = set()
         self._fields: dict[str, str] = {}
         """By model: the field in which the server sends thinking."""
-        self._starts: dict[tuple[str, bool], Start] = {}
-        """By model, and whether thinking was turned off: where its output was seen to begin."""
+        self._seen = SeenReplies()
+        """By model, and whether thinking was asked for: where its output was seen to begin."""
         self.may_end_thoughts: bool = False
         """Whether `answer_now` may be called: the gateway then holds each request where it can be found."""
+        self.reading: Reading | None = None
+        """How the last reply was read, and why; None before the first."""
         self._engine: Engine | None = None
+        self._listed = False
+        """Whether the list of models was asked for, which says what the engine is."""
+        self._questions = ServerQuestions(self._open_question)
         self._running = ("", "")
         """The reply that is being read: the id of its request for the gateway, and its own."""
 
@@ -106,14 +121,14 @@ class Client:
 
     @property
     def kind(self) -> str:
-        """The name of the kind of server: `openai` or `ollama`."""
+        """The name of the kind of server: `openai`, `ollama`, `anthropic` or `responses`."""
         return self.server.name
 
     @property
     def server(self) -> ServerKind:
         """The kind of server: OpenAI-compatible where the address ends in `/v1`, else what its version route says."""
         if self._server is None:
-            self._server = OPENAI if _VERSIONED.search(self._address.path) else self._ask_kind()
+            self._server = OPENAI if VERSIONED.search(self._address.path) else self._ask_kind()
         return self._server
 
     def _ask_kind(self) -> ServerKind:
@@ -127,10 +142,11 @@ class Client:
             if exchange.status != 200:
                 raise self._refusal(exchange)
             found = _decoded(exchange.read_whole(MOST_WHOLE))
+            server = exchange.server
         listed = self.server.read_models(found)
         if listed is None:
             raise UpstreamError(f"{self} sent no list of models; is this the address of a model server?")
-        self._engine = engine_of(listed)
+        self._engine, self._listed = engine_of(listed, server), True
         return [model.id for model in listed]
 
     def talk(
@@ -156,25 +172,31 @@ class Client:
         """
         tools = policies.tools if tools is None else tools
         request = _request(messages, model, think, tools, extra or {})
-        from ..detect.from_name import find_switch, probe  # here, because a client that only lists models needs none
-
-        named = probe(model)
-        found = get_format(next(iter(named.formats), "auto") if format is None else format)
         policies = policies.but(
             start=start or policies.start,
             tools=tools,
             calls=bool(tools) and policies.calls if calls is None else calls,
-            seed=random.getrandbits(32),
             collect=False,
         )
-        # By the card, as in the gateway: whoever names the format of a model of unknown name wants its switch too.
-        switch = find_switch(model, found) if think is not None else None
+        from ..reading import Reading, ServerFacts  # here, because a client that only lists models needs none
+
+        seen = self._seen.get((model, request.thinking.think))
+
+        def read(prompt_end: str | None) -> Reading:
+            facts = ServerFacts(separates=model in self._fields, unseen=seen is None, prompt_end=prompt_end)
+            think = request.thinking.think
+            return Reading.of(model, format=format, server=facts, seen=seen, think=think, policies=policies)
+
+        reading = read(None)
+        switch = reading.switch if think is not None else None
         try:
+            prompt_end = self._prompt_end(self._body(request, switch), reading)
+            reading = self.reading = reading if prompt_end is None else read(prompt_end)
             while True:
                 with self._send(request, switch) as exchange:
                     if exchange.status == 200:
                         self._running = (exchange.request_id, "")
-                        yield from self._read(exchange, request, found, policies)
+                        yield from self._read(exchange, request, reading)
                         return
                     error = self._refusal(exchange, model)
                 # Optional fields are left out for a server that refuses them; `reasoning_effort` asks for the same.
@@ -219,7 +241,7 @@ class Client:
         request, reply = self._running
         if not request and not reply:
             raise UpstreamError("no reply is being written")
-        root = _VERSIONED.sub("", self._address.path)
+        root = VERSIONED.sub("", self._address.path)
         status, reason = 404, ""
         if request:
             status, reason = self._order(f"{root}/asides/requests/{quote(request, safe='')}/answer-now", {})
@@ -239,11 +261,36 @@ class Client:
 
     # Requests.
 
-    def _send(self, request: Request, switch: Switch | None) -> HttpExchange:
+    def _prompt_end(self, body: dict[str, Any], reading: Reading) -> str | None:
+        """How the server ends the prompt that it makes of a body; None where it cannot be asked, or nothing depends on
+        it."""
+        if self.server is not OPENAI or not reading.may_learn or reading.format.start == HEADER:
+            return None
+        if reading.model in self._fields:
+            return None
+        question = PromptQuestion.about(body, reading.switch, reading.earlier_keywords)
+        return None if question is None else self._questions.prompt_end(question, self._find_engine)
+
+    def _find_engine(self, asker: Asker) -> Engine | None:
+        if not self._listed:
+            self._listed = True
+            listed = self.server.read_models(asker.ask("GET", self.server.models_path))
+            self._engine = engine_of(listed or [], asker.server)
+        return self._engine
+
+    def _open_question(self, method: str, path: str, body: Any, seconds: float) -> HttpExchange:
+        """A question of our own. Its path stands below the root of the server, that of its API included."""
+        root = self._address.path if path.startswith("/v1/") else VERSIONED.sub("", self._address.path)
+        path = root + (self._route(path) if path.startswith("/v1/") else path)
+        headers = self._headers() | ({"Content-Type": "application/json"} if body is not None else {})
+        times = {"connect": min(seconds, self._connect), "idle": seconds}
+        return HttpExchange(self._address, method, path, headers, body, among=self._exchanges, **times)
+
+    def _body(self, request: Request, switch: Switch | None) -> dict[str, Any]:
         field = self._fields.get(request.model, self.server.thinking_field)
         options = WriteOptions(field=field, keep_thinking="tool_turns", switch=switch, stream=True)
         body = self.server.chat.write_request(request, options)
-        for message in body["messages"]:
+        for message in body.get("messages", ()):
             if message["content"] is None:
                 message["content"] = ""  # beside calls: some servers refuse null
         if self.may_end_thoughts and self._engine is not None and self._engine.control:
@@ -251,22 +298,29 @@ class Client:
         if not self.server.speaks(openai_chat):
             # They came by the names of the API in whose shape requests are made here; none may be lost.
             body = self.server.add_parameters(body, request.extra)
-        return self._exchange("POST", self._route(self.server.chat.upstream_path(request)), body)
+        return body
+
+    def _send(self, request: Request, switch: Switch | None) -> HttpExchange:
+        path = self._route(self.server.chat.upstream_path(request))
+        return self._exchange("POST", path, self._body(request, switch))
 
     def _route(self, path: str) -> str:
-        return path.removeprefix("/v1") if _VERSIONED.search(self._address.path) else path
+        return path.removeprefix("/v1") if VERSIONED.search(self._address.path) else path
 
     def _exchange(self, method: str, path: str, body: Any = None, *, prefix: bool = True) -> HttpExchange:
-        headers = {"Accept": "text/event-stream, application/json", "User-Agent": "asides"}
+        headers = self._headers()
         if body is not None:
             headers["Content-Type"] = "application/json"
             if self.may_end_thoughts:
                 headers["X-Asides-Inspect"] = "1"
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
         path = self._address.path + path if prefix else path
         times = {"connect": self._connect, "idle": self._idle}
         return HttpExchange(self._address, method, path, headers, body, among=self._exchanges, **times)
+
+    def _headers(self) -> dict[str, str]:
+        kind = self._server or OPENAI
+        own = {**kind.headers, **kind.credentials(self._key)}
+        return {"Accept": "text/event-stream, application/json", "User-Agent": "asides", **own}
 
     # Replies.
 
@@ -274,50 +328,42 @@ class Client:
         self,
         exchange: HttpExchange,
         request: Request,
-        format: Format,
-        policies: Policies,
+        reading: Reading,
     ) -> Iterator[ReplyItem]:
-        key = (request.model, request.thinking.think is False)
-        first = policies.start or self._starts.get(key) or _default_start(format, request.thinking)
-
-        def make_parser(reading: Format) -> Parser:
-            # Another format is this one behind something that the server has split off: it has its own start.
-            return Parser(
-                reading, policies.but(start=first) if reading is format else policies.but(start=None, prompt=None)
-            )
-
-        splitter = Splitter(format, make_parser, seed=policies.seed)
+        splitter, fold = reading.splitter(choices=request.choices), Fold(collect=False)
         failed: Failed | None = None
-        split_by_server = False
+        separated = came = False
         for chunk in self._chunks(exchange):
-            # What such a server sends as text is the answer alone: nothing can be learnt from it about where raw output
-            # begins.
-            split_by_server = split_by_server or isinstance(chunk, ThinkingChunk)
+            came = came or not isinstance(chunk, Failed | Begin)
+            separated = separated or isinstance(chunk, ThinkingChunk)
             for item in splitter.feed(chunk):
+                fold.add(item)
                 if isinstance(item, Failed):
                     failed = item
                     continue
-                if isinstance(item, ReplyEvent) and not split_by_server:
-                    self._learn(key, item, format)
-                elif isinstance(item, Begin):
+                if isinstance(item, Begin):
                     self._running = (self._running[0], item.id)
                 yield item
-        yield from splitter.finish()
-        if split_by_server:
-            self._starts[key] = "text"
+        yield from splitter.finish("length")
+        if separated:
             self._fields[request.model] = next(iter(splitter.fields), "reasoning_content")
+        elif failed is None and not exchange.stopped and reading.may_learn:
+            shown = shown_by(fold, reading.begins.start)
+            self._seen.add((request.model, request.thinking.think), shown)
         if failed is not None and not exchange.stopped:
-            reason = failed.message
-            if exchange.broken and failed.code == UPSTREAM_ENDED.code:
-                reason = f"the connection broke in the middle of the reply ({exchange.broken})"
-            raise UpstreamError(f"{self}: {reason}", status=failed.status)
+            ended = failed.code == UPSTREAM_ENDED.code
+            raise UpstreamError(
+                self._why_it_ended(exchange, came=came) if ended else f"{self}: {failed.message}", status=failed.status
+            )
 
-    def _learn(self, key: tuple[str, bool], item: ReplyEvent, format: Format) -> None:
-        """Remember for the next reply where output begins: a lone close means that the prompt had opened thinking."""
-        if format.start == THINKING and isinstance(item.event, PartStart) and item.event.kind == "thinking":
-            self._starts[key] = "thinking"
-        elif isinstance(item.event, Notice) and item.event.code == "stray_close":
-            self._starts[key] = "undecided"
+    def _why_it_ended(self, exchange: HttpExchange, *, came: bool) -> str:
+        """What to tell of a reply without an end. `came`: whether any of it was a reply."""
+        if came:
+            return f"{self} broke off in the middle of the reply ({exchange.broken or 'it closed the connection'})"
+        if exchange.broken or not exchange.first:
+            return f"{self} broke off before it had sent any of the reply ({exchange.broken or 'it sent nothing'})"
+        words = " ".join(exchange.first.decode("utf-8", "replace").split())
+        return f"{self} answered with {exchange.kind} that is no reply: {words!r}; is this a model server?"
 
     def _chunks(self, exchange: HttpExchange) -> Iterator[Chunk]:
         if exchange.kind == "text/html":
@@ -401,17 +447,6 @@ def _request(
         # Ollama gets true or false, not an effort.
         return msgspec.structs.replace(request, thinking=ThinkingOptions(think=think, sent=request.thinking.sent))
     return request
-
-
-def _default_start(format: Format, thinking: ThinkingOptions) -> Start | None:
-    """Where output begins, as long as none was seen.
-
-    Where the format begins in thinking, text is held back until it shows how it began: the server may have split off
-    the thinking, or not. With thinking turned off, output begins with the answer.
-    """
-    if format.start != THINKING:
-        return None
-    return "text" if thinking.think is False else "undecided"
 
 
 def _decoded(data: bytes) -> Any:

@@ -2,18 +2,22 @@
 
 `HttpExchange` is one request and its response, read as it comes. It can be stopped from a signal handler or another
 thread, which `http.client` cannot by itself: the socket is kept and shut down. Every failure is an `UpstreamError` that
-names the address and says what to do; whether anything answered at all is in `reached`.
+names the address and says what to do; whether anything answered at all is in `reached`. Proxies are those of the
+environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`); this machine itself is never asked through one.
 """
 
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import ssl
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -22,6 +26,8 @@ from ..errors import Error
 READ_SIZE = 65536
 MOST_ERROR = 1_048_576
 """The most bytes of an error's body to read."""
+MOST_SHOWN = 120
+"""The most bytes of a body that is no reply to show."""
 MOST_WHOLE = 64 * 1024 * 1024
 """The most bytes of a response that is read as a whole."""
 _PORTS = {"http": 80, "https": 443}
@@ -85,6 +91,55 @@ def read_address(url: str) -> Address:
     )
 
 
+class Proxy(msgspec.Struct, frozen=True):
+    """Through whom a server is reached."""
+
+    host: str
+    port: int
+    authorization: str = ""
+    """The header `Proxy-Authorization`; empty for none."""
+
+    def __str__(self) -> str:
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def find_proxy(address: Address) -> Proxy | None:
+    """The proxy that the environment names for an address; None where there is none, or it is not for this host."""
+    if not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    from urllib import request  # here, because it takes long to import
+
+    proxies = request.getproxies_environment()
+    url = proxies.get("https" if address.secure else "http") or proxies.get("all")
+    if not url or _is_this_machine(address.host):
+        return None
+    if request.proxy_bypass_environment(f"{address.host}:{address.port}"):  # type: ignore[attr-defined] # not in typeshed
+        return None
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        host, port = parts.hostname, parts.port or _PORTS["http"]
+    except ValueError:
+        host = None
+    if host is None or parts.scheme != "http":
+        # Not shown, because it may hold a password.
+        raise UpstreamError(
+            "the proxy of the environment (HTTPS_PROXY, HTTP_PROXY or ALL_PROXY) must have an address as "
+            "http://proxy.example:3128; NO_PROXY names hosts that are asked without it",
+            reached=False,
+        )
+    user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+    return Proxy(host, port, f"Basic {b64encode(user.encode()).decode()}" if parts.username else "")
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 class HttpExchange:
     """One request and its response. `stop` ends it at once, from a signal handler or another thread."""
 
@@ -109,7 +164,13 @@ class HttpExchange:
         self._among = among
         self._idle = idle
         self._socket: socket.socket | None = None
-        self._connection = _connection(address, connect)
+        self._proxy = find_proxy(address)
+        self._connection = _connection(address, self._proxy, connect)
+        if self._proxy is not None and not address.secure:
+            # Such a proxy is asked for the whole address; for a secure one it only passes bytes on.
+            self._path = f"{msgspec.structs.replace(address, path='')}{path}"
+            if self._proxy.authorization:
+                self._headers = {**headers, "Proxy-Authorization": self._proxy.authorization}
         self._reply: http.client.HTTPResponse | None = None
         self._reply_headers = http.client.HTTPMessage()
         self.stopped: bool = False
@@ -119,6 +180,8 @@ class HttpExchange:
         """The media type of the response, such as `text/event-stream`."""
         self.broken: str = ""
         """Why the body ended where it did, if the connection broke."""
+        self.first: bytes = b""
+        """How the body begins, for an error about it."""
 
     def __enter__(self) -> Self:
         self._among.add(self)
@@ -174,6 +237,11 @@ class HttpExchange:
         return str(self._reply_headers.get("X-Request-Id", "")).strip()
 
     @property
+    def server(self) -> str:
+        """The header `Server`; empty where there is none."""
+        return str(self._reply_headers.get("Server", "")).strip()
+
+    @property
     def retry_after(self) -> str:
         """The header `Retry-After`: seconds, or a date; empty where there is none."""
         return str(self._reply_headers.get("Retry-After", "")).strip()
@@ -199,6 +267,7 @@ class HttpExchange:
                 return
             if not data:
                 return
+            self.first = self.first or data[:MOST_SHOWN]
             yield data
 
     def read_whole(self, most: int) -> bytes:
@@ -213,6 +282,8 @@ class HttpExchange:
     def _failure(self, error: Exception) -> UpstreamError:
         """The error for a person: what failed, and whether anything had answered."""
         where, reached = str(self._address), self._socket is not None
+        if self._proxy is not None:
+            where += f" (through the proxy {self._proxy})"
         # Narrow classes before wide ones: nearly all of these are OSErrors.
         match error:
             case TimeoutError() if reached:
@@ -220,9 +291,10 @@ class HttpExchange:
             case TimeoutError():
                 message = f"{where} does not answer (tried for {_seconds(self._connection.timeout)})"
             case ConnectionRefusedError():
-                message, reached = f"nothing listens at {where} (connection refused)", False
+                message, reached = f"nothing listens at {self._proxy or where} (connection refused)", False
             case socket.gaierror():
-                message, reached = f"no host is called {self._address.host!r} ({error.strerror})", False
+                host = self._address.host if self._proxy is None else self._proxy.host
+                message, reached = f"no host is called {host!r} ({error.strerror})", False
             case ssl.SSLCertVerificationError():
                 message, reached = f"{where}: its certificate is not trusted: {error.verify_message}", False
             case ssl.SSLError():
@@ -237,12 +309,15 @@ class HttpExchange:
         return UpstreamError(message, reached=reached)
 
 
-def _connection(address: Address, timeout: float) -> http.client.HTTPConnection:
-    if address.secure:
-        return http.client.HTTPSConnection(
-            address.host, address.port, timeout=timeout, context=ssl.create_default_context()
-        )
-    return http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+def _connection(address: Address, proxy: Proxy | None, timeout: float) -> http.client.HTTPConnection:
+    to = address if proxy is None else proxy
+    if not address.secure:
+        return http.client.HTTPConnection(to.host, to.port, timeout=timeout)
+    connection = http.client.HTTPSConnection(to.host, to.port, timeout=timeout, context=ssl.create_default_context())
+    if proxy is not None:
+        headers = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
+        connection.set_tunnel(address.host, address.port, headers)
+    return connection
 
 
 def _seconds(time: Any) -> str:
